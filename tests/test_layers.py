@@ -8,7 +8,8 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
-    {"errors", "dtypes", "results", "progress", "_optional"},
+    {"errors"},
+    {"dtypes", "results", "progress", "_optional"},
     {"significance", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},

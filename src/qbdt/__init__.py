@@ -2,4 +2,7 @@
 
 from importlib.metadata import version
 
+from qbdt.dataset import Dataset, Events, Sample, Systematic
+
+__all__ = ["Dataset", "Events", "Sample", "Systematic"]
 __version__ = version("qbdt")

@@ -6,7 +6,15 @@ anything else that escapes is a bug in qbdt.
 
 from __future__ import annotations
 
-__all__ = ["ConfigError", "DataError", "ExpressionError", "FitError", "MissingDependencyError", "ModelFileError", "QBDTError"]
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "ExpressionError",
+    "FitError",
+    "MissingDependencyError",
+    "ModelFileError",
+    "QBDTError",
+]
 
 
 class QBDTError(Exception):

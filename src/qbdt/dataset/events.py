@@ -1,0 +1,235 @@
+"""`Events`: rows of one process with feature columns, weights and identifiers.
+
+Selecting rows copies no feature: an `Events` keeps its base columns and remembers which rows it stands for, so signal
+and background can be two selections of one table, and folds of a large sample cost one index per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qbdt.errors import DataError
+
+__all__ = ["Events", "Floats", "Selection"]
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Rows: TypeAlias = range | NDArray[np.integer[Any]]
+Selection: TypeAlias = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]
+
+
+class Events:
+    """Immutable rows: named feature columns, one weight per row, optional identifiers.
+
+    Parameters
+    ----------
+    columns
+        Feature name to a one-dimensional numeric array; all of one length. NaN marks a missing value.
+    weight
+        True expected yield of each row; negative values are allowed, NaN and infinities are not.
+    ids
+        Identifier name to an array (event number, run, …), for fold rules. They are never trained on.
+
+    Examples
+    --------
+    >>> events = Events({"pt": [30.0, 50.0, 20.0]}, weight=[1.0, 1.0, -0.5])
+    >>> events.n_rows, events.total
+    (3, 1.5)
+    >>> events[events.column("pt") > 25].total
+    2.0
+    """
+
+    __slots__ = ("_columns", "_ids", "_rows", "_weight")
+
+    def __init__(
+        self, columns: Mapping[str, ArrayLike], weight: ArrayLike, ids: Mapping[str, ArrayLike] | None = None
+    ) -> None:
+        self._weight = _frozen(_as_weight(weight))
+        self._columns = {name: _frozen(_as_column(name, values)) for name, values in columns.items()}
+        self._ids = {name: _frozen(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
+        self._rows: Rows = range(len(self._weight))
+        for name, values in (*self._columns.items(), *self._ids.items()):
+            if len(values) != len(self._weight):
+                raise DataError(f"column {name} has {len(values)} rows, the weights have {len(self._weight)}")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self._weight)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the feature columns, in order."""
+        return tuple(self._columns)
+
+    @property
+    def id_names(self) -> tuple[str, ...]:
+        """Names of the identifier columns."""
+        return tuple(self._ids)
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """True expected yield of each row."""
+        return self._weight
+
+    @property
+    def total(self) -> float:
+        """Sum of weights: the expected yield."""
+        return float(self._weight.sum())
+
+    @property
+    def effective_entries(self) -> float:
+        """(Σw)²/Σw²: the number of unweighted events with the same relative statistical uncertainty."""
+        squares = float(np.square(self._weight).sum())
+        return self.total**2 / squares if squares > 0 else 0.0
+
+    def column(self, name: str) -> Floats:
+        """Values of one feature: a view where the rows are contiguous, a copy of this column otherwise."""
+        if name not in self._columns:
+            raise DataError(f"no feature {name}; there are: {', '.join(self._columns)}")
+        return _take(self._columns[name], self._rows)
+
+    def identifier(self, name: str) -> NDArray[Any]:
+        """Values of one identifier column."""
+        if name not in self._ids:
+            known = ", ".join(self._ids) or "none"
+            raise DataError(f"no identifier column {name}; there are: {known}")
+        return _take(self._ids[name], self._rows)
+
+    def matrix(self, features: Sequence[str] | None = None) -> Floats:
+        """Rows × features as one array, columns contiguous; a copy."""
+        names = self.features if features is None else tuple(features)
+        dtype = np.result_type(*(self._columns[name] for name in names)) if names else np.dtype(np.float32)
+        out = np.empty((self.n_rows, len(names)), dtype=dtype, order="F")
+        for i, name in enumerate(names):
+            out[:, i] = self.column(name)
+        return out
+
+    def __getitem__(self, selection: Selection) -> Events:
+        """Select rows by slice, mask or index; weights are copied for masks and indices, features never."""
+        return self._derive(rows=_compose(self._rows, selection, self.n_rows), weight=self._weight[selection])
+
+    def with_weight(self, weight: ArrayLike) -> Events:
+        """Return the same rows with other weights."""
+        values = _as_weight(weight)
+        if len(values) != self.n_rows:
+            raise DataError(f"{len(values)} weights for {self.n_rows} rows")
+        return self._derive(weight=values)
+
+    def with_features(self, names: Sequence[str]) -> Events:
+        """Keep these features, in this order; no copy."""
+        absent = [name for name in names if name not in self._columns]
+        if absent:
+            raise DataError(f"no feature {', '.join(absent)}; there are: {', '.join(self._columns)}")
+        return self._derive(columns={name: self._columns[name] for name in names})
+
+    def chunks(self, size: int) -> Iterator[Events]:
+        """Consecutive pieces of at most `size` rows."""
+        for start in range(0, self.n_rows, size):
+            yield self[start : start + size]
+
+    @classmethod
+    def concatenate(cls, pieces: Sequence[Events]) -> Events:
+        """Join rows of pieces that have the same features and identifiers."""
+        if not pieces:
+            raise DataError("nothing to concatenate")
+        first = pieces[0]
+        if len(pieces) == 1:
+            return first
+        for piece in pieces[1:]:
+            if piece.features != first.features or piece.id_names != first.id_names:
+                raise DataError(
+                    f"cannot join events with columns {piece.features + piece.id_names} "
+                    f"to events with columns {first.features + first.id_names}"
+                )
+        return cls(
+            {name: np.concatenate([piece.column(name) for piece in pieces]) for name in first.features},
+            np.concatenate([piece.weight for piece in pieces]),
+            {name: np.concatenate([piece.identifier(name) for piece in pieces]) for name in first.id_names},
+        )
+
+    def _derive(
+        self,
+        rows: Rows | None = None,
+        weight: NDArray[np.float64] | None = None,
+        columns: dict[str, Floats] | None = None,
+    ) -> Events:
+        other = object.__new__(Events)
+        other._columns = self._columns if columns is None else columns
+        other._ids = self._ids
+        other._rows = self._rows if rows is None else rows
+        other._weight = self._weight if weight is None else _frozen(weight)
+        return other
+
+    def __repr__(self) -> str:
+        return f"Events({self.n_rows} rows, yield {self.total:.6g}, features {list(self.features)})"
+
+
+def as_mapping(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a read-only copy of a mapping, in its order."""
+    return MappingProxyType(dict(values))
+
+
+def _compose(rows: Rows, selection: Selection, n_rows: int) -> Rows:
+    """Rows of the base columns that a selection of the current rows stands for."""
+    if isinstance(selection, slice):
+        return rows[selection]
+    index: NDArray[Any] = np.asarray(selection)
+    if index.dtype == np.bool_:
+        if len(index) != n_rows:
+            raise DataError(f"a mask of {len(index)} entries for {n_rows} rows")
+        index = np.flatnonzero(index)
+    elif index.size == 0:
+        index = index.astype(np.intp)
+    elif not np.issubdtype(index.dtype, np.integer):
+        raise DataError(f"rows are selected by slice, boolean mask or integer index, not {index.dtype}")
+    if not isinstance(rows, range):
+        selected: NDArray[Any] = rows[index]
+        return selected
+    composed: NDArray[Any] = rows.start + rows.step * np.where(index < 0, index + n_rows, index)
+    return composed.astype(np.int32) if max(rows.start, rows.stop) <= np.iinfo(np.int32).max else composed
+
+
+def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    if isinstance(rows, range):
+        return values[slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)]
+    return values[rows]
+
+
+def _as_column(name: str, values: ArrayLike) -> Floats:
+    array = _one_dimensional(name, np.asarray(values))
+    if array.dtype.kind == "f":
+        return array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    if array.dtype.kind not in "biu":
+        raise DataError(f"column {name} has type {array.dtype}: features must be numbers")
+    return array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
+
+
+def _as_weight(values: ArrayLike) -> NDArray[np.float64]:
+    array = _one_dimensional("weight", np.asarray(values))
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"weights have type {array.dtype}: they must be numbers")
+    array = array.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise DataError(f"weight of row {bad[0]} is {array[bad[0]]} ({bad.size} such rows): weights must be finite")
+    return array
+
+
+def _one_dimensional(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 1:
+        raise DataError(f"column {name} has shape {array.shape}: one value per row is needed")
+    return array
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

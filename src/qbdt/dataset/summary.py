@@ -1,0 +1,147 @@
+"""What a dataset contains, in numbers: the tables behind `Dataset.summary` and `qbdt inspect`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.dataset.dataset import Dataset, Sample
+from qbdt.dataset.events import Events
+from qbdt.results import Table
+
+__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "summarise"]
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """One sample: rows, expected yield (events), (Σw)²/Σw², fraction of rows with negative weight, missing values."""
+
+    name: str
+    role: str
+    rows: int
+    total: float
+    effective_entries: float
+    negative_fraction: float
+    missing: dict[str, int]
+    fold_rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SourceSummary:
+    """One source on one process: relative change of the yield and number of rows, up and down (None if one-sided)."""
+
+    name: str
+    kind: str
+    process: str
+    up: float
+    down: float | None
+    rows_up: int
+    rows_down: int | None
+
+
+@dataclass(frozen=True)
+class DatasetSummary:
+    """Samples, sources and features of a dataset; prints as tables."""
+
+    features: tuple[str, ...]
+    folds: dict[str, Any] | None
+    samples: tuple[SampleSummary, ...]
+    sources: tuple[SourceSummary, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Samples, missing values where there are any, sources."""
+        return tuple(t for t in (self._samples(), self._missing(), self._sources()) if t.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def _samples(self) -> Table:
+        header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
+        fold_header = ("rows per fold",) if self.folds else ()
+        rows = tuple(
+            (
+                s.name,
+                s.role,
+                f"{s.rows:,}",
+                f"{s.total:,.5g}",
+                f"{s.effective_entries:,.0f}",
+                f"{s.negative_fraction:.2%}",
+            )
+            + ((" / ".join(f"{n:,}" for n in s.fold_rows),) if self.folds else ())
+            for s in self.samples
+        )
+        return Table("Samples", header + fold_header, rows)
+
+    def _missing(self) -> Table:
+        features = [f for f in self.features if any(s.missing[f] for s in self.samples)]
+        rows = tuple((f, *(f"{s.missing[f] / max(s.rows, 1):.2%}" for s in self.samples)) for f in features)
+        return Table("Missing values", ("feature", *(s.name for s in self.samples)), rows)
+
+    def _sources(self) -> Table:
+        rows = tuple(
+            (
+                s.name,
+                s.kind,
+                s.process,
+                f"{s.up:+.2%}",
+                "–" if s.down is None else f"{s.down:+.2%}",
+                f"{s.rows_up:,}",
+                "–" if s.rows_down is None else f"{s.rows_down:,}",
+            )
+            for s in self.sources
+        )
+        return Table("Systematic sources", ("source", "kind", "process", "up", "down", "rows up", "rows down"), rows)
+
+
+def summarise(dataset: Dataset) -> DatasetSummary:
+    """Count what is in a dataset."""
+    samples = tuple(_summarise_sample(dataset, sample) for sample in dataset.samples)
+    sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))
+    rule = dataset.folds.to_dict() if dataset.folds else None
+    return DatasetSummary(dataset.features, rule, samples, sources)
+
+
+def _summarise_sample(dataset: Dataset, sample: Sample) -> SampleSummary:
+    events = sample.events
+    fold_rows: tuple[int, ...] = ()
+    if dataset.folds is not None:
+        counts = np.bincount(dataset.folds.assign(events), minlength=dataset.folds.k)
+        fold_rows = tuple(int(count) for count in counts)
+    return SampleSummary(
+        name=sample.name,
+        role=str(sample.role),
+        rows=events.n_rows,
+        total=events.total,
+        effective_entries=events.effective_entries,
+        negative_fraction=float(np.mean(events.weight < 0)) if events.n_rows else 0.0,
+        missing={feature: int(np.isnan(events.column(feature)).sum()) for feature in events.features},
+        fold_rows=fold_rows,
+    )
+
+
+def _summarise_source(dataset: Dataset, name: str) -> list[SourceSummary]:
+    source = dataset.systematic(name)
+    up = dataset.varied(name, "up")
+    down = dataset.varied(name, "down") if source.two_sided else {}
+    return [
+        SourceSummary(
+            name=name,
+            kind=str(source.kind),
+            process=process,
+            up=_change(up[process], dataset.sample(process).events),
+            down=_change(down[process], dataset.sample(process).events) if process in down else None,
+            rows_up=up[process].n_rows,
+            rows_down=down[process].n_rows if process in down else None,
+        )
+        for process in source.processes
+    ]
+
+
+def _change(varied: Events, nominal: Events) -> float:
+    return varied.total / nominal.total - 1 if nominal.total else float("nan")
