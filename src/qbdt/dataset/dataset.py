@@ -155,9 +155,23 @@ class Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))
         samples = [Sample(s.name, s.role, s.events.with_features(names)) for s in self.samples]
-        return Dataset(
-            samples, [s.map(lambda _, change: _narrowed(change, names)) for s in self.systematics], self._folds
-        )
+        sources = [
+            s.map(lambda _, change: _with_events(change, lambda e: e.with_features(names))) for s in self.systematics
+        ]
+        return Dataset(samples, sources, self._folds)
+
+    def transform(self, compute: Callable[[Events], Mapping[str, ArrayLike]]) -> Dataset:
+        """Replace the features by computed ones, for nominal and varied events alike: scores, for example.
+
+        Weights, identifiers, sources and folds stay. `compute` returns the new columns of the events it is given.
+        """
+
+        def changed(events: Events) -> Events:
+            return Events(compute(events), events.weight, {name: events.identifier(name) for name in events.id_names})
+
+        samples = [Sample(s.name, s.role, changed(s.events)) for s in self.samples]
+        sources = [s.map(lambda _, change: _with_events(change, changed)) for s in self.systematics]
+        return Dataset(samples, sources, self._folds)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
         """Keep only these sources."""
@@ -267,8 +281,8 @@ def _rows_of(change: Variation) -> int | None:
     return None
 
 
-def _narrowed(change: Variation, names: Sequence[str]) -> Variation:
-    return Replaced(change.events.with_features(names)) if isinstance(change, Replaced) else change
+def _with_events(change: Variation, changed: Callable[[Events], Events]) -> Variation:
+    return Replaced(changed(change.events)) if isinstance(change, Replaced) else change
 
 
 def _require_yield(what: str, events: Events, role: Role) -> None:
