@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
     {"errors"},
-    {"dtypes", "results", "progress", "_optional"},
+    {"dtypes", "results", "progress", "_optional", "examples"},
     {"significance", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},

@@ -1,0 +1,191 @@
+"""The typed schema of an analysis file: what may stand in it, with defaults and descriptions for editors."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from qbdt.expressions import Expression
+
+__all__ = [
+    "Analysis",
+    "BuiltinDataset",
+    "Folds",
+    "NormSource",
+    "SampleFiles",
+    "ShapeSource",
+    "ShapeVariation",
+    "Source",
+    "Training",
+    "WeightSource",
+]
+
+
+def _parsed(text: str) -> str:
+    Expression(text)
+    return text
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str | int | float) else value
+
+
+def _as_text(value: Any) -> Any:
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+ExpressionText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_parsed)]
+Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1)]
+Placeholders = Annotated[list[float], BeforeValidator(_as_list)]
+
+
+class Section(BaseModel):
+    """A part of an analysis file; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SampleFiles(Section):
+    """One process and where its events are."""
+
+    role: Literal["signal", "background", "data"] = Field(description="what the sample is")
+    files: Names = Field(description="paths or wildcards, relative to the data folder")
+    tree: str | None = Field(None, description="TTree or RNTuple; by default the one named at the top")
+    weight: ExpressionText | None = Field(
+        None, description="weight of this sample; by default the one named at the top"
+    )
+    scale: float = Field(1.0, description="factor on all weights of this sample, also on varied ones")
+    selection: ExpressionText | None = Field(None, description="further selection of this sample")
+
+
+class ShapeVariation(Section):
+    """Another set of events. What is not given is as in the nominal sample; {process} stands for the process's name."""
+
+    files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
+    tree: str | None = Field(None, description="TTree or RNTuple")
+    columns: dict[str, ExpressionText] = Field({}, description="columns that differ: name to branch or expression")
+    weight: ExpressionText | None = Field(None, description="weight of the varied events")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ShapeVariation:
+        if not (self.files or self.tree or self.columns or self.weight):
+            raise ValueError("a shape variation needs at least one of files, tree, columns, weight")
+        return self
+
+
+class WeightSource(Section):
+    """Other weights for the same events."""
+
+    kind: Literal["weight"]
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
+    down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
+
+
+class ShapeSource(Section):
+    """Another set of events, whose number may differ."""
+
+    kind: Literal["shape"]
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    up: ShapeVariation = Field(description="events varied up")
+    down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
+
+
+class NormSource(Section):
+    """A relative size on chosen processes."""
+
+    kind: Literal["norm"]
+    processes: Names = Field(description="processes it acts on; wildcards allowed")
+    size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
+
+    @model_validator(mode="after")
+    def _not_zero(self) -> NormSource:
+        if self.size == 0 or math.isnan(self.size):
+            raise ValueError(f"size {self.size} changes nothing")
+        return self
+
+
+Source = Annotated[WeightSource | ShapeSource | NormSource, Field(discriminator="kind")]
+
+
+class Folds(Section):
+    """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
+
+    by: Literal["modulo", "hash", "split"] = Field(
+        "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
+    )
+    columns: Names = Field(description="identifier columns")
+    k: int = Field(2, ge=2, description="number of folds")
+    salt: int = Field(0, description="for `hash`: another number gives another division")
+
+    @model_validator(mode="after")
+    def _one_column(self) -> Folds:
+        if self.by != "hash" and len(self.columns) != 1:
+            raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
+        return self
+
+
+class Training(Section):
+    """Settings of the training, named as in `QBDTClassifier`."""
+
+    method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
+    n_trees: int = Field(100, ge=1, description="number of trees")
+    n_leaves: int = Field(7, ge=2, description="leaves of a tree")
+    max_bins: int = Field(256, ge=2, le=256, description="bins of a feature, one of them for missing values")
+    binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
+        "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
+    )
+    growth: Literal["leaves", "published"] = Field("leaves", description="when a tree stops growing")
+    mc_stat: bool = Field(False, description="add the statistical uncertainty of the simulation to σ_b")
+    learning_rate: float = Field(1.0, gt=0, description="factor on the weight of each tree")
+    systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
+    random_state: int | None = Field(None, description="seed, where settings ask for random numbers")
+
+
+class BuiltinDataset(Section):
+    """A dataset that comes with qbdt, instead of samples in files."""
+
+    name: str = Field(description="for example inferno")
+    options: dict[str, int | float | str | bool] = Field({}, description="arguments of the dataset: n, seed, …")
+
+
+class Analysis(Section):
+    """One analysis: features, samples, systematic sources, folds, training."""
+
+    name: str = Field("analysis", description="what reports call it")
+    dataset: BuiltinDataset | None = Field(
+        None, description="a dataset that comes with qbdt, instead of samples in files"
+    )
+    features: list[str] = Field([], description="what is trained on: branches or derived columns")
+    columns: dict[str, ExpressionText] = Field({}, description="derived columns: name to expression")
+    weight: ExpressionText = Field("1", description="weight of an event: its true expected yield")
+    selection: ExpressionText | None = Field(None, description="events to keep, in nominal and varied samples")
+    missing: Placeholders | dict[str, Placeholders] = Field(
+        [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
+    )
+    tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
+    systematics: dict[str, Source] = Field({}, description="source name to what it does")
+    folds: Folds | None = Field(None, description="how events are divided for cross-training")
+    training: Training = Field(Training(), description="settings of the training")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Analysis:
+        if self.dataset is not None:
+            given = [key for key in ("features", "columns", "samples", "systematics") if getattr(self, key)]
+            if given:
+                raise ValueError(f"dataset comes with its own {', '.join(given)}: remove one or the other")
+            return self
+        for key in ("features", "samples"):
+            if not getattr(self, key):
+                raise ValueError(f"{key}: at least one is needed")
+        repeated = sorted({name for name in self.features if self.features.count(name) > 1})
+        if repeated:
+            raise ValueError(f"features: {', '.join(repeated)} is given twice")
+        return self

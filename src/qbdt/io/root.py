@@ -1,0 +1,140 @@
+"""ROOT files: TTrees and RNTuples through uproot, only the branches asked for, in chunks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qbdt.errors import DataError, QBDTError
+from qbdt.io.table import CHUNK_BYTES, TableFile
+
+__all__ = ["open_root"]
+
+
+@contextmanager
+def open_root(path: str, tree: str | None) -> Iterator[TableFile]:
+    """Open one tree of a ROOT file."""
+    import uproot
+
+    try:
+        with uproot.open(path, array_cache=None, object_cache=None) as file:
+            found = file[_tree_name(path, file, tree)]
+            yield _NTuple(path, found) if hasattr(found, "field_names") else _Tree(path, found)
+    except (QBDTError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        detail = reason[0] if reason else type(error).__name__
+        raise DataError(f"{path}: cannot be read as ROOT ({detail}); is it truncated or damaged?") from error
+
+
+def _tree_name(path: str, file: Any, tree: str | None) -> str:
+    classes = file.classnames(recursive=True, cycle=False)
+    trees: list[str] = sorted(
+        {name for name, kind in classes.items() if kind in ("TTree", "TNtuple", "TNtupleD", "ROOT::RNTuple")}
+    )
+    if tree is not None:
+        if tree in trees:
+            return tree
+        raise DataError(f"{path}: no tree {tree}; there are: {', '.join(trees) or 'none'}")
+    if len(trees) == 1:
+        return trees[0]
+    raise DataError(f"{path}: name one of its trees with `tree`: {', '.join(trees) or 'it has none'}")
+
+
+class _Tree:
+    """A TTree. Branches that share a name are addressed by their titles."""
+
+    def __init__(self, path: str, tree: Any) -> None:
+        self.label = f"{path}:{tree.name}"
+        self.n_rows: int | None = int(tree.num_entries)
+        self._tree = tree
+
+    @cached_property
+    def _branches(self) -> dict[str, Any]:
+        by_name = defaultdict(list)
+        for branch in _leaves(self._tree):
+            by_name[branch.name].append(branch)
+        addressed = {name: found[0] for name, found in by_name.items() if len(found) == 1}
+        for name, found in by_name.items():
+            if len(found) > 1:
+                for branch in found:
+                    title = re.split(r"[/\[:]", branch.title)[0].strip() or name
+                    if title in addressed:
+                        raise DataError(
+                            f"{self.label}: two branches are named {title}, and titles do not tell them apart"
+                        )
+                    addressed[title] = branch
+        return addressed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._branches)
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        branches = {name: self._branches[name] for name in columns}
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
+            for start, stop in _steps(self._tree, list(branches.values())):
+                arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}
+                yield {name: array.result() for name, array in arrays.items()}
+
+    def _read(self, name: str, start: int, stop: int) -> Any:
+        branch = self._branches[name]
+        flat = type(branch.interpretation).__name__ == "AsDtype"
+        return branch.array(entry_start=start, entry_stop=stop, library="np" if flat else "ak", array_cache=None)
+
+
+def _leaves(parent: Any) -> Iterator[Any]:
+    for branch in parent.branches:
+        if branch.branches:
+            yield from _leaves(branch)
+        else:
+            yield branch
+
+
+def _steps(tree: Any, branches: list[Any]) -> Iterator[tuple[int, int]]:
+    """Ranges of entries of about `CHUNK_BYTES` that end, where possible, where all baskets end."""
+    n_rows = int(tree.num_entries)
+    bytes_per_row = sum(max(branch.uncompressed_bytes, 1) for branch in branches) / max(n_rows, 1)
+    step = max(1, int(CHUNK_BYTES / max(bytes_per_row, 1e-9)))
+    common = np.asarray(tree.common_entry_offsets(filter_branch=lambda branch: branch in branches))
+    start = 0
+    while start < n_rows:
+        ends = common[(common > start) & (common <= start + step)]
+        stop = int(ends[-1]) if ends.size and ends[-1] > start + step // 4 else min(n_rows, start + step)
+        yield start, stop
+        start = stop
+
+
+class _NTuple:
+    """An RNTuple."""
+
+    def __init__(self, path: str, ntuple: Any) -> None:
+        self.label = f"{path}:{ntuple.name}"
+        self.n_rows: int | None = int(ntuple.num_entries)
+        self._ntuple = ntuple
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._ntuple.keys(recursive=False))
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
+        wanted = list(columns)
+        for start in range(0, self.n_rows or 0, step):
+            array = self._ntuple.arrays(filter_name=wanted, entry_start=start, entry_stop=start + step, library="ak")
+            yield {name: _flat_or_jagged(array[name]) for name in columns}
+
+
+def _flat_or_jagged(array: Any) -> Any:
+    import awkward as ak
+
+    return ak.to_numpy(array) if array.ndim == 1 else array

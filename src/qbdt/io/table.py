@@ -1,0 +1,83 @@
+"""`TableFile`: what every reader offers, whatever the format; and how a path finds its reader."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from qbdt.errors import DataError
+
+__all__ = ["CHUNK_BYTES", "TableFile", "expand", "open_table"]
+
+CHUNK_BYTES = 64 * 2**20
+"""Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
+
+
+class TableFile(Protocol):
+    """Columns of one file or in-memory table, read in chunks."""
+
+    @property
+    def label(self) -> str:
+        """What messages call it: the path, with the tree."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, or None where the format does not say."""
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Consecutive pieces with these columns: numpy arrays, or awkward ones for array branches."""
+
+
+def expand(pattern: str, folder: Path | None = None) -> list[str]:
+    """Files that a path or wildcard stands for, sorted; remote addresses are passed through.
+
+    Parameters
+    ----------
+    pattern
+        A path, possibly with `*`, `?`, `[…]` or `**`.
+    folder
+        Where relative paths start.
+    """
+    if "://" in pattern:
+        return [pattern]
+    path = Path(pattern).expanduser()
+    full = path if path.is_absolute() or folder is None else folder / path
+    if full.is_file():
+        return [str(full)]
+    if glob.has_magic(pattern):
+        matches = glob.glob(str(full), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        found = sorted(match for match in matches if Path(match).is_file())
+        if found:
+            return found
+        raise DataError(f"no file matches {full}")
+    raise DataError(f"{full}: no such file" if not full.exists() else f"{full}: is a folder, not a file")
+
+
+def open_table(path: str, tree: str | None = None) -> AbstractContextManager[TableFile]:
+    """Open a file by its ending: .root, .parquet, .feather (.arrow) or .csv.
+
+    Parameters
+    ----------
+    path
+        File or remote address.
+    tree
+        Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
+    """
+    ending = Path(path.partition("?")[0]).suffix.lower()
+    if ending == ".root":
+        from qbdt.io.root import open_root
+
+        return open_root(path, tree)
+    from qbdt.io.arrow import OPENERS
+
+    if ending not in OPENERS:
+        known = ", ".join([".root", *OPENERS])
+        raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
+    return OPENERS[ending](path)

@@ -1,0 +1,163 @@
+"""From an `Analysis` to a `Dataset`: which files, which branches, which source acts on which process."""
+
+from __future__ import annotations
+
+import fnmatch
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.config import Analysis, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
+from qbdt.dataset import Dataset, Events, FoldRule, Role, Sample, Systematic
+from qbdt.dataset.folds import fold_rule_from_dict
+from qbdt.datasets import BUILTIN
+from qbdt.errors import ConfigError, DataError
+from qbdt.expressions import Expression
+from qbdt.io import Request, expand, open_table, read_request
+from qbdt.progress import Progress, silent
+
+__all__ = ["load"]
+
+AnySource = WeightSource | ShapeSource | NormSource
+
+
+def load(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> Dataset:
+    """Read all events of an analysis and check that they can be used.
+
+    Parameters
+    ----------
+    analysis
+        The analysis, from `qbdt.config.read_analysis`.
+    folder
+        Where relative paths of files start.
+    progress
+        Told how far reading has come.
+    """
+    rule = None if analysis.folds is None else fold_rule_from_dict(analysis.folds.model_dump())
+    if analysis.dataset is not None:
+        dataset = _builtin(analysis)
+        return (dataset if rule is None else dataset.with_folds(rule)).require_usable()
+    return _Loader(analysis, Path(folder), rule, progress).dataset().require_usable()
+
+
+def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
+    """Processes that a source acts on; every pattern must match one, and none of them recorded data."""
+    simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
+    found: list[str] = []
+    for pattern in source.processes:
+        matched = fnmatch.filter(simulated, pattern)
+        if not matched:
+            role = " (it is recorded data)" if pattern in samples else ""
+            raise DataError(
+                f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
+            )
+        found += matched
+    return list(dict.fromkeys(found))
+
+
+def _builtin(analysis: Analysis) -> Dataset:
+    assert analysis.dataset is not None
+    name, options = analysis.dataset.name, analysis.dataset.options
+    if name not in BUILTIN:
+        raise ConfigError(f"dataset.name: no dataset {name!r} comes with qbdt; there are: {', '.join(BUILTIN)}")
+    known = inspect.signature(BUILTIN[name]).parameters
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ConfigError(f"dataset.options: {name} has no option {', '.join(unknown)}; there are: {', '.join(known)}")
+    try:
+        return BUILTIN[name](**options)
+    except TypeError as error:
+        raise ConfigError(f"dataset.options: {name}: {error}") from error
+
+
+class _Loader:
+    """Reads the samples of one analysis, nominal and varied."""
+
+    def __init__(self, analysis: Analysis, folder: Path, rule: FoldRule | None, progress: Progress) -> None:
+        self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
+        self._acts_on = {name: matching(name, s, analysis.samples) for name, s in analysis.systematics.items()}
+
+    def dataset(self) -> Dataset:
+        """Return everything as one dataset."""
+        samples: list[Sample] = []
+        weights: dict[str, dict[str, NDArray[np.float64]]] = {}
+        for process, files in self._analysis.samples.items():
+            events, weights[process] = self._nominal(process, files)
+            samples.append(Sample(process, Role(files.role), events))
+        sources = [self._source(name, s, weights) for name, s in self._analysis.systematics.items()]
+        return Dataset(samples, sources, self._rule)
+
+    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, dict[str, NDArray[np.float64]]]:
+        """Nominal events, and the weights of all weight-type sources on them."""
+        variations = {}
+        for name, source in self._analysis.systematics.items():
+            if isinstance(source, WeightSource) and process in self._acts_on[name]:
+                variations[f"{name} up"] = Expression(source.up)
+                if source.down is not None:
+                    variations[f"{name} down"] = Expression(source.down)
+        request = self._request(files, variations=variations)
+        return self._read(process, files.files, files.tree, request)
+
+    def _source(self, name: str, source: AnySource, weights: dict[str, dict[str, NDArray[np.float64]]]) -> Systematic:
+        processes = self._acts_on[name]
+        match source:
+            case NormSource():
+                return Systematic.norm(name, source.size, processes=processes)
+            case WeightSource():
+                up = {process: weights[process][f"{name} up"] for process in processes}
+                down = None if source.down is None else {p: weights[p][f"{name} down"] for p in processes}
+                return Systematic.weight(name, up, down)
+            case ShapeSource():
+                shifted = {p: self._varied(name, "up", p, source.up) for p in processes}
+                down_side = source.down
+                if down_side is None:
+                    return Systematic.shape(name, shifted)
+                return Systematic.shape(name, shifted, {p: self._varied(name, "down", p, down_side) for p in processes})
+
+    def _varied(self, name: str, direction: str, process: str, variation: ShapeVariation) -> Events:
+        files = self._analysis.samples[process]
+        paths = [_named(path, process) for path in variation.files] if variation.files else files.files
+        tree = _named(variation.tree, process) if variation.tree else files.tree
+        request = self._request(files, columns=variation.columns, weight=variation.weight)
+        return self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
+
+    def _request(
+        self,
+        files: SampleFiles,
+        columns: Mapping[str, str] | None = None,
+        weight: str | None = None,
+        variations: Mapping[str, Expression] | None = None,
+    ) -> Request:
+        analysis = self._analysis
+        derived = {**analysis.columns, **(columns or {})}
+        cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
+        return Request(
+            features=tuple(analysis.features),
+            weight=Expression(weight or files.weight or analysis.weight),
+            scale=files.scale,
+            variations=variations or {},
+            derived={name: Expression(text) for name, text in derived.items()},
+            selection=Expression(" and ".join(cuts)) if cuts else None,
+            ids=self._rule.columns if self._rule else (),
+            missing=_placeholders(analysis),
+        )
+
+    def _read(
+        self, what: str, paths: Sequence[str], tree: str | None, request: Request
+    ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
+        files = [file for path in paths for file in expand(path, self._folder)]
+        tables = (open_table(file, tree or self._analysis.tree) for file in files)
+        return read_request(tables, request, description=what, progress=self._progress)
+
+
+def _named(text: str, process: str) -> str:
+    return text.replace("{process}", process)
+
+
+def _placeholders(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:
+    if isinstance(analysis.missing, list):
+        return {None: tuple(analysis.missing)}
+    return {name: tuple(values) for name, values in analysis.missing.items()}
