@@ -41,12 +41,14 @@ def _checked(file: YamlFile) -> Analysis:
     try:
         return Analysis.model_validate(file.data)
     except ValidationError as error:
-        problems = [_message(file, problem) for problem in error.errors(include_url=False)]
-        raise ConfigError("\n".join(dict.fromkeys(problems))) from error
+        problems = error.errors(include_url=False)
+        misspelt = {problem["loc"][:-1] for problem in problems if problem["type"] == "extra_forbidden"}
+        told = [p for p in problems if not (p["type"] == "missing" and p["loc"][:-1] in misspelt)]
+        raise ConfigError("\n".join(dict.fromkeys(_message(file, problem) for problem in told))) from error
 
 
 def _message(file: YamlFile, problem: Any) -> str:
-    path = _without_tags(file.data, problem["loc"])
+    path = _path_in_file(file.data, problem)
     name = ".".join(str(key) for key in path)
     match problem["type"]:
         case "extra_forbidden":
@@ -68,17 +70,15 @@ def _message(file: YamlFile, problem: Any) -> str:
     return f"{file.place(path)}: {name}{': ' * bool(name)}{reason}"
 
 
-def _without_tags(data: Any, loc: Sequence[str | int]) -> list[str | int]:
-    """Path in the file: what pydantic adds for unions and validators is left out."""
+def _path_in_file(data: Any, problem: Any) -> list[str | int]:
+    """Keys that lead to the problem; what pydantic adds for unions and validators is left out."""
     path: list[str | int] = []
-    for i, key in enumerate(loc):
+    for key in problem["loc"]:
         inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
         if isinstance(inside, dict) and key in inside:
             data = inside[key]
-        elif i < len(loc) - 1 or "[" in str(key):
-            continue
-        path.append(key)
-    return path
+            path.append(key)
+    return [*path, problem["loc"][-1]] if problem["type"] == "missing" else path
 
 
 def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:

@@ -199,6 +199,8 @@ def _compose(rows: Rows, selection: Selection, n_rows: int) -> Rows:
 
 def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
     if isinstance(rows, range):
+        if not rows:
+            return values[:0]
         return values[slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)]
     return values[rows]
 

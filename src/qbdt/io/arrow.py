@@ -8,7 +8,7 @@ from typing import Any
 
 from qbdt.dataset.columns import arrow_to_numpy, as_columns
 from qbdt.errors import DataError
-from qbdt.io.table import CHUNK_BYTES, TableFile
+from qbdt.io.table import CHUNK_BYTES, TableFile, each_readable, readable
 
 __all__ = ["OPENERS", "MemoryTable"]
 
@@ -37,20 +37,27 @@ class _Batches:
     """A file that pyarrow reads as a sequence of record batches."""
 
     def __init__(
-        self, label: str, names: Sequence[str], n_rows: int | None, read: Callable[[list[str]], Iterator[Any]]
+        self,
+        path: str,
+        format_name: str,
+        names: Sequence[str],
+        n_rows: int | None,
+        read: Callable[[list[str]], Iterator[Any]],
     ) -> None:
         repeated = sorted({name for name in names if list(names).count(name) > 1})
         if repeated:
-            raise DataError(f"{label}: two columns are named {', '.join(repeated)}")
-        self.label = label
+            raise DataError(f"{path}: two columns are named {', '.join(repeated)}")
+        self.label = path
         self.names = tuple(names)
         self.n_rows = n_rows
-        self._read = read
+        self._format_name, self._read = format_name, read
 
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
 
-        for batch in self._read(list(columns)):
+        with readable(self.label, self._format_name):
+            batches = self._read(list(columns))
+        for batch in each_readable(self.label, self._format_name, batches):
             table = pa.Table.from_batches([batch])
             yield {name: _numpy_or_awkward(self.label, name, table.column(name)) for name in columns}
 
@@ -61,7 +68,7 @@ def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         import awkward as ak
 
-        return ak.from_arrow(column)
+        return ak.from_arrow(column.cast(pa.large_list(column.type.value_type)))  # awkward pads 64-bit offsets only
     if pa.types.is_string(column.type) or pa.types.is_nested(column.type):
         raise DataError(f"{label}: column {name} has type {column.type}: numbers are needed")
     return arrow_to_numpy(column)
@@ -69,60 +76,48 @@ def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
 
 @contextmanager
 def _parquet(path: str) -> Iterator[TableFile]:
-    with _readable(path, "Parquet"):
-        import pyarrow.parquet as pq
+    import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path, memory_map=True) as file:
-            n_rows = file.metadata.num_rows
+    with readable(path, "Parquet"):
+        file = pq.ParquetFile(path, memory_map=True)
 
-            def read(columns: list[str]) -> Iterator[Any]:
-                size = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
-                return iter(file.iter_batches(batch_size=size, columns=columns, use_threads=True))
+    def read(columns: list[str]) -> Iterator[Any]:
+        size = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
+        return iter(file.iter_batches(batch_size=size, columns=columns, use_threads=True))
 
-            yield _Batches(path, file.schema_arrow.names, n_rows, read)
+    with file:
+        yield _Batches(path, "Parquet", file.schema_arrow.names, file.metadata.num_rows, read)
 
 
 @contextmanager
 def _feather(path: str) -> Iterator[TableFile]:
-    with _readable(path, "Feather"):
-        import pyarrow as pa
+    import pyarrow as pa
 
-        with pa.memory_map(path) as source:
-            names = pa.ipc.open_file(source).schema.names
+    with readable(path, "Feather"):
+        source = pa.memory_map(path)
+        names = pa.ipc.open_file(source).schema.names
 
-            def read(columns: list[str]) -> Iterator[Any]:
-                options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
-                reader = pa.ipc.open_file(source, options=options)
-                return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    def read(columns: list[str]) -> Iterator[Any]:
+        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+        reader = pa.ipc.open_file(source, options=options)
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
 
-            yield _Batches(path, names, None, read)
+    with source:
+        yield _Batches(path, "Feather", names, None, read)
 
 
 @contextmanager
 def _csv(path: str) -> Iterator[TableFile]:
-    with _readable(path, "CSV"):
-        from pyarrow import csv
+    from pyarrow import csv
 
-        block = csv.ReadOptions(block_size=CHUNK_BYTES // 8)
-        with csv.open_csv(path, read_options=block) as head:
-            names = head.schema.names
+    block = csv.ReadOptions(block_size=CHUNK_BYTES // 8)
+    with readable(path, "CSV"), csv.open_csv(path, read_options=block) as head:
+        names = head.schema.names
 
-        def read(columns: list[str]) -> Iterator[Any]:
-            return iter(csv.open_csv(path, block, convert_options=csv.ConvertOptions(include_columns=columns)))
+    def read(columns: list[str]) -> Iterator[Any]:
+        return iter(csv.open_csv(path, block, convert_options=csv.ConvertOptions(include_columns=columns)))
 
-        yield _Batches(path, names, None, read)
-
-
-@contextmanager
-def _readable(path: str, format_name: str) -> Iterator[None]:
-    """Turn what pyarrow says of a damaged file into a message that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        detail = str(error).strip().splitlines()[0]
-        raise DataError(f"{path}: cannot be read as {format_name} ({detail}); is it truncated or damaged?") from error
+    yield _Batches(path, "CSV", names, None, read)
 
 
 OPENERS: dict[str, Callable[[str], AbstractContextManager[TableFile]]] = {

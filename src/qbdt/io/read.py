@@ -196,9 +196,8 @@ class _Piece:
         if not _all_finite(values):
             allowed = np.zeros(len(values), dtype=bool)
             for branch in self._plan.branches(name):
-                before, after = np.asarray(raw[branch]), np.asarray(clean[branch])
-                if after is not before and after.ndim == 1:
-                    allowed |= np.isnan(after)
+                if clean[branch] is not raw[branch]:
+                    allowed |= np.isnan(clean[branch])
             allowed |= np.isnan(values) if any(np.isnan(placeholders)) else False
             self._refuse(f"feature {name}", values, ~np.isfinite(values) & ~allowed)
         return values

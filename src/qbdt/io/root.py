@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.errors import DataError, QBDTError
-from qbdt.io.table import CHUNK_BYTES, TableFile
+from qbdt.errors import DataError
+from qbdt.io.table import CHUNK_BYTES, TableFile, each_readable, readable
 
 __all__ = ["open_root"]
 
@@ -24,16 +24,13 @@ def open_root(path: str, tree: str | None) -> Iterator[TableFile]:
     """Open one tree of a ROOT file."""
     import uproot
 
-    try:
-        with uproot.open(path, array_cache=None, object_cache=None) as file:
+    with readable(path, "ROOT"):
+        file = uproot.open(path, array_cache=None, object_cache=None)
+    with file:
+        with readable(path, "ROOT"):
             found = file[_tree_name(path, file, tree)]
-            yield _NTuple(path, found) if hasattr(found, "field_names") else _Tree(path, found)
-    except (QBDTError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except Exception as error:
-        reason = str(error).strip().splitlines()
-        detail = reason[0] if reason else type(error).__name__
-        raise DataError(f"{path}: cannot be read as ROOT ({detail}); is it truncated or damaged?") from error
+            opened: TableFile = _NTuple(path, found) if hasattr(found, "field_names") else _Tree(path, found)
+        yield opened
 
 
 def _tree_name(path: str, file: Any, tree: str | None) -> str:
@@ -55,6 +52,7 @@ class _Tree:
 
     def __init__(self, path: str, tree: Any) -> None:
         self.label = f"{path}:{tree.name}"
+        self._path = path
         self.n_rows: int | None = int(tree.num_entries)
         self._tree = tree
 
@@ -80,6 +78,9 @@ class _Tree:
         return tuple(self._branches)
 
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return each_readable(self._path, "ROOT", self._chunks(columns))
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         branches = {name: self._branches[name] for name in columns}
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
             for start, stop in _steps(self._tree, list(branches.values())):
@@ -119,6 +120,7 @@ class _NTuple:
 
     def __init__(self, path: str, ntuple: Any) -> None:
         self.label = f"{path}:{ntuple.name}"
+        self._path = path
         self.n_rows: int | None = int(ntuple.num_entries)
         self._ntuple = ntuple
 
@@ -127,6 +129,9 @@ class _NTuple:
         return tuple(self._ntuple.keys(recursive=False))
 
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return each_readable(self._path, "ROOT", self._chunks(columns))
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
         wanted = list(columns)
         for start in range(0, self.n_rows or 0, step):

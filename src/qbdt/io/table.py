@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from qbdt.errors import DataError
+from qbdt.errors import DataError, QBDTError
 
-__all__ = ["CHUNK_BYTES", "TableFile", "expand", "open_table"]
+__all__ = ["CHUNK_BYTES", "TableFile", "each_readable", "expand", "open_table", "readable"]
+
+Item = TypeVar("Item")
 
 CHUNK_BYTES = 64 * 2**20
 """Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
@@ -35,6 +37,29 @@ class TableFile(Protocol):
         """Consecutive pieces with these columns: numpy arrays, or awkward ones for array branches."""
 
 
+@contextmanager
+def readable(path: str, format_name: str) -> Iterator[None]:
+    """Turn whatever a reading library raises on a damaged file into a message that names the file."""
+    try:
+        yield
+    except QBDTError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        detail = reason[0] if reason else type(error).__name__
+        raise DataError(f"{path}: cannot be read as {format_name} ({detail}); is it truncated or damaged?") from error
+
+
+def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterator[Item]:
+    """Items as they come, with `readable` around their making and not around what the caller does with them."""
+    while True:
+        with readable(path, format_name):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+
+
 def expand(pattern: str, folder: Path | None = None) -> list[str]:
     """Files that a path or wildcard stands for, sorted; remote addresses are passed through.
 
@@ -57,7 +82,9 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
         if found:
             return found
         raise DataError(f"no file matches {full}")
-    raise DataError(f"{full}: no such file" if not full.exists() else f"{full}: is a folder, not a file")
+    if full.exists():
+        raise DataError(f"{full}: is a folder, not a file")
+    raise DataError(f"{full}: no such file (relative paths start from the analysis file's folder, or from --data)")
 
 
 def open_table(path: str, tree: str | None = None) -> AbstractContextManager[TableFile]:

@@ -1,0 +1,66 @@
+"""The command line as a user meets it: one message and exit code 2 for what a user can cause, never a traceback."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def qbdt(*arguments, cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "qbdt", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    assert qbdt("init", "a.yaml", "--example", "synthetic", cwd=folder).returncode == 0
+    return folder
+
+
+def test_inspect(synthetic):
+    done = qbdt("inspect", "a.yaml", cwd=synthetic)
+    assert done.returncode == 0
+    assert "background" in done.stdout
+    found = json.loads(qbdt("inspect", "a.yaml", "--json", cwd=synthetic).stdout)
+    assert [s["name"] for s in found["samples"]] == ["signal", "background"]
+    assert found["sources"][2]["up"] == pytest.approx(0.1)
+
+
+def test_init_never_overwrites(synthetic):
+    done = qbdt("init", "a.yaml", cwd=synthetic)
+    assert (done.returncode, done.stderr) == (2, "qbdt: a.yaml exists; --force overwrites it\n")
+    done = qbdt("init", "b.yaml", "--example", "nothing", cwd=synthetic)
+    assert done.returncode == 2
+    assert "synthetic, tautaugamma, template" in done.stderr
+    done = qbdt("init", "no/folder/b.yaml", cwd=synthetic)
+    assert (done.returncode, done.stderr) == (2, "qbdt: no/folder/b.yaml: No such file or directory\n")
+
+
+def test_faults_end_in_one_message(synthetic):
+    done = qbdt("inspect", "missing.yaml", cwd=synthetic)
+    assert (done.returncode, done.stderr) == (2, "qbdt: missing.yaml: No such file or directory\n")
+    (synthetic / "bad.yaml").write_text("dataset: {name: inferno}\ntrainig: {}\n")
+    done = qbdt("inspect", "bad.yaml", cwd=synthetic)
+    assert (done.returncode, done.stderr) == (2, "qbdt: bad.yaml:2: trainig: unknown key; did you mean training?\n")
+
+
+def test_names_from_files_are_not_markup(synthetic):
+    text = (
+        'features: [x]\nsamples: {"[red]s": {role: signal, files: x.csv}, "[/]b": {role: background, files: x.csv}}\n'
+    )
+    (synthetic / "markup.yaml").write_text(text)
+    (synthetic / "x.csv").write_text("x\n1\n2\n")
+    done = qbdt("inspect", "markup.yaml", cwd=synthetic)
+    assert "[red]s" in done.stdout
+    assert "[/]b" in done.stdout
+
+
+def test_schema_and_version():
+    assert json.loads(qbdt("schema").stdout)["title"] == "Analysis"
+    assert qbdt("--version").stdout.startswith("qbdt ")
+    assert qbdt("demo").returncode == 0
