@@ -58,8 +58,9 @@ class _Batches:
         with readable(self.label, self._format_name):
             batches = self._read(list(columns))
         for batch in each_readable(self.label, self._format_name, batches):
-            table = pa.Table.from_batches([batch])
+            table = pa.table(batch)
             yield {name: _numpy_or_awkward(self.label, name, table.column(name)) for name in columns}
+            del batch, table
 
 
 def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
@@ -74,16 +75,33 @@ def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
     return arrow_to_numpy(column)
 
 
+def _row_groups(metadata: Any, n_columns: int) -> Iterator[list[int]]:
+    """Consecutive row groups that together make a chunk; `iter_batches` would read ahead through the whole file."""
+    rows_per_chunk = CHUNK_BYTES // (8 * max(n_columns, 1))
+    groups: list[int] = []
+    rows = 0
+    for i in range(metadata.num_row_groups):
+        groups.append(i)
+        rows += metadata.row_group(i).num_rows
+        if rows >= rows_per_chunk or i == metadata.num_row_groups - 1:
+            yield groups
+            groups, rows = [], 0
+
+
 @contextmanager
 def _parquet(path: str) -> Iterator[TableFile]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with readable(path, "Parquet"):
-        file = pq.ParquetFile(path, memory_map=True)
+        file = pq.ParquetFile(path)
 
     def read(columns: list[str]) -> Iterator[Any]:
-        size = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
-        return iter(file.iter_batches(batch_size=size, columns=columns, use_threads=True))
+        for groups in _row_groups(file.metadata, len(columns)):
+            pieces = [columns[i : i + 4] for i in range(0, len(columns), 4)]
+            arrays = [column for piece in pieces for column in file.read_row_groups(groups, columns=piece).columns]
+            yield pa.Table.from_arrays(arrays, columns)
+            del arrays
 
     with file:
         yield _Batches(path, "Parquet", file.schema_arrow.names, file.metadata.num_rows, read)

@@ -118,6 +118,7 @@ def read_request(
             for n_read, piece in _pieces(opened, request):
                 stack.append(piece)
                 advance(n_read)
+                del piece
     columns = stack.finish()
     weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
     features = {f: columns[_feature(f)] for f in request.features}
@@ -142,6 +143,7 @@ def _pieces(table: TableFile, request: Request) -> Iterator[tuple[int, dict[str,
         n_rows = len(next(iter(chunk.values())))
         yield n_rows, _Piece(table.label, plan, request, chunk, start, n_rows).columns()
         start += n_rows
+        del chunk
 
 
 def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:

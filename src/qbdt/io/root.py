@@ -85,7 +85,7 @@ class _Tree:
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
             for start, stop in _steps(self._tree, list(branches.values())):
                 arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}
-                yield {name: array.result() for name, array in arrays.items()}
+                yield {name: arrays.pop(name).result() for name in list(branches)}
 
     def _read(self, name: str, start: int, stop: int) -> Any:
         branch = self._branches[name]

@@ -58,6 +58,7 @@ def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterato
         if item is None:
             return
         yield item
+        del item  # not two chunks in memory at a time
 
 
 def expand(pattern: str, folder: Path | None = None) -> list[str]:
