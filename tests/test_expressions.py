@@ -13,6 +13,10 @@ COLUMNS = {
     "n": np.array([0, 1, 2], dtype=np.uint8),
     "jet.pt": np.array([1.0, 2.0, 3.0]),
     "flag": np.array([True, False, True]),
+    "pt_ℓ": np.full(3, 100.0),
+    "pt_l": np.full(3, 20.0),
+    "µ": np.ones(3),
+    "big": np.full(3, 2**64 - 1, dtype=np.uint64),
 }
 
 
@@ -34,6 +38,18 @@ COLUMNS = {
         ("pt // 20", [0, 1, 2]),
         ("isnan(log(n - 1))", [True, False, False]),
         ("1e-3", 1e-3),
+        ("(pt > 25) + (n > 0) + flag", [1, 2, 3]),
+        ("-flag", [-1, 0, -1]),
+        ("flag - flag", [0, 0, 0]),
+        ("2 ** 64 + 0 * n", [2.0**64] * 3),
+        ("10000000000000000000000 * (n > 5)", [0, 0, 0]),
+        ("2 ** -n", [1, 0.5, 0.25]),
+        ("5 // n", [np.inf, 5, 2]),
+        ("5 % n", [np.nan, 0, 1]),
+        ("max(pt, 20, n * 20)", [20, 30, 50]),
+        ("pt > 25\n  and n > 1", [False, False, True]),
+        ("pt_ℓ + pt_l + µ", [121, 121, 121]),
+        ("big * 1", [2.0**64 - 1] * 3),
     ],
 )
 def test_values(text, expected):
@@ -52,6 +68,11 @@ def test_elements_of_array_branches():
     np.testing.assert_array_equal(Expression("jet_pt[1]").evaluate(jagged), [30.0, np.nan, np.nan])
     fixed = {"p": np.arange(6.0).reshape(3, 2)}
     np.testing.assert_array_equal(Expression("p[1] * 2").evaluate(fixed), [2, 6, 10])
+    np.testing.assert_array_equal(Expression("p[5]").evaluate(fixed), [np.nan] * 3)
+    with pytest.raises(ExpressionError, match="several values per event"):
+        Expression("p > 1").mask(fixed)
+    with pytest.raises(ExpressionError, match="several values per event"):
+        Expression("jet_pt > 1 and pt > 3").mask({**jagged, "pt": np.zeros(3)})
     with pytest.raises(ExpressionError, match="one value per event"):
         Expression("pt[0]").evaluate({"pt": ak.Array([1.0])})
 
@@ -84,7 +105,11 @@ def test_names():
         ("!flag", "write `not`"),
         ("pt > 25 & eta < 2", "bind tighter than comparisons; write `and`"),
         ("ptt > 3", "no column ptt; did you mean pt"),
-        ("2 ** -n", "integer"),
+        ("pt > 0 # and eta > 9", "begins no comment"),
+        ("n >= 2 & n == 1", "bind tighter than comparisons; write `and`"),
+        ("max(pt)", "max takes two arguments or more"),
+        ("5or 3", "cannot be parsed|invalid"),
+        ("+".join(["pt"] * 900), "nested too deeply"),
         ("(" * 500 + "1" + ")" * 500, "parse|nested|parentheses"),
         ("-" * 3000 + "1", "parse|nested|not allowed"),
         ("1 +" * 5000, "characters"),

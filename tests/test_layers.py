@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
     {"errors"},
-    {"dtypes", "results", "progress", "_optional", "examples"},
+    {"dtypes", "results", "progress", "_optional", "examples", "writing"},
     {"significance", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},

@@ -80,11 +80,36 @@ def test_shifted_copies_stay_in_the_fold_of_their_event(folder):
             assert (events.identifier("event") % 2 == number).all()
 
 
+def test_variations_act_beneath_derived_columns_and_on_the_nominal_weight(folder):
+    text = ANALYSIS.replace('x: "log(pt)"', 'x: "log(pt)", pt: "pt / 1000"').replace("pt > 15", "pt > 0.015")
+    text = text.replace("pt < 100", "pt < 0.1").replace(
+        "up: {columns: {pt: pt_up}}", "up: {columns: {pt: pt * 1.1}, weight: nominal * 2}"
+    )
+    data = load(parse_analysis(text, "a.yaml"), folder)
+    up, nominal = data.varied("files", "up")["ttbar"], data.sample("ttbar").events
+    assert up.column("pt").min() > 0.015
+    assert up.column("pt").max() == pytest.approx(1.1 * nominal.column("pt").max())
+    assert up.weight[0] == 2 * nominal.weight[0]
+
+
+def test_folds_must_be_full_and_readable_in_variations(folder):
+    with pytest.raises(DataError, match="fold 2 has no signal events"):
+        load(
+            parse_analysis(
+                ANALYSIS.replace("by: ", "")
+                .replace("columns: event, k: 2", "by: split, columns: two, k: 4")
+                .replace("columns: {", 'columns: {two: "event % 2", ', 1),
+                "a.yaml",
+            ),
+            folder,
+        )
+
+
 def test_recorded_data_and_other_trees(folder):
     text = ANALYSIS.replace(
         "folds:", "  tree_source: {kind: shape, processes: ttbar, up: {files: data.root, tree: shifted}}\nfolds:"
     )
-    text = text.replace("samples:", 'samples:\n  data: {role: data, files: data.root, tree: nominal, weight: "1"}')
+    text = text.replace("samples:", "samples:\n  data: {role: data, files: data.root, tree: nominal}")
     text = text.replace("  tree_source: {", "  tree_source: {").replace("tree: shifted}", "tree: shifted, weight: 7}")
     data = load(parse_analysis(text, "a.yaml"), folder)
     assert data.sample("data").events.total == 19
@@ -118,6 +143,20 @@ def test_recorded_data_and_other_trees(folder):
         ('processes: "*jets"', "processes: zjets", DataError, "systematics.xs: 'zjets' matches no simulated process"),
         ("columns: event,", "columns: evt,", DataError, "no branch evt; did you mean event"),
         ("{process}_down.parquet", "{process}_up.parquet", DataError, r"ttbar_up\.parquet: no such file"),
+        (
+            "up: {columns: {pt: pt_up}}",
+            "up: {columns: {pTT: pt_up}}",
+            DataError,
+            "files.up.columns: no feature, .* uses pTT",
+        ),
+        ("up: {columns: {pt: pt_up}}", "up: {columns: {pt: pt_up, event: w}}", DataError, "event divides the folds"),
+        (
+            'processes: "tt*", up: {columns',
+            'processes: "*t*", up: {files: ttbar.parquet, columns',
+            DataError,
+            "the same files",
+        ),
+        ("files: ttbar.parquet", 'files: [ttbar.parquet, "ttbar.p*"]', DataError, "ttbar.parquet is named twice"),
         ("up: w * 3", "up: w * 0", DataError, "systematic full, up variation of higgs: all .* weights are zero"),
     ],
 )

@@ -13,6 +13,7 @@ __all__ = [
     "FitError",
     "MissingDependencyError",
     "ModelFileError",
+    "OutputError",
     "QBDTError",
 ]
 
@@ -39,6 +40,10 @@ class ModelFileError(QBDTError):
 
 class FitError(QBDTError):
     """A likelihood fit that cannot be set up or does not converge."""
+
+
+class OutputError(QBDTError):
+    """A file that cannot be written, or would be overwritten."""
 
 
 class MissingDependencyError(QBDTError, ImportError):

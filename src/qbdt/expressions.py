@@ -2,8 +2,9 @@
 
 The grammar is Python's for numbers, names, arithmetic, comparisons, `and`/`or`/`not` and a fixed list of functions;
 `&&` and `||` are read as `and` and `or`. `jet_pt[0]` is an element of an array branch, missing (NaN) where the event
-has too few. Whole numbers are computed with 64 bits. Flows in: text and a mapping of columns. Flows out: one array per
-expression.
+has too few. Whole numbers are computed with 64 bits, conditions count as 0 and 1, powers are floating-point, and
+nothing wraps around or rounds down to zero without a word. Flows in: text and a mapping of columns. Flows out: one
+array per expression.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import difflib
 import functools
 import math
 import re
+import unicodedata
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -42,8 +45,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log": np.log,
     "log10": np.log10,
     "log1p": np.log1p,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": lambda *values: functools.reduce(np.maximum, values),
+    "min": lambda *values: functools.reduce(np.minimum, values),
     "sign": np.sign,
     "sin": np.sin,
     "sinh": np.sinh,
@@ -54,18 +57,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 """Functions that an expression may call."""
 
-_ARITY = {"arctan2": 2, "hypot": 2, "max": 2, "min": 2, "where": 3}
+_ARITY = {"arctan2": 2, "hypot": 2, "where": 3}
+_ANY_NUMBER = ("max", "min")
 _CONSTANTS = {"pi": math.pi, "True": True, "False": False}
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: np.true_divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.mod,
-    ast.Pow: np.power,
-    ast.BitAnd: np.bitwise_and,
-    ast.BitOr: np.bitwise_or,
+    ast.FloorDiv: lambda left, right: _where_divisible(np.floor_divide, left, right),
+    ast.Mod: lambda left, right: _where_divisible(np.mod, left, right),
+    ast.Pow: np.float_power,
+    ast.BitAnd: np.logical_and,
+    ast.BitOr: np.logical_or,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: np.less,
@@ -81,6 +85,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Not: np.logical_not,
 }
 _LONGEST = 10_000
+_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -101,43 +106,93 @@ class Expression:
     def __post_init__(self) -> None:
         try:
             self._check(self._tree)
+            self.names  # noqa: B018 (asked for now, so that a nesting too deep for it is told now)
         except RecursionError:
-            raise ExpressionError(f"{self.text[:40]!r}…: nested too deeply") from None
+            raise ExpressionError(f"{self.shown}: nested too deeply") from None
+
+    @property
+    def shown(self) -> str:
+        """The text as messages quote it."""
+        return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "…")
 
     @functools.cached_property
     def _tree(self) -> ast.expr:
         if len(self.text) > _LONGEST:
             raise ExpressionError(f"an expression of {len(self.text)} characters: at most {_LONGEST} are read")
-        source = re.sub(r"&&", " and ", re.sub(r"\|\|", " or ", self.text)).strip()
+        if "#" in self.text:
+            raise ExpressionError(f"{self.shown}: `#` begins no comment inside an expression; remove it")
+        source = " ".join(re.sub(r"&&", " and ", re.sub(r"\|\|", " or ", self.text)).split())
         if re.search(r"!(?!=)", source):
-            raise ExpressionError(f"{self.text!r}: write `not` instead of `!`")
+            raise ExpressionError(f"{self.shown}: write `not` instead of `!`")
         try:
-            return ast.parse(source, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", SyntaxWarning)
+                return ast.parse(self._aliased(source), mode="eval").body
+        except (SyntaxError, SyntaxWarning, ValueError, RecursionError, MemoryError) as error:
             where = f" at column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
             reason = error.msg if isinstance(error, SyntaxError) else "cannot be parsed"
-            raise ExpressionError(f"{self.text!r}{where}: {reason}") from None
+            raise ExpressionError(f"{self.shown}{where}: {reason}") from None
+
+    @functools.cached_property
+    def _aliases(self) -> dict[str, str]:
+        """Stand-ins for names that Python's parser would change to other letters (µ to μ, ℓ to l)."""
+        words = dict.fromkeys(re.findall(r"[^\W\d]\w*", self.text))
+        changed = [word for word in words if unicodedata.normalize("NFKC", word) != word]
+        return {f"_alias{i}_": word for i, word in enumerate(changed)}
+
+    def _aliased(self, source: str) -> str:
+        for alias, word in self._aliases.items():
+            source = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", alias, source)
+        return source
+
+    def _name(self, node: ast.AST) -> str:
+        """Name of a column, `a` or `a.b`; empty for anything else."""
+        return ".".join(self._aliases.get(part, part) for part in _dotted(node).split("."))
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
         """Columns that the expression reads."""
-        return frozenset(_names(self._tree))
+        return frozenset(self._names_below(self._tree))
+
+    def _names_below(self, node: ast.AST) -> set[str]:
+        if isinstance(node, ast.Name | ast.Attribute):
+            return {self._name(node)} - set(_CONSTANTS)
+        children = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
+        return set().union(*(self._names_below(child) for child in children)) if children else set()
+
+    def with_replaced(self, name: str, other: Expression) -> Expression:
+        """Put another expression in the place of a name.
+
+        Examples
+        --------
+        >>> Expression("pt / 1000").with_replaced("pt", Expression("pt * 1.02")).text
+        '(pt * 1.02) / 1000'
+        """
+        pattern = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
+        return Expression(re.sub(pattern, lambda _: f"({other.text})", self.text))
 
     def evaluate(self, columns: Columns) -> NDArray[Any]:
         """Evaluate on columns of one length; the result has that length, or is a number if no column is named."""
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(self._value(self._tree, columns))
-        except (TypeError, ValueError, OverflowError) as error:
+                value = self._value(self._tree, columns)
+                return np.asarray(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, ExpressionError):
                 raise
-            raise ExpressionError(f"{self.text!r}: {error}") from error
+            if any(getattr(columns[name], "ndim", 1) > 1 for name in self.names if name in columns):
+                reason = "a column with several values per event; pick an element, for example [0]"
+            else:
+                reason = str(error).strip().splitlines()[0][:_SHOWN]
+            raise ExpressionError(f"{self.shown}: {reason}") from error
 
     def mask(self, columns: Columns) -> NDArray[np.bool_]:
         """Evaluate as a selection."""
         value = self.evaluate(columns)
+        if value.ndim > 1:
+            raise ExpressionError(f"{self.shown} has several values per event; pick an element, for example [0]")
         if value.dtype != np.bool_ and not np.isin(value, (0, 1)).all():
-            raise ExpressionError(f"{self.text!r} is not a selection: its values are neither true nor false")
+            raise ExpressionError(f"{self.shown} is not a selection: its values are neither true nor false")
         return value.astype(np.bool_)
 
     def _check(self, node: ast.AST) -> None:
@@ -149,13 +204,15 @@ class Expression:
                 return
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
                 arity = _ARITY.get(name, 1)
-                if len(arguments) != arity:
-                    raise ExpressionError(f"{self.text!r}: {name} takes {arity} argument{'s' * (arity > 1)}")
+                if name in _ANY_NUMBER and len(arguments) < 2:
+                    raise ExpressionError(f"{self.shown}: {name} takes two arguments or more")
+                if name not in _ANY_NUMBER and len(arguments) != arity:
+                    raise ExpressionError(f"{self.shown}: {name} takes {arity} argument{'s' * (arity > 1)}")
                 children: list[ast.AST] = list(arguments)
             case ast.Call(func=ast.Name(id=name), keywords=[]):
                 close = difflib.get_close_matches(name, FUNCTIONS, n=1)
                 hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(FUNCTIONS)}"
-                raise ExpressionError(f"{self.text!r}: no function {name}{hint}")
+                raise ExpressionError(f"{self.shown}: no function {name}{hint}")
             case ast.BinOp(op=op) if type(op) in _BINARY:
                 children = [node.left, node.right]
             case ast.UnaryOp(op=sign) if type(sign) in _UNARY:
@@ -164,25 +221,30 @@ class Expression:
                 children = [node.left, *node.comparators]
             case ast.BoolOp():
                 children = list(node.values)
-            case ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=int())):
+            case ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=int() as index)) if not (
+                isinstance(index, bool)
+            ):
                 children = [node.value]
             case _:
-                raise ExpressionError(f"{self.text!r}: {ast.unparse(node)!r} is not allowed in an expression")
+                raise ExpressionError(f"{self.shown}: {ast.unparse(node)!r} is not allowed in an expression")
         for child in children:
             self._check(child)
 
     def _value(self, node: ast.AST, columns: Columns) -> Any:
         match node:
+            case ast.Constant(value=int() as value) if abs(value) > np.iinfo(np.int64).max:
+                return float(value)
             case ast.Constant():
                 return node.value
             case ast.Name() | ast.Attribute():
-                return self._column(_dotted(node), columns)
+                return self._column(self._name(node), columns)
             case ast.Call(func=ast.Name(id=name)):
                 return FUNCTIONS[name](*(self._value(argument, columns) for argument in node.args))
             case ast.BinOp():
                 return self._binary(node, columns)
             case ast.UnaryOp():
-                return _UNARY[type(node.op)](self._value(node.operand, columns))
+                operand = self._value(node.operand, columns)
+                return _UNARY[type(node.op)](operand if isinstance(node.op, ast.Not) else _counted(operand))
             case ast.Compare():
                 return self._compare(node, columns)
             case ast.BoolOp():
@@ -194,22 +256,21 @@ class Expression:
 
     def _column(self, name: str, columns: Columns) -> Any:
         if name in columns:
-            values = columns[name]
-            return values.astype(np.int64) if isinstance(values, np.ndarray) and values.dtype.kind in "iu" else values
+            return _widened(columns[name])
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         close = difflib.get_close_matches(name, columns, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ExpressionError(f"{self.text!r}: no column {name}{hint}")
+        raise ExpressionError(f"{self.shown}: no column {name}{hint}")
 
     def _binary(self, node: ast.BinOp, columns: Columns) -> Any:
         left, right = self._value(node.left, columns), self._value(node.right, columns)
         if isinstance(node.op, ast.BitAnd | ast.BitOr):
-            kinds = {np.asarray(side).dtype.kind for side in (left, right)}
-            if "f" in kinds:
+            if any(np.asarray(side).dtype != np.bool_ for side in (left, right)):
                 word = "and" if isinstance(node.op, ast.BitAnd) else "or"
-                raise ExpressionError(f"{self.text!r}: & and | bind tighter than comparisons; write `{word}`")
-        return _BINARY[type(node.op)](left, right)
+                raise ExpressionError(f"{self.shown}: & and | bind tighter than comparisons; write `{word}`")
+            return _BINARY[type(node.op)](left, right)
+        return _BINARY[type(node.op)](_counted(left), _counted(right))
 
     def _compare(self, node: ast.Compare, columns: Columns) -> Any:
         values = [self._value(side, columns) for side in (node.left, *node.comparators)]
@@ -226,17 +287,29 @@ def _dotted(node: ast.AST) -> str:
     return ""
 
 
-def _names(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.Name | ast.Attribute):
-        return {_dotted(node)} - set(_CONSTANTS)
-    children = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
-    return set().union(*(_names(child) for child in children)) if children else set()
+def _widened(values: Any) -> Any:
+    """Whole numbers with 64 bits; unsigned ones that do not fit as floating point."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+        return values
+    too_large = values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max
+    return values.astype(np.float64 if too_large else np.int64)
+
+
+def _counted(value: Any) -> Any:
+    """Conditions as 0 and 1, so that they can be added up."""
+    array = np.asarray(value) if isinstance(value, bool | np.bool_ | np.ndarray) else value
+    return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype == np.bool_ else value
+
+
+def _where_divisible(divide: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Division of whole numbers that gives NaN or infinity, not 0, where the divisor is zero."""
+    return divide(np.asarray(left, dtype=np.float64), right) if np.any(np.equal(right, 0)) else divide(left, right)
 
 
 def _element(values: Any, index: int) -> NDArray[Any]:
     """Element `index` of an array branch; NaN where an event has too few."""
     if isinstance(values, np.ndarray) and values.ndim == 2:
-        return np.asarray(values[:, index])
+        return np.asarray(values[:, index]) if index < values.shape[1] else np.full(len(values), np.nan)
     import awkward as ak
 
     array = ak.from_iter(values) if isinstance(values, np.ndarray) else values

@@ -14,9 +14,9 @@ from qbdt.config import Analysis, NormSource, SampleFiles, ShapeSource, ShapeVar
 from qbdt.dataset import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.dataset.folds import fold_rule_from_dict
 from qbdt.datasets import BUILTIN
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, ExpressionError
 from qbdt.expressions import Expression
-from qbdt.io import Request, expand, open_table, read_request
+from qbdt.io import NOMINAL, ColumnPlan, Request, expand, open_table, read_request
 from qbdt.progress import Progress, silent
 
 __all__ = ["load"]
@@ -39,8 +39,8 @@ def load(analysis: Analysis, folder: str | Path = ".", progress: Progress = sile
     rule = None if analysis.folds is None else fold_rule_from_dict(analysis.folds.model_dump())
     if analysis.dataset is not None:
         dataset = _builtin(analysis)
-        return (dataset if rule is None else dataset.with_folds(rule)).require_usable()
-    return _Loader(analysis, Path(folder), rule, progress).dataset().require_usable()
+        return (dataset if rule is None else dataset.with_folds(rule)).require_usable().require_full_folds()
+    return _Loader(analysis, Path(folder), rule, progress).dataset().require_usable().require_full_folds()
 
 
 def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
@@ -48,7 +48,7 @@ def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -
     simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
     found: list[str] = []
     for pattern in source.processes:
-        matched = fnmatch.filter(simulated, pattern)
+        matched = [pattern] if pattern in simulated else fnmatch.filter(simulated, pattern)
         if not matched:
             role = " (it is recorded data)" if pattern in samples else ""
             raise DataError(
@@ -69,7 +69,7 @@ def _builtin(analysis: Analysis) -> Dataset:
         raise ConfigError(f"dataset.options: {name} has no option {', '.join(unknown)}; there are: {', '.join(known)}")
     try:
         return BUILTIN[name](**options)
-    except TypeError as error:
+    except (TypeError, ValueError, MemoryError, OverflowError) as error:
         raise ConfigError(f"dataset.options: {name}: {error}") from error
 
 
@@ -111,18 +111,44 @@ class _Loader:
                 down = None if source.down is None else {p: weights[p][f"{name} down"] for p in processes}
                 return Systematic.weight(name, up, down)
             case ShapeSource():
-                shifted = {p: self._varied(name, "up", p, source.up) for p in processes}
-                down_side = source.down
-                if down_side is None:
+                shifted = self._varied(name, "up", processes, source.up)
+                if source.down is None:
                     return Systematic.shape(name, shifted)
-                return Systematic.shape(name, shifted, {p: self._varied(name, "down", p, down_side) for p in processes})
+                return Systematic.shape(name, shifted, self._varied(name, "down", processes, source.down))
 
-    def _varied(self, name: str, direction: str, process: str, variation: ShapeVariation) -> Events:
-        files = self._analysis.samples[process]
-        paths = [_named(path, process) for path in variation.files] if variation.files else files.files
-        tree = _named(variation.tree, process) if variation.tree else files.tree
-        request = self._request(files, columns=variation.columns, weight=variation.weight)
-        return self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
+    def _varied(
+        self, name: str, direction: str, processes: Sequence[str], variation: ShapeVariation
+    ) -> dict[str, Events]:
+        key = f"systematics.{name}.{direction}"
+        self._check_variation(key, processes, variation)
+        found = {}
+        for process in processes:
+            files = self._analysis.samples[process]
+            paths = [_named(path, process) for path in variation.files] if variation.files else files.files
+            tree = _named(variation.tree, process) if variation.tree else files.tree
+            request = self._request(files, columns=variation.columns, weight=variation.weight)
+            self._check_columns(key, variation, request)
+            found[process] = self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
+        return found
+
+    def _check_variation(self, key: str, processes: Sequence[str], variation: ShapeVariation) -> None:
+        """Refuse one set of events for several processes, which would turn one process into another."""
+        texts = [*(variation.files or ()), variation.tree or ""]
+        nominal = {tuple(self._analysis.samples[process].files) for process in processes}
+        if variation.files and len(nominal) > 1 and not any("{process}" in text for text in texts):
+            raise DataError(
+                f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
+            )
+
+    def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
+        varied_ids = sorted(set(variation.columns) & set(request.ids))
+        if varied_ids:
+            raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
+        selection = request.selection.names if request.selection else ()
+        used = ColumnPlan(request.derived, (), "").reached((*request.features, *request.weight.names, *selection))
+        idle = sorted(set(variation.columns) - used)
+        if idle:
+            raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
 
     def _request(
         self,
@@ -132,14 +158,14 @@ class _Loader:
         variations: Mapping[str, Expression] | None = None,
     ) -> Request:
         analysis = self._analysis
-        derived = {**analysis.columns, **(columns or {})}
+        nominal = Expression(files.weight or ("1" if files.role == "data" else analysis.weight))
         cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
         return Request(
             features=tuple(analysis.features),
-            weight=Expression(weight or files.weight or analysis.weight),
+            weight=nominal if weight is None else Expression(weight).with_replaced(NOMINAL, nominal),
             scale=files.scale,
             variations=variations or {},
-            derived={name: Expression(text) for name, text in derived.items()},
+            derived=_derived(analysis.columns, columns or {}),
             selection=Expression(" and ".join(cuts)) if cuts else None,
             ids=self._rule.columns if self._rule else (),
             missing=_placeholders(analysis),
@@ -148,9 +174,32 @@ class _Loader:
     def _read(
         self, what: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
-        files = [file for path in paths for file in expand(path, self._folder)]
-        tables = (open_table(file, tree or self._analysis.tree) for file in files)
-        return read_request(tables, request, description=what, progress=self._progress)
+        try:
+            files = [file for path in paths for file in expand(path, self._folder)]
+            _refuse_repeated(files)
+            tables = (open_table(file, tree or self._analysis.tree) for file in files)
+            return read_request(tables, request, description=what, progress=self._progress)
+        except (DataError, ExpressionError) as error:
+            raise type(error)(f"{what}: {error}") from error
+
+
+def _refuse_repeated(files: Sequence[str]) -> None:
+    repeated = sorted({file for file in files if files.count(file) > 1})
+    if repeated:
+        raise DataError(f"{repeated[0]} is named twice: its events would count twice")
+
+
+def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:
+    """Derived columns under a variation.
+
+    Where a derived column hides a branch (`pt: pt / 1000`), the variation changes the branch beneath it; otherwise it
+    takes the column's place.
+    """
+    derived = {name: Expression(text) for name, text in columns.items()}
+    for name, text in varied.items():
+        beneath = name in derived and name in derived[name].names
+        derived[name] = derived[name].with_replaced(name, Expression(text)) if beneath else Expression(text)
+    return derived
 
 
 def _named(text: str, process: str) -> str:

@@ -41,6 +41,38 @@ def test_init_never_overwrites(synthetic):
     assert (done.returncode, done.stderr) == (2, "qbdt: no/folder/b.yaml: No such file or directory\n")
 
 
+def test_a_failing_write_keeps_what_was_there(synthetic):
+    before = (synthetic / "a.yaml").read_text()
+    command = f"ulimit -f 0; {sys.executable} -m qbdt init a.yaml --force"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=synthetic, check=False)
+    assert done.returncode != 0
+    assert (synthetic / "a.yaml").read_text() == before
+    assert sorted(path.name for path in synthetic.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_closed_pipe_is_no_error(synthetic):
+    command = f"set -o pipefail; {sys.executable} -m qbdt schema | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=synthetic, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+def test_wrong_options_exit_with_2(synthetic):
+    done = qbdt("inspect", "--no-such-option")
+    assert done.returncode == 2
+    assert "no-such-option" in done.stderr
+
+
+def test_output_survives_a_terminal_without_unicode(synthetic):
+    done = subprocess.run(
+        [sys.executable, "-m", "qbdt", "inspect", "a.yaml"],
+        capture_output=True,
+        cwd=synthetic,
+        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert done.returncode == 0
+
+
 def test_faults_end_in_one_message(synthetic):
     done = qbdt("inspect", "missing.yaml", cwd=synthetic)
     assert (done.returncode, done.stderr) == (2, "qbdt: missing.yaml: No such file or directory\n")

@@ -38,7 +38,7 @@ def test_good():
         ("features:", "feature:", "my.yaml:1: feature: unknown key; did you mean features?"),
         ("role: signal", "rolle: signal", "my.yaml:3: samples.higgs.rolle: unknown key; did you mean role?"),
         ("role: signal", "role: sigal", "my.yaml:3: samples.higgs.role: input should be 'signal'"),
-        ("files: h.root", "files: {a: 1}", "my.yaml:3: samples.higgs.files: input should be a valid list"),
+        ("files: h.root", "files: {a: 1}", "my.yaml:3: samples.higgs.files: a list is needed"),
         (", files: h.root", "", "my.yaml:3: samples.higgs.files: is missing"),
         (
             "up: {files: up.root}",
@@ -59,6 +59,27 @@ def test_good():
         ("features: [pt]", "features: []", "features: at least one is needed"),
         ("features: [pt]", "features: [pt", "my.yaml:2: not valid YAML"),
         ("features: [pt]", "dataset: {name: inferno}", "dataset comes with its own samples"),
+        (
+            "features: [pt]",
+            "features: [pt]\nmissing: true",
+            "my.yaml:2: missing: numbers are needed, not true or false",
+        ),
+        ("k: 5", "k: yes", "my.yaml:11: folds: k: a number is needed, not true"),
+        ("k: 5", "k: 5, salt: 3", "my.yaml:11: folds: salt goes with by: hash"),
+        ("  higgs:", "  yes:", "my.yaml:3: the name yes is read as bool; put it in quotes"),
+        ("  higgs:", "  125:", "my.yaml:3: the name 125 is read as int; put it in quotes"),
+        ("features: [pt]", "features: [pt]\nname: 2024-13-01", "my.yaml: not valid YAML"),
+        ("features: [pt]", "features: [pt]\nname: \x00", "my.yaml"),
+        ("features: [pt]", "features: [pt]\n? [a, b]\n: 1", "my.yaml:2: the name"),
+        ("files: h.root", "files: {process}/h.root", "quote text that begins with {"),
+        ("features: [pt]", "features: [pt]\ntraining: {systematics: [foo]}", "training.systematics: no source foo"),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {binning: {pz: [1, 0, 1]}}",
+            "features and bins do not match: pt, pz",
+        ),
+        ("features: [pt]", "features: [pt]\ntraining: {binning: {pt: [5, 2, 1]}}", "are no bins"),
+        ("role: signal", "role: signal, scale: .nan", "my.yaml:3: samples.higgs.scale"),
         ("features: [pt]", "features: !!python/object/apply:os.getcwd []", "my.yaml:1: not valid YAML"),
         (
             "features: [pt]",
@@ -77,7 +98,13 @@ def test_every_fault_has_file_line_and_key(old, new, message):
     with pytest.raises(ConfigError) as caught:
         parse_analysis(GOOD.replace(old, new, 1), "my.yaml")
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_a_section_without_content_counts_as_not_given():
+    analysis = parse_analysis(GOOD.partition("systematics:")[0] + "systematics:\n  # nothing yet\ntraining:\nweight:\n")
+    assert analysis.systematics == {}
+    assert analysis.weight == "1"
 
 
 def test_all_faults_are_told_at_once():
@@ -109,4 +136,4 @@ def test_examples_are_valid_and_match_the_json_schema(name):
     schema = json.loads(json.dumps(json_schema()))
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["samples"]["description"]
-    assert isinstance(yaml.safe_load(text), dict)
+    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))

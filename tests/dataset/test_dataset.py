@@ -16,7 +16,7 @@ def sample(name: str, role: str, n: int, seed: int) -> Sample:
 def make(n: int = 20, seed: int = 0, k: int = 3) -> Dataset:
     signal, ttbar, w_jets = (sample(p, r, n + i, seed + i) for i, (p, r) in enumerate(PROCESSES.items()))
     systematics = [
-        Systematic.shape("tes", {"ttbar": sample("", "background", n + 5, seed + 8).events}),
+        Systematic.shape("tes", {"ttbar": sample("tes", "background", n + 5, seed + 8).events}),
         Systematic.weight("sf", {"ttbar": ttbar.events.weight * 1.1, "higgs": signal.events.weight * 0.9}),
         Systematic.norm("xs", 0.2, processes=["wjets", "ttbar"]),
     ]

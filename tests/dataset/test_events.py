@@ -98,6 +98,19 @@ def test_unknown_names_are_told():
         Events.concatenate([events, events.with_features(["a"])])
 
 
+def test_rows_are_counted_alike_in_features_and_weights_for_any_type_of_index():
+    events = make(400)[::2]
+    picked = events[np.array([150, 180], dtype=np.uint8)]
+    np.testing.assert_array_equal(picked.identifier("event"), [300, 360])
+    np.testing.assert_array_equal(picked.weight, events.weight[[150, 180]])
+    for wrong, message in ((3, "slice"), ([0.5], "float64"), ([400], "row 400 is asked for; there are 200")):
+        with pytest.raises(DataError, match=message):
+            events[wrong]  # type: ignore[index]
+    with pytest.raises(DataError, match="size=0"):
+        list(events.chunks(0))
+
+
 def test_effective_entries():
+    assert Events({"a": np.zeros(2)}, np.full(2, 1e200)).effective_entries == pytest.approx(2, rel=1e-15)
     assert make(0).effective_entries == 0
     assert Events({"a": np.zeros(4)}, np.full(4, 2.5)).effective_entries == pytest.approx(4, rel=1e-15)

@@ -59,6 +59,8 @@ def test_whole_floats_are_accepted_and_others_refused():
     assert ModuloFolds(2, "event").assign(events_with(event=[3.0, 4.0])).tolist() == [1, 0]
     with pytest.raises(DataError, match=r"identifier column event has the value 0\.5 in row 1"):
         ModuloFolds(2, "event").assign(events_with(event=[3.0, 0.5]))
+    with pytest.raises(DataError, match="that float32 holds exactly is needed"):
+        ModuloFolds(2, "event").assign(events_with(event=np.array([2**25], np.float32)))
     with pytest.raises(DataError, match="identifier column event has type"):
         ModuloFolds(2, "event").assign(events_with(event=["a"]))
     with pytest.raises(DataError, match="identifier column event has the value 18446744073709551615"):

@@ -86,11 +86,37 @@ def test_columns_of_a_variation_are_matched_by_name():
         ((X, Y, W, [Systematic.norm("xs", 0.1, processes=["a"])]), "make them with"),
         ((X, Y, W, (), ["a"]), "X has 2 columns, 1 feature names are given: a"),
         ((pd.DataFrame(X, columns=["a", "a"]), Y), "two columns are named a"),
+        ((pd.DataFrame(X, columns=[1, "1"]), Y), "two columns are named 1"),
+        ((X, Y, W, (), ["a", "a"]), "two columns are named a"),
+        ((pd.Series(W), Y), "X is a Series"),
+        ((X, Y, np.ma.masked_array(W, mask=W > 5)), "weights are masked"),
+        ((X, np.ma.masked_array(Y, mask=W > 5)), "y is masked"),
+        ((X, Y, W, [Systematic.weight("sf", np.ma.masked_array(W, mask=W > 5))]), "sf: weights are masked"),
+        ((X, Y, W, [Systematic.shape("tes", (X, Y, None))]), "systematic tes: weights are needed, since X has some"),
+        ((X, Y, W, Systematic.norm("xs", 0.1)), "a list of sources is needed"),
+        ((X, Y, np.array(list("abcdef"))), "weights have type"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises(DataError, match=message):
         Dataset.from_arrays(*arguments)
+
+
+def test_masked_features_are_missing():
+    masked = np.ma.masked_array(X, mask=X > 10)
+    column = Dataset.from_arrays(masked, Y).sample("signal").events.column("x1")
+    np.testing.assert_array_equal(column, np.where(X > 10, np.nan, X)[Y == 1, 1])
+
+
+def test_declarations_that_contradict_themselves():
+    with pytest.raises(DataError, match="both be arrays, or both name processes"):
+        Systematic.weight("sf", {"a": W}, W)  # type: ignore[call-overload]
+    with pytest.raises(DataError, match="where marks rows"):
+        Systematic.norm("xs", 0.1, Y > 0, processes=["a"])  # type: ignore[call-overload]
+    with pytest.raises(DataError, match=r"size='0\.1': a number is needed"):
+        Systematic.norm("xs", "0.1")  # type: ignore[call-overload]
+    with pytest.raises(DataError, match="where Events are needed"):
+        Systematic.shape("tes", {"a": X})  # type: ignore[dict-item]
 
 
 def test_a_shape_variation_is_a_triple():

@@ -16,7 +16,7 @@ import uproot
 
 from qbdt.dataset import Events
 from qbdt.errors import DataError, ExpressionError
-from qbdt.io import open_table, read_events
+from qbdt.io import expand, open_table, read_events
 
 N = 100
 RANDOM = np.random.default_rng(0)
@@ -174,6 +174,47 @@ class TestMissingValues:
         with pytest.raises(DataError, match=r"weight is NaN in row 1.*remove these events"):
             read_events(DIRTY, ["a"], weight="nan", missing=[np.nan])
 
+    def test_placeholders_in_single_precision(self):
+        table = {"a": np.array([1.0, -99.9], dtype=np.float32)}
+        np.testing.assert_array_equal(np.isnan(read_events(table, ["a"], missing=[-99.9]).column("a")), [False, True])
+
+    def test_selection_and_weights_see_placeholders_as_they_are(self):
+        events = read_events(DIRTY, ["a"], selection="b != -999", weight="where(b < 0, -1, 2)", missing=[-999, -1])
+        assert (events.n_rows, events.total) == (2, 4.0)
+
+    def test_a_placeholder_that_an_expression_makes_is_missing(self):
+        events = read_events(DIRTY, ["c"], derived={"c": "where(b > 2, a, -999)"}, missing=[-999])
+        np.testing.assert_array_equal(events.column("c"), [np.nan, np.nan, 3.0])
+
+    def test_placeholders_in_array_branches(self):
+        jagged = {"j": ak.Array([[1.0, -999.0], [], [5.0, 6.0]])}
+        with pytest.raises(DataError, match="column j has several values per row"):
+            read_events(ak.zip(jagged, depth_limit=1), ["x"], derived={"x": "j[1] * 2"}, missing=[-999])
+
+    def test_nulls_in_parquet_and_feather(self, tmp_path):
+        lists = [None, [1.0, None], [7.0], []]
+        table = pa.table(
+            {"j": lists, "d": pa.array([3, None, 7, 6]).dictionary_encode(), "b": [True, None, False, True]}
+        )
+        pa.parquet.write_table(table, tmp_path / "n.parquet")
+        pa.feather.write_feather(table, tmp_path / "n.feather")
+        for name in ("n.parquet", "n.feather"):
+            derived = {"first": "j[0]", "second": "j[1]"}
+            events = read_events(tmp_path / name, ["first", "second", "d", "b"], derived=derived, missing=[np.nan])
+            expected = {"first": [np.nan, 1, 7, np.nan], "second": [np.nan] * 4, "d": [3, np.nan, 7, 6]}
+            for column, values in expected.items():
+                np.testing.assert_array_equal(events.column(column), values)
+            np.testing.assert_array_equal(events.column("b"), [1, np.nan, 0, 1])
+
+    def test_too_few_elements_need_no_declaration_but_nan_inside_does(self, tmp_path):
+        pa.parquet.write_table(
+            pa.table({"j": [[1.0], [], [2.0]], "k": [[1.0], [np.nan], [2.0]]}), tmp_path / "j.parquet"
+        )
+        events = read_events(tmp_path / "j.parquet", ["x"], derived={"x": "j[0]"})
+        np.testing.assert_array_equal(events.column("x"), [1, np.nan, 2])
+        with pytest.raises(DataError, match="feature y is NaN in row 1"):
+            read_events(tmp_path / "j.parquet", ["y"], derived={"y": "k[0]"})
+
 
 class TestFaults:
     def test_missing_file_tree_branch(self, tmp_path):
@@ -212,6 +253,34 @@ class TestFaults:
         (tmp_path / "words.csv").write_text("a,b\n1,x\n")
         with pytest.raises(DataError, match=r"words\.csv: column b has type string: numbers are needed"):
             read_events(str(tmp_path / "words.csv"), ["b"])
+
+    def test_columns_with_several_values_or_words(self, tmp_path):
+        path = tmp_path / "odd.parquet"
+        pa.parquet.write_table(pa.table({"v": [[1.0, 2.0], [3.0, 4.0]], "t": ["a", "b"], "x": [1.0, 2.0]}), path)
+        for options in ({"weight": "v"}, {"ids": ["v"]}, {"selection": "v > 1"}):
+            with pytest.raises((DataError, ExpressionError), match=r"array branch|several values|pick an element"):
+                read_events(path, ["x"], **options)
+        with pytest.raises(DataError, match=r"odd\.parquet: column t has type string: numbers are needed"):
+            read_events(path, ["x"], weight="t")
+
+    def test_csv_types_may_change_after_the_first_block(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("qbdt.io.arrow.CHUNK_BYTES", 8 * 100)
+        (tmp_path / "late.csv").write_text("a\n" + "1\n" * 100 + "1.5\n")
+        assert read_events(tmp_path / "late.csv", ["a"]).column("a")[-1] == 1.5
+
+    def test_unreadable_paths(self, tmp_path):
+        for name in ("x" * 300 + ".root", "~nobody_here/x.root", "a\0b.root"):
+            with pytest.raises(DataError):
+                read_events(name, ["pt"])
+        (tmp_path / "b[1]").mkdir()
+        write(tmp_path / "b[1]" / "part0.parquet")
+        assert expand("part*.parquet", tmp_path / "b[1]") == [str(tmp_path / "b[1]" / "part0.parquet")]
+
+    def test_columns_of_different_length(self):
+        with pytest.raises(DataError, match="column b has 1 rows, others have 3"):
+            read_events({"a": np.zeros(3), "b": np.zeros(1)}, ["a", "b"])
+        with pytest.raises(DataError, match="feature a is asked for twice"):
+            read_events({"a": np.zeros(3)}, ["a", "a"])
 
     def test_several_trees_need_a_name(self, tmp_path):
         with uproot.recreate(tmp_path / "two.root") as file:

@@ -5,9 +5,11 @@ Exit codes: 0 done, 2 something the user can mend (one message, no traceback), 1
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What a wrong option raises; newer releases of typer bring click along under a private name."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
@@ -48,14 +53,32 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """Run the command line; what a user can cause ends in one message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except QBDTError as error:
-        typer.echo(f"qbdt: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        return _refused(str(error))
+    except USAGE_ERROR as error:
+        error.show()
+        return int(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("qbdt: interrupted", err=True)
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        return 0
+    except OSError as error:
+        return _refused(f"{error.filename or 'output'}: {error.strerror or error}")
+    return code if isinstance(code, int) else 0
+
+
+def _refused(message: str) -> int:
+    typer.echo(f"qbdt: {message}", err=True)
+    return 2

@@ -10,6 +10,7 @@ import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
 from qbdt.errors import ConfigError
+from qbdt.writing import write_text
 
 __all__: list[str] = []
 
@@ -39,12 +40,7 @@ def init(
 
     if example not in examples.names():
         raise ConfigError(f"--example {example}: there are: {', '.join(examples.names())}")
-    if path.exists() and not force:
-        raise ConfigError(f"{path} exists; --force overwrites it")
-    try:
-        path.write_text(examples.text(example), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    write_text(path, examples.text(example), force=force)
     typer.echo(f"wrote {path}; check it with: qbdt inspect {path}")
 
 

@@ -44,7 +44,8 @@ def _checked(file: YamlFile) -> Analysis:
         problems = error.errors(include_url=False)
         misspelt = {problem["loc"][:-1] for problem in problems if problem["type"] == "extra_forbidden"}
         told = [p for p in problems if not (p["type"] == "missing" and p["loc"][:-1] in misspelt)]
-        raise ConfigError("\n".join(dict.fromkeys(_message(file, problem) for problem in told))) from error
+        first = {tuple(_path_in_file(file.data, problem)): problem for problem in reversed(told)}  # one of each union
+        raise ConfigError("\n".join(_message(file, first[path]) for path in reversed(first))) from error
 
 
 def _message(file: YamlFile, problem: Any) -> str:
@@ -62,6 +63,10 @@ def _message(file: YamlFile, problem: Any) -> str:
             reason = "kind is missing: weight, shape or norm"
         case "union_tag_invalid":
             reason = f"kind {problem['ctx']['tag']!r}: must be weight, shape or norm"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            reason = "a mapping of keys to values is needed"
+        case "list_type":
+            reason = "a list is needed"
         case "value_error":
             reason = str(problem["ctx"]["error"])
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from qbdt.expressions import Expression
 
@@ -32,19 +32,43 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str | int | float) else value
 
 
+def _as_numbers(value: Any) -> Any:
+    values = _as_list(value)
+    if isinstance(values, list) and any(isinstance(item, bool) for item in values):
+        raise ValueError("numbers are needed, not true or false")
+    return values
+
+
 def _as_text(value: Any) -> Any:
     return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-ExpressionText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_parsed)]
-Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1)]
-Placeholders = Annotated[list[float], BeforeValidator(_as_list)]
+def _one_or_many(kind: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
+
+
+ExpressionText = Annotated[
+    str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
+]
+Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
+Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
 
 
 class Section(BaseModel):
-    """A part of an analysis file; unknown keys are errors."""
+    """A part of an analysis file; unknown keys are errors, a key without a value counts as not given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        for name, value in data.items():
+            known = cls.model_fields.get(name)
+            if isinstance(value, bool) and known is not None and known.annotation in (int, float, int | None):
+                raise ValueError(f"{name}: a number is needed, not {str(value).lower()}")
+        return {name: value for name, value in data.items() if value is not None}
 
 
 class SampleFiles(Section):
@@ -56,7 +80,9 @@ class SampleFiles(Section):
     weight: ExpressionText | None = Field(
         None, description="weight of this sample; by default the one named at the top"
     )
-    scale: float = Field(1.0, description="factor on all weights of this sample, also on varied ones")
+    scale: float = Field(
+        1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
+    )
     selection: ExpressionText | None = Field(None, description="further selection of this sample")
 
 
@@ -121,13 +147,15 @@ class Folds(Section):
         "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
     )
     columns: Names = Field(description="identifier columns")
-    k: int = Field(2, ge=2, description="number of folds")
+    k: int = Field(2, ge=2, le=1000, description="number of folds")
     salt: int = Field(0, description="for `hash`: another number gives another division")
 
     @model_validator(mode="after")
     def _one_column(self) -> Folds:
         if self.by != "hash" and len(self.columns) != 1:
             raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
+        if self.by != "hash" and self.salt:
+            raise ValueError(f"salt goes with by: hash, not with by: {self.by}")
         return self
 
 
@@ -178,7 +206,8 @@ class Analysis(Section):
     @model_validator(mode="after")
     def _complete(self) -> Analysis:
         if self.dataset is not None:
-            given = [key for key in ("features", "columns", "samples", "systematics") if getattr(self, key)]
+            own = ("features", "columns", "weight", "selection", "missing", "tree", "samples", "systematics")
+            given = [key for key in own if key in self.model_fields_set]
             if given:
                 raise ValueError(f"dataset comes with its own {', '.join(given)}: remove one or the other")
             return self
@@ -188,4 +217,17 @@ class Analysis(Section):
         repeated = sorted({name for name in self.features if self.features.count(name) > 1})
         if repeated:
             raise ValueError(f"features: {', '.join(repeated)} is given twice")
+        self._check_training()
         return self
+
+    def _check_training(self) -> None:
+        unknown = [name for name in self.training.systematics or () if name not in self.systematics]
+        if unknown:
+            raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
+        if isinstance(self.training.binning, dict):
+            wrong = sorted(set(self.features) ^ set(self.training.binning))
+            if wrong:
+                raise ValueError(f"training.binning: features and bins do not match: {', '.join(wrong)}")
+            for name, (number, low, high) in self.training.binning.items():
+                if number < 1 or not low < high:
+                    raise ValueError(f"training.binning.{name}: [{number}, {low}, {high}] are no bins")

@@ -18,21 +18,23 @@ class YamlFile:
 
     def __init__(self, text: str, label: str) -> None:
         self.label = label
-        loader = yaml.SafeLoader(text)
         try:
+            loader = yaml.SafeLoader(text)
             root = loader.get_single_node()
             if not isinstance(root, yaml.MappingNode):
                 raise ConfigError(f"{label}: an analysis file is a mapping of keys to values (see `qbdt init`)")
             self._root = root
             self._refuse_repeated_keys(self._root, ())
             self.data: dict[str, Any] = loader.construct_document(self._root)
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise ConfigError(f"{label}: not valid YAML: {reason}") from error
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = f":{mark.line + 1}" if mark else ""
             reason = getattr(error, "problem", None) or str(error).splitlines()[0]
-            raise ConfigError(f"{label}{line}: not valid YAML: {reason}") from error
-        finally:
-            loader.dispose()
+            hint = "; quote text that begins with { or holds {…}" if "{" in _line(text, mark) else ""
+            raise ConfigError(f"{label}{line}: not valid YAML: {reason}{hint}") from error
 
     @classmethod
     def read(cls, path: Path) -> YamlFile:
@@ -63,6 +65,11 @@ class YamlFile:
         seen: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
+            if key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.tag != "tag:yaml.org,2002:str":
+                kind = key.tag.rpartition(":")[2]
+                raise ConfigError(f"{self.label}:{line}: the name {key.value} is read as {kind}; put it in quotes")
             if key.value in seen:
                 inside = f" under {'.'.join(path)}" if path else ""
                 raise ConfigError(
@@ -70,6 +77,10 @@ class YamlFile:
                 )
             seen[str(key.value)] = line
             self._refuse_repeated_keys(value, (*path, str(key.value)))
+
+
+def _line(text: str, mark: Any) -> str:
+    return text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
 
 
 def _child(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:

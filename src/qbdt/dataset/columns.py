@@ -30,16 +30,21 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     >>> list(as_columns(np.zeros((3, 2))))
     ['x0', 'x1']
     """
+    _refuse_repeated(names or (), context)
     if isinstance(table, Mapping):
-        columns = {str(name): np.asarray(values) for name, values in table.items()}
+        _refuse_repeated([str(name) for name in table], context)
+        columns = {str(name): np.asanyarray(values) for name, values in table.items()}
     elif _is_from(table, "awkward"):
-        columns = {str(name): np.asarray(table[name]) for name in table.fields}
-    elif _is_from(table, "pandas") and hasattr(table, "columns"):
-        columns = _pandas_columns(table, context)
-    elif _is_from(table, "pyarrow") or (hasattr(table, "__arrow_c_stream__") and not isinstance(table, np.ndarray)):
-        columns = _arrow_columns(table)
+        columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
+    elif _is_from(table, "pandas"):
+        if not hasattr(table, "columns"):
+            raise DataError(f"{context}X is a {type(table).__name__}: a table of rows × features is needed")
+        _refuse_repeated([str(name) for name in table.columns], context)
+        columns = {str(name): table[name].to_numpy() for name in table.columns}
+    elif _is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__"):
+        columns = _arrow_columns(table, context)
     else:
-        return _array_columns(np.asarray(table), names, context)
+        return _array_columns(np.asanyarray(table), names, context)
     if names is None:
         return columns
     absent = [name for name in names if name not in columns]
@@ -65,25 +70,40 @@ def _array_columns(array: NDArray[Any], names: Sequence[str] | None, context: st
     return {label: array[:, i] for i, label in enumerate(labels)}
 
 
-def _pandas_columns(frame: Any, context: str) -> dict[str, NDArray[Any]]:
-    if not frame.columns.is_unique:
-        repeated = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
+def _refuse_repeated(names: Sequence[str], context: str) -> None:
+    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    if repeated:
         raise DataError(f"{context}two columns are named {', '.join(repeated)}")
-    return {str(name): frame[name].to_numpy() for name in frame.columns}
 
 
-def _arrow_columns(table: Any) -> dict[str, NDArray[Any]]:
+def _awkward_column(array: Any, name: str, context: str) -> NDArray[Any]:
+    import awkward as ak
+
+    if array.ndim != 1:
+        raise DataError(f"{context}column {name} has several values per row: pick an element first")
+    return np.asarray(ak.to_numpy(ak.fill_none(array, np.nan) if "?" in str(array.type) else array))
+
+
+def _arrow_columns(table: Any, context: str) -> dict[str, NDArray[Any]]:
     import pyarrow as pa
 
     arrow = table if isinstance(table, pa.Table) else pa.table(table)
-    repeated = {name for name in arrow.column_names if arrow.column_names.count(name) > 1}
-    if repeated:
-        raise DataError(f"two columns are named {', '.join(sorted(repeated))}")
-    return {name: arrow_to_numpy(arrow.column(name)) for name in arrow.column_names}
+    _refuse_repeated(arrow.column_names, context)
+    return {name: arrow_to_numpy(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
 
 
-def arrow_to_numpy(column: Any) -> NDArray[Any]:
+def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
     """Return an Arrow column as numpy, zero-copy where it is one chunk without nulls; nulls become NaN."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and column.null_count):
+        column = column.cast(pa.int8() if pa.types.is_boolean(kind) else pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(f"{what} has type {kind}: numbers are needed")
     if column.num_chunks == 1 and column.null_count == 0:
         chunk = column.chunk(0)
         try:

@@ -45,6 +45,12 @@ class Sample:
     events: Events
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DataError(f"a sample needs a name, not {self.name!r}")
+        if self.role not in list(Role):
+            raise DataError(f"sample {self.name}: role={self.role!r}: must be {', '.join(Role)}")
+        if not isinstance(self.events, Events):
+            raise DataError(f"sample {self.name}: a {type(self.events).__name__} is given where Events are needed")
         object.__setattr__(self, "role", Role(self.role))
 
 
@@ -72,6 +78,8 @@ class Dataset:
     def __init__(
         self, samples: Sequence[Sample], systematics: Sequence[Systematic] = (), folds: FoldRule | None = None
     ) -> None:
+        if isinstance(systematics, Systematic | FlatSystematic):
+            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
         self._samples = {sample.name: sample for sample in samples}
         self._systematics = {source.name: source for source in systematics}
         self._folds = folds
@@ -193,6 +201,21 @@ class Dataset:
                     _require_yield(what, events, self._samples[process].role)
         return self
 
+    def require_full_folds(self) -> Dataset:
+        """Refuse a fold rule that leaves a fold without signal or background, or fails on a variation."""
+        if self._folds is None:
+            return self
+        for source in self.systematics:
+            for direction, _ in source.directions:
+                for events in self.varied(source.name, direction).values():
+                    self._folds.assign(events)
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            filled = {int(number) for s in self.of_role(role) for number in np.unique(self._folds.assign(s.events))}
+            empty = sorted(set(range(self._folds.k)) - filled)
+            if empty:
+                raise DataError(f"fold {empty[0]} has no {role} events; choose another rule or fewer folds")
+        return self
+
     def summary(self) -> DatasetSummary:
         """Rows, yields and effects of the sources, as tables a physicist can read."""
         from qbdt.dataset.summary import summarise
@@ -292,6 +315,8 @@ def _require_yield(what: str, events: Events, role: Role) -> None:
         raise DataError(f"{what} has no events; is the selection too tight?")
     if not events.weight.any():
         raise DataError(f"{what}: all {events.n_rows} weights are zero")
+    if not np.isfinite(events.total):
+        raise DataError(f"{what} has weights so large that their sum is {events.total}")
     if events.total <= 0:
         raise DataError(f"{what} has a total weight of {events.total:.6g}: a positive expected yield is needed")
 

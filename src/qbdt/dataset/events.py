@@ -87,8 +87,11 @@ class Events:
     @property
     def effective_entries(self) -> float:
         """(Σw)²/Σw²: the number of unweighted events with the same relative statistical uncertainty."""
-        squares = float(np.square(self._weight).sum())
-        return self.total**2 / squares if squares > 0 else 0.0
+        largest = float(np.abs(self._weight).max(initial=0.0))
+        if largest == 0:
+            return 0.0
+        scaled = self._weight / largest
+        return float(scaled.sum() ** 2 / np.square(scaled).sum())
 
     def column(self, name: str) -> Floats:
         """Values of one feature: a view where the rows are contiguous, a copy of this column otherwise."""
@@ -114,7 +117,9 @@ class Events:
 
     def __getitem__(self, selection: Selection) -> Events:
         """Select rows by slice, mask or index; weights are copied for masks and indices, features never."""
-        return self._derive(rows=_compose(self._rows, selection, self.n_rows), weight=self._weight[selection])
+        if not isinstance(selection, slice):
+            selection = _as_index(selection, self.n_rows)
+        return self._derive(rows=_compose(self._rows, selection), weight=self._weight[selection])
 
     def with_weight(self, weight: ArrayLike) -> Events:
         """Return the same rows with other weights."""
@@ -132,6 +137,8 @@ class Events:
 
     def chunks(self, size: int) -> Iterator[Events]:
         """Consecutive pieces of at most `size` rows."""
+        if size < 1:
+            raise DataError(f"size={size}: chunks have at least one row")
         for start in range(0, self.n_rows, size):
             yield self[start : start + size]
 
@@ -177,23 +184,32 @@ def as_mapping(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(values))
 
 
-def _compose(rows: Rows, selection: Selection, n_rows: int) -> Rows:
-    """Rows of the base columns that a selection of the current rows stands for."""
-    if isinstance(selection, slice):
-        return rows[selection]
+def _as_index(selection: Selection, n_rows: int) -> NDArray[np.intp]:
+    """Row numbers, counted from zero, that a mask or an index stands for."""
     index: NDArray[Any] = np.asarray(selection)
+    if index.ndim != 1:
+        raise DataError("rows are selected by slice, boolean mask or a list of row numbers")
     if index.dtype == np.bool_:
         if len(index) != n_rows:
             raise DataError(f"a mask of {len(index)} entries for {n_rows} rows")
-        index = np.flatnonzero(index)
-    elif index.size == 0:
-        index = index.astype(np.intp)
-    elif not np.issubdtype(index.dtype, np.integer):
-        raise DataError(f"rows are selected by slice, boolean mask or integer index, not {index.dtype}")
+        return np.flatnonzero(index)
+    if index.size and not np.issubdtype(index.dtype, np.integer):
+        raise DataError(f"rows are selected by slice, boolean mask or row numbers, not {index.dtype}")
+    numbers = index.astype(np.intp)
+    numbers = np.where(numbers < 0, numbers + n_rows, numbers)
+    if numbers.size and (numbers.min() < 0 or numbers.max() >= n_rows):
+        raise DataError(f"row {numbers[(numbers < 0) | (numbers >= n_rows)][0]} is asked for; there are {n_rows}")
+    return numbers
+
+
+def _compose(rows: Rows, selection: slice | NDArray[np.intp]) -> Rows:
+    """Rows of the base columns that a selection of the current rows stands for."""
+    if isinstance(selection, slice):
+        return rows[selection]
     if not isinstance(rows, range):
-        selected: NDArray[Any] = rows[index]
+        selected: NDArray[Any] = rows[selection]
         return selected
-    composed: NDArray[Any] = rows.start + rows.step * np.where(index < 0, index + n_rows, index)
+    composed: NDArray[Any] = rows.start + rows.step * selection
     return composed.astype(np.int32) if max(rows.start, rows.stop) <= np.iinfo(np.int32).max else composed
 
 
@@ -206,15 +222,19 @@ def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
 
 
 def _as_column(name: str, values: ArrayLike) -> Floats:
-    array = _one_dimensional(name, np.asarray(values))
+    array = _one_dimensional(name, np.asanyarray(values))
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.ma.filled(array.astype(np.result_type(array.dtype, np.float32)), np.nan)
     if array.dtype.kind == "f":
-        return array.astype(np.float32) if array.dtype.itemsize < 4 else array
+        return array.astype(np.float32 if array.dtype.itemsize < 4 else f"=f{min(array.dtype.itemsize, 8)}", copy=False)
     if array.dtype.kind not in "biu":
         raise DataError(f"column {name} has type {array.dtype}: features must be numbers")
     return array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
 def _as_weight(values: ArrayLike) -> NDArray[np.float64]:
+    if np.ma.is_masked(values):
+        raise DataError("weights are masked: every row needs one")
     array = _one_dimensional("weight", np.asarray(values))
     if array.dtype.kind not in "biuf":
         raise DataError(f"weights have type {array.dtype}: they must be numbers")

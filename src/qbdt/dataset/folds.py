@@ -152,14 +152,15 @@ def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype.kind == "u":
         usable = values <= np.iinfo(np.int64).max
     elif values.dtype.kind == "f":
-        usable = np.isfinite(values) & (np.abs(values) < 2**53) & (np.trunc(values) == values)
+        exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)
+        usable = np.isfinite(values) & (np.abs(values) <= exact) & (np.trunc(values) == values)
     else:
         raise DataError(f"identifier column {name} has type {values.dtype}: whole numbers are needed")
     bad = np.flatnonzero(~usable)
     if bad.size:
         raise DataError(
-            f"identifier column {name} has the value {values[bad[0]]} in row {bad[0]}: "
-            "a whole number that 64 bits hold is needed"
+            f"identifier column {name} has the value {values[bad[0]]} in row {bad[0]}: a whole number that "
+            f"{'64 bits hold with a sign' if values.dtype.kind == 'u' else f'{values.dtype} holds exactly'} is needed"
         )
     return values.astype(np.int64)
 

@@ -43,12 +43,16 @@ def from_arrays(
     features = parts["signal"][0].features
     rows = {process: index for process, (_, index) in parts.items()}
     samples = [Sample(process, Role(process), parts[process][0]) for process in PROCESS_OF.values()]
-    bound = [_bind(source, rows, features) for source in systematics]
+    if isinstance(systematics, Systematic | FlatSystematic):
+        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+    bound = [_bind(source, rows, features, sample_weight is not None) for source in systematics]
     return Dataset(samples, bound).require_usable()
 
 
 def labels(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
     """Signal mask from labels 1 and 0 (or −1)."""
+    if np.ma.is_masked(y):
+        raise DataError(f"{context}y is masked: every row needs a label")
     values = np.asarray(y)
     if values.ndim != 1:
         raise DataError(f"{context}y has shape {values.shape}: one label per row is needed")
@@ -70,6 +74,8 @@ def concatenate(parts: Sequence[Dataset]) -> Dataset:
     names = list(dict.fromkeys(sample.name for part in parts for sample in part.samples))
     samples = [_joined_sample(name, [p for p in parts if name in _names(p)]) for name in names]
     sources = list(dict.fromkeys(source.name for part in parts for source in part.systematics))
+    if any(part.folds != parts[0].folds for part in parts):
+        raise DataError("datasets with different fold rules cannot be joined; set one with `with_folds` first")
     return Dataset(samples, [_joined_source(name, parts) for name in sources], parts[0].folds)
 
 
@@ -81,7 +87,7 @@ def _by_label(
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
-    weights = np.ones(n_rows) if weight is None else np.asarray(weight)
+    weights = np.ones(n_rows) if weight is None else np.asanyarray(weight)
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
     events = Events(columns, weights)
@@ -89,9 +95,14 @@ def _by_label(
     return {process: (events[mask], np.flatnonzero(mask)) for process, mask in masks.items() if mask.any()}
 
 
-def _bind(source: FlatSystematic, rows: dict[str, NDArray[np.intp]], features: Sequence[str]) -> Systematic:
+def _bind(
+    source: FlatSystematic, rows: dict[str, NDArray[np.intp]], features: Sequence[str], weighted: bool
+) -> Systematic:
     if not isinstance(source, FlatSystematic):
         raise DataError(f"systematics hold {source!r}: make them with Systematic.shape, .weight or .norm over arrays")
+    sides = [side for side in (source.up, source.down) if side is not None]
+    if source.kind is Kind.SHAPE and weighted and any(side[2] is None for side in sides):
+        raise DataError(f"systematic {source.name}: weights are needed, since X has some")
     bound = [None if side is None else _bound_side(source, side, rows, features) for side in (source.up, source.down)]
     if bound[0] is None:
         raise DataError(f"systematic {source.name}: an up variation is needed")
@@ -123,6 +134,8 @@ def _bound_norm(
 ) -> dict[str, Variation]:
     if where is None:
         return {process: Scaled(size) for process in rows}
+    if np.ma.is_masked(where):
+        raise DataError(f"systematic {name}: where is masked: every row needs true or false")
     mask = np.asarray(where)
     n_rows = sum(len(index) for index in rows.values())
     if mask.dtype != np.bool_ or mask.shape != (n_rows,):

@@ -165,6 +165,7 @@ class Systematic:
             Weights for all rows of X, or a mapping from process to the weights of its rows. Without `down` the source
             is one-sided.
         """
+        _require_alike(name, up, down)
         if not isinstance(up, Mapping):
             return FlatSystematic(name, Kind.WEIGHT, up, down)
         return cls(name, Kind.WEIGHT, _reweighted(name, up), None if down is None else _reweighted(name, down))
@@ -188,8 +189,12 @@ class Systematic:
         up, down
             A tuple (X, y, weight), or a mapping from process to its varied `Events`.
         """
+        _require_alike(name, up, down)
         if not isinstance(up, Mapping):
             return FlatSystematic(name, Kind.SHAPE, up, down)
+        for events in (*up.values(), *(down or {}).values()):
+            if not isinstance(events, Events):
+                raise DataError(f"systematic {name}: a {type(events).__name__} is given where Events are needed")
         replaced = {process: Replaced(events) for process, events in up.items()}
         return cls(name, Kind.SHAPE, replaced, None if down is None else {p: Replaced(e) for p, e in down.items()})
 
@@ -218,6 +223,12 @@ class Systematic:
         processes
             Instead of `where`, for a `Dataset`: the processes it acts on.
         """
+        if isinstance(size, bool | np.bool_) or not isinstance(size, int | float | np.number):
+            raise DataError(f"systematic {name}: size={size!r}: a number is needed")
+        if where is not None and processes is not None:
+            raise DataError(
+                f"systematic {name}: where marks rows of one table, processes name samples; give one of them"
+            )
         if not (np.isfinite(size) and -1 < size < 1 and size != 0):
             raise DataError(f"systematic {name}: size={size}: a relative size between −1 and 1, not 0, is needed")
         if processes is None:
@@ -257,13 +268,23 @@ def _reweighted(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variatio
 
 def checked_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
     """Weights of a variation as float64, refused where not finite."""
-    values = np.asarray(weight, dtype=np.float64)
+    if np.ma.is_masked(weight):
+        raise DataError(f"systematic {name}: weights are masked: every row needs one")
+    try:
+        values = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"systematic {name}: weights must be numbers ({error})") from error
     if values.ndim != 1:
         raise DataError(f"systematic {name}: weights have shape {values.shape}: one weight per row is needed")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise DataError(f"systematic {name}: the weight of row {bad[0]} is {values[bad[0]]}: weights must be finite")
     return values
+
+
+def _require_alike(name: str, up: Any, down: Any) -> None:
+    if down is not None and isinstance(up, Mapping) != isinstance(down, Mapping):
+        raise DataError(f"systematic {name}: up and down must both be arrays, or both name processes")
 
 
 def _check_name(name: str) -> None:

@@ -20,6 +20,9 @@ class MemoryTable:
         self.label = label
         self._columns = as_columns(table)
         self.n_rows: int | None = len(next(iter(self._columns.values()), ()))
+        for name, values in self._columns.items():
+            if len(values) != self.n_rows:
+                raise DataError(f"{label}: column {name} has {len(values)} rows, others have {self.n_rows}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,14 +68,17 @@ class _Batches:
 
 def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         import awkward as ak
 
-        return ak.from_arrow(column.cast(pa.large_list(column.type.value_type)))  # awkward pads 64-bit offsets only
-    if pa.types.is_string(column.type) or pa.types.is_nested(column.type):
-        raise DataError(f"{label}: column {name} has type {column.type}: numbers are needed")
-    return arrow_to_numpy(column)
+        lists = column.cast(pa.large_list(kind.value_type)).combine_chunks()  # awkward pads 64-bit offsets only
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        values = arrow_to_numpy(pa.chunked_array([pc.list_flatten(lists)]), f"{label}: column {name}")
+        return ak.unflatten(values, lengths)
+    return arrow_to_numpy(column, f"{label}: column {name}")
 
 
 def _row_groups(metadata: Any, n_columns: int) -> Iterator[list[int]]:
@@ -126,6 +132,7 @@ def _feather(path: str) -> Iterator[TableFile]:
 
 @contextmanager
 def _csv(path: str) -> Iterator[TableFile]:
+    import pyarrow as pa
     from pyarrow import csv
 
     block = csv.ReadOptions(block_size=CHUNK_BYTES // 8)
@@ -133,7 +140,10 @@ def _csv(path: str) -> Iterator[TableFile]:
         names = head.schema.names
 
     def read(columns: list[str]) -> Iterator[Any]:
-        return iter(csv.open_csv(path, block, convert_options=csv.ConvertOptions(include_columns=columns)))
+        # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
+        numbers = {f.name: pa.float64() for f in head.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
+        options = csv.ConvertOptions(include_columns=columns, column_types=numbers)
+        return iter(csv.open_csv(path, block, convert_options=options))
 
     yield _Batches(path, "CSV", names, None, read)
 

@@ -57,6 +57,17 @@ class ColumnPlan:
         """Rows that pass a selection."""
         return selection.mask({name: self.evaluate(name, branches) for name in selection.names})
 
+    def reached(self, names: Iterable[str]) -> frozenset[str]:
+        """Columns and branches that these need, on the way and in the end."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self._derived[name].names if name in self._derived else ()
+        return frozenset(found)
+
     def _refuse(self, name: str, within: tuple[str, ...]) -> None:
         used = f", which the column {within[-1]} needs" if within else ""
         close = difflib.get_close_matches(name, self._available, n=3)

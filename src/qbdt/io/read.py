@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Request:
 
 
 def read_events(
-    source: str | Sequence[str] | Any,
+    source: Any,
     features: Sequence[str],
     *,
     weight: str = "1",
@@ -82,7 +83,7 @@ def read_events(
     tree: str | None = None,
     progress: Progress = silent,
 ) -> Events:
-    """Read events from files (paths, wildcards) or from a table in memory.
+    """Read events from files (a path, a wildcard, a list of them) or from a table in memory.
 
     Examples
     --------
@@ -109,6 +110,9 @@ def read_request(
     progress: Progress = silent,
 ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
     """Read all tables in turn; returns the events and the weights of the variations."""
+    repeated = sorted({name for name in request.features if request.features.count(name) > 1})
+    if repeated:
+        raise DataError(f"feature {', '.join(repeated)} is asked for twice")
     names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
     for table in tables:
@@ -127,10 +131,10 @@ def read_request(
 
 
 def _opened(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:
-    if isinstance(source, str):
+    if isinstance(source, str | PathLike):
         source = [source]
-    if isinstance(source, list | tuple) and all(isinstance(path, str) for path in source):
-        return [open_table(path, tree) for pattern in source for path in expand(pattern)]
+    if isinstance(source, list | tuple) and all(isinstance(path, str | PathLike) for path in source):
+        return [open_table(path, tree) for pattern in source for path in expand(str(pattern))]
     return [nullcontext(MemoryTable(source))]
 
 
@@ -147,13 +151,16 @@ def _pieces(table: TableFile, request: Request) -> Iterator[tuple[int, dict[str,
 
 
 def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
-    expressions = [request.weight, *request.variations.values()]
-    if request.selection is not None:
-        expressions.append(request.selection)
     needed = [plan.branches(name) for name in (*request.features, *request.ids)]
-    for expression in expressions:
-        needed += [plan.branches(name) for name in expression.names if name != NOMINAL]
-    return frozenset().union(*needed)
+    for expression in (request.weight, *([request.selection] if request.selection else [])):
+        needed += [plan.branches(name) for name in sorted(expression.names)]
+    for expression in request.variations.values():
+        needed += [plan.branches(name) for name in sorted(expression.names - {NOMINAL})]
+    branches = frozenset().union(*needed)
+    unused = [name for name in request.missing if name is not None and name not in branches | set(request.features)]
+    if unused:
+        raise DataError(f"missing: {', '.join(unused)} is neither a feature nor a branch that is read")
+    return branches
 
 
 class _Piece:
@@ -170,42 +177,46 @@ class _Piece:
 
     def _selected(self, n_rows: int) -> NDArray[np.bool_]:
         assert self._request.selection is not None
-        return np.broadcast_to(self._plan.mask(self._request.selection, self._clean(self._raw)), (n_rows,))
+        return np.broadcast_to(self._plan.mask(self._request.selection, self._raw), (n_rows,))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Features, identifiers and weights of the rows that are kept."""
         raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
         clean = self._clean(raw)
         columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
-        columns |= {_id(name): np.asarray(self._plan.evaluate(name, raw)) for name in self._request.ids}
-        nominal = self._weights("weight", self._request.weight, clean)
+        columns |= {_id(name): self._one_per_row(name, self._plan.evaluate(name, raw)) for name in self._request.ids}
+        nominal = self._weights("weight", self._request.weight, raw)
         columns[_weight(NOMINAL)] = nominal * self._request.scale if self._request.scale != 1 else nominal
         for name, expression in self._request.variations.items():
-            varied = self._weights(f"weight of {name}", expression, {**clean, NOMINAL: nominal})
+            varied = self._weights(f"weight of {name}", expression, raw, nominal)
             columns[_weight(name)] = varied * self._request.scale
         return columns
 
     def _clean(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """Branches with their placeholders replaced by NaN."""
+        """Branches with their placeholders replaced by NaN: what features are computed from."""
         if not any(self._request.missing.values()):
             return raw
         return {name: _without(values, self._request.placeholders(name)) for name, values in raw.items()}
 
     def _feature(self, name: str, raw: dict[str, Any], clean: dict[str, Any]) -> NDArray[Any]:
-        values = self._one_per_row(name, self._plan.evaluate(name, clean))
+        before = self._one_per_row(name, self._plan.evaluate(name, clean))
         placeholders = self._request.placeholders(name)
-        values = np.asarray(_without(values, placeholders))
+        values = np.asarray(_without(before, placeholders))
         if not _all_finite(values):
-            allowed = np.zeros(len(values), dtype=bool)
+            allowed = np.isnan(values) if any(np.isnan(placeholders)) else np.isnan(values) & ~np.isnan(before)
             for branch in self._plan.branches(name):
-                if clean[branch] is not raw[branch]:
-                    allowed |= np.isnan(clean[branch])
-            allowed |= np.isnan(values) if any(np.isnan(placeholders)) else False
-            self._refuse(f"feature {name}", values, ~np.isfinite(values) & ~allowed)
+                allowed |= _may_be_missing(raw[branch], clean[branch])
+            self._refuse(f"feature {name}", values, ~np.isfinite(values) & ~(allowed & np.isnan(values)))
         return values
 
-    def _weights(self, what: str, expression: Expression, branches: dict[str, Any]) -> NDArray[np.float64]:
-        names = {n: branches[n] if n == NOMINAL else self._plan.evaluate(n, branches) for n in expression.names}
+    def _weights(
+        self, what: str, expression: Expression, branches: dict[str, Any], nominal: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        names = {}
+        for name in expression.names:
+            given = nominal if name == NOMINAL and nominal is not None else self._plan.evaluate(name, branches)
+            values = self._one_per_row(name, given)
+            names[name] = values.astype(np.float64) if values.dtype.kind == "f" else values
         values = np.asarray(expression.evaluate(names), dtype=np.float64)
         values = np.broadcast_to(values, (len(self._kept),)) if values.ndim == 0 else values
         if not _all_finite(values):
@@ -242,13 +253,45 @@ class _Piece:
 
 def _without(values: Any, placeholders: tuple[float, ...]) -> Any:
     """Values with placeholders replaced by NaN; the same array where there are none."""
-    if not placeholders or not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
+    if not placeholders:
         return values
-    marked = np.isin(values, [p for p in placeholders if not np.isnan(p)])
+    if not isinstance(values, np.ndarray):
+        return _jagged_without(values, placeholders)
+    if values.dtype.kind not in "iuf":
+        return values
+    marked = np.isin(values, _as_stored(placeholders, values.dtype))
     if not marked.any():
         return values
     dtype = values.dtype.newbyteorder("=") if values.dtype.kind == "f" else np.float64
     return np.where(marked, np.nan, values).astype(dtype, copy=False)
+
+
+def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Placeholders as a branch of this type holds them: −99.9 in single precision is not −99.9 in double."""
+    numbers = np.array([p for p in placeholders if not np.isnan(p)], dtype=np.float64)
+    return numbers.astype(dtype.newbyteorder("=")) if dtype.kind == "f" else numbers
+
+
+def _jagged_without(values: Any, placeholders: tuple[float, ...]) -> Any:
+    import awkward as ak
+
+    if values.ndim != 2:
+        return values
+    flat = ak.to_numpy(ak.flatten(values))
+    replaced = _without(flat, placeholders)
+    return values if replaced is flat else ak.unflatten(replaced, ak.num(values))
+
+
+def _may_be_missing(raw: Any, clean: Any) -> NDArray[np.bool_]:
+    """Rows in which a branch has a placeholder, or has too few elements to pick one."""
+    if isinstance(raw, np.ndarray):
+        if clean is raw:
+            return np.zeros(len(raw), dtype=np.bool_)
+        replaced = np.isnan(clean) & ~np.isnan(raw.astype(np.float64, copy=False))
+        return np.asarray(replaced if replaced.ndim == 1 else replaced.any(axis=1))
+    import awkward as ak
+
+    return np.asarray(~ak.any(np.isnan(raw), axis=1))
 
 
 def _all_finite(values: NDArray[Any]) -> bool:

@@ -66,11 +66,7 @@ class _Tree:
             if len(found) > 1:
                 for branch in found:
                     title = re.split(r"[/\[:]", branch.title)[0].strip() or name
-                    if title in addressed:
-                        raise DataError(
-                            f"{self.label}: two branches are named {title}, and titles do not tell them apart"
-                        )
-                    addressed[title] = branch
+                    addressed[title] = None if title in addressed else branch  # None: titles do not tell them apart
         return addressed
 
     @property
@@ -82,6 +78,9 @@ class _Tree:
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         branches = {name: self._branches[name] for name in columns}
+        for name, branch in branches.items():
+            if branch is None:
+                raise DataError(f"{self.label}: two branches are named {name}, and titles do not tell them apart")
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
             for start, stop in _steps(self._tree, list(branches.values())):
                 arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -44,6 +45,12 @@ def readable(path: str, format_name: str) -> Iterator[None]:
         yield
     except QBDTError:
         raise
+    except ImportError as error:
+        raise DataError(f"{path}: {error}") from error
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.ENOENT, errno.EMFILE):
+            raise DataError(f"{path}: {error.strerror}") from error
+        raise DataError(f"{path}: cannot be read as {format_name} ({error}); is it truncated or damaged?") from error
     except Exception as error:
         reason = str(error).strip().splitlines()
         detail = reason[0] if reason else type(error).__name__
@@ -73,19 +80,28 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
     """
     if "://" in pattern:
         return [pattern]
-    path = Path(pattern).expanduser()
-    full = path if path.is_absolute() or folder is None else folder / path
-    if full.is_file():
-        return [str(full)]
-    if glob.has_magic(pattern):
-        matches = glob.glob(str(full), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-        found = sorted(match for match in matches if Path(match).is_file())
-        if found:
-            return found
-        raise DataError(f"no file matches {full}")
-    if full.exists():
+    try:
+        path = Path(pattern).expanduser()
+        full = path if path.is_absolute() or folder is None else folder / path
+        if full.is_file():
+            return [str(full)]
+        is_folder = full.exists()
+        found = _matches(path, folder) if glob.has_magic(pattern) else []
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"{pattern}: {reason}") from error
+    if found:
+        return found
+    if is_folder:
         raise DataError(f"{full}: is a folder, not a file")
-    raise DataError(f"{full}: no such file (relative paths start from the analysis file's folder, or from --data)")
+    what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
+    raise DataError(f"{what} (relative paths start from the analysis file's folder, or from --data)")
+
+
+def _matches(path: Path, folder: Path | None) -> list[str]:
+    start = "" if path.is_absolute() or folder is None else glob.escape(str(folder)) + "/"
+    matches = glob.glob(f"{start}{path}", recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    return sorted(match for match in matches if Path(match).is_file())
 
 
 def open_table(path: str, tree: str | None = None) -> AbstractContextManager[TableFile]:
