@@ -1,0 +1,55 @@
+"""Commands that simulate samples."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import Quiet, app, bar
+
+__all__: list[str] = []
+
+generate = typer.Typer(help="Simulate samples (needs the extra: pip install 'qbdt[generate]').", no_args_is_help=True)
+app.add_typer(generate, name="generate")
+
+
+class Format(StrEnum):
+    """File formats of a generated sample."""
+
+    PARQUET = "parquet"
+    ROOT = "root"
+
+
+@generate.callback()
+def _group() -> None:
+    """Keep `tautaugamma` a subcommand although it is the only one."""
+
+
+@generate.command(epilog="Example:  qbdt generate tautaugamma --signal 100000 --background 200000 --out sample")
+def tautaugamma(
+    signal: Annotated[int, typer.Option(help="Selected signal events.")],
+    background: Annotated[int, typer.Option(help="Selected background events.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; an interrupted run is continued.")],
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes; the events do not depend on it.")] = os.cpu_count() or 1,
+    tau_decays: Annotated[int, typer.Option(help="Size of the tau library per helicity and decay mode.")] = 100_000,
+    format: Annotated[Format, typer.Option(help="root: also write the variables as ROOT trees.")] = Format.PARQUET,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate h → γττ and pp → γττ at 13 TeV, with shower, tau decays, toy detector and selection."""
+    from qbdt.generate import GenerateSettings, generate_tautaugamma
+
+    settings = GenerateSettings(seed=seed, tau_decays=tau_decays)
+    metadata = generate_tautaugamma(
+        out, signal, background, settings, workers=workers, root=format is Format.ROOT, progress=bar(quiet)
+    )
+    for name, entry in metadata["processes"].items():
+        typer.echo(
+            f"{name}: {entry['selected']:,} selected events, {entry['yield']:,.5g} ± {entry['yield_error']:.2g} expected "
+            f"at {metadata['luminosity_fb']:g} fb⁻¹"
+        )
+    typer.echo(f"wrote {out}; load it with: qbdt.datasets.tautaugamma({str(out)!r})")

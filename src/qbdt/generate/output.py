@@ -1,0 +1,180 @@
+"""Files of a run: parts, the sample's Parquet files with their metadata, and ROOT on request.
+
+In: batches. Out: the folder format of `qbdt.datasets.objects`. Everything is read and written piece by piece, so memory
+does not grow with the sample; files appear under their final name only when complete.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import uproot
+from numpy.typing import NDArray
+
+from qbdt import __version__
+from qbdt._optional import require
+from qbdt.datasets.objects import FORMAT_VERSION, METADATA, Objects, ObjectsWriter, checksum, read_metadata
+from qbdt.datasets.reconstruction import EFFICIENCIES, NOMINAL, SELECTION, SHAPES, Reconstruction, efficiency_weight
+from qbdt.generate.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LUMINOSITY
+from qbdt.generate.hard import Pilot
+from qbdt.generate.simulate import Batch
+from qbdt.progress import Progress
+
+__all__ = ["PartRecord", "finish_process", "read_part", "write_metadata", "write_part", "write_root"]
+
+COUNTS = b"qbdt.counts"
+
+
+@dataclass(frozen=True, slots=True)
+class PartRecord:
+    """Counts of one batch; see `Batch`."""
+
+    n_selected: int
+    n_points: int
+    n_showered: int
+    weight_sum: float
+    clipped_sum: float
+
+
+def write_part(path: Path, batch: Batch) -> PartRecord:
+    """Write one batch with its counts."""
+    record = PartRecord(
+        int(batch.nominal.sum()), batch.n_points, batch.n_showered, batch.weight_sum, batch.clipped_sum
+    )
+    table = batch.objects.to_table().replace_schema_metadata({COUNTS: json.dumps(asdict(record))})
+    temporary = path.with_suffix(".tmp")
+    pq.write_table(table, temporary, compression="zstd", use_dictionary=False)
+    temporary.replace(path)
+    return record
+
+
+def read_part(path: Path) -> tuple[Objects, PartRecord]:
+    """Read what `write_part` wrote."""
+    table = pq.read_table(path)
+    return Objects.from_table(table), PartRecord(**json.loads(table.schema.metadata[COUNTS]))
+
+
+def finish_process(
+    out: Path, name: str, wanted: int, records: list[PartRecord], paths: list[Path], pilot: Pilot
+) -> dict[str, Any]:
+    """Join the parts, stop at the last requested event, and return the process's entry of the metadata.
+
+    The yield uses every event of all parts; the weight spreads it over those that are kept.
+    """
+    path = out / f"{name}.parquet"
+    temporary = path.with_suffix(".tmp")
+    stored = 0
+    missing = wanted
+    with ObjectsWriter(temporary) as writer:
+        for part in paths:
+            objects, _ = read_part(part)
+            objects = objects[: _length_with(Reconstruction(objects).passes(), missing)]
+            missing -= int(Reconstruction(objects).passes().sum())
+            writer.write(_renumbered(objects, stored))
+            stored += len(objects)
+    temporary.replace(path)
+    return {"file": path.name, "sha256": checksum(path), "events": stored, "selected": wanted} | _normalisation(
+        wanted, records, pilot
+    )
+
+
+def _length_with(selected: NDArray[np.bool_], wanted: int) -> int:
+    """Number of leading events that hold at most `wanted` selected ones."""
+    return int(np.searchsorted(np.cumsum(selected), wanted, side="right")) if selected.sum() > wanted else len(selected)
+
+
+def _renumbered(objects: Objects, first: int) -> Objects:
+    numbers = np.arange(first, first + len(objects), dtype=np.int64)
+    return Objects(numbers, *(getattr(objects, name) for name in objects.__slots__[1:]))
+
+
+def _normalisation(wanted: int, records: list[PartRecord], pilot: Pilot) -> dict[str, Any]:
+    points = sum(record.n_points for record in records)
+    selected = sum(record.n_selected for record in records)
+    weight_sum = sum(record.weight_sum for record in records)
+    total = LUMINOSITY * DECAY_MODE_FRACTION * pilot.largest * selected / points
+    return {
+        "weight": total / wanted,
+        "yield": total,
+        "yield_error": total / math.sqrt(selected),
+        "cross_section_fb": weight_sum / points,
+        "pilot": asdict(pilot),
+        "clipped_share": sum(record.clipped_sum for record in records) / weight_sum,
+        "batches": len(records),
+        "points": points,
+        "showered": sum(record.n_showered for record in records),
+        "selected_in_batches": selected,
+    }
+
+
+def write_metadata(out: Path, processes: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Write `metadata.json`, the last file of a run: with it the folder is complete."""
+    metadata = {
+        "format": FORMAT_VERSION,
+        "sample": "h → γττ and pp → γττ, one leptonic and one hadronic tau decay",
+        "sqrt_s_gev": math.sqrt(BEAM_ENERGY_SQUARED),
+        "luminosity_fb": LUMINOSITY,
+        "decay_mode_fraction": DECAY_MODE_FRACTION,
+        "selection": asdict(SELECTION),
+        "settings": settings,
+        "versions": {"qbdt": __version__, "pythia8mc": _pythia_version(), "numpy": np.__version__},
+        "processes": processes,
+    }
+    temporary = out / f"{METADATA}.tmp"
+    temporary.write_text(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(out / METADATA)
+
+
+def _pythia_version() -> str:
+    from importlib.metadata import version
+
+    require("pythia8mc", "qbdt generate")
+    return version("pythia8mc")
+
+
+def write_root(out: Path, progress: Progress) -> None:
+    """Write `signal.root` and `background.root` beside the Parquet files.
+
+    Each has a tree `nominal` with the variables, `event_number`, `weight` and a weight per efficiency source and
+    direction, and one tree per shape source and direction, for example `tes_up`.
+    """
+    for name, entry in read_metadata(out)["processes"].items():
+        source = pq.ParquetFile(out / entry["file"])
+        with (
+            progress(f"writing {name}.root", source.metadata.num_rows) as advance,
+            uproot.recreate(out / f"{name}.root") as file,
+        ):
+            for group in range(source.num_row_groups):
+                objects = Objects.from_table(source.read_row_group(group))
+                for tree, columns in _trees(objects, float(entry["weight"])).items():
+                    if group == 0:
+                        file.mktree(tree, {column: values.dtype for column, values in columns.items()})
+                    file[tree].extend(columns)
+                advance(len(objects))
+
+
+def _trees(objects: Objects, weight: float) -> dict[str, dict[str, NDArray[Any]]]:
+    """Columns of all trees for a piece of events."""
+    events = Reconstruction(objects)
+    shifts = {"nominal": NOMINAL}
+    for source, (up, down) in SHAPES.items():
+        shifts |= {f"{source}_up": up, f"{source}_down": down}
+    trees: dict[str, dict[str, NDArray[Any]]] = {}
+    for tree, shift in shifts.items():
+        chosen = events.passes(shift)
+        columns: dict[str, NDArray[Any]] = {k: v[chosen] for k, v in events.variables(shift).items()}
+        trees[tree] = columns | {
+            "event_number": objects.event_number[chosen],
+            "weight": np.full(int(chosen.sum()), weight),
+        }
+    nominal = trees["nominal"]
+    for source, (variable, *_) in EFFICIENCIES.items():
+        for direction, sign in (("up", +1), ("down", -1)):
+            nominal[f"weight_{source}_{direction}"] = weight * efficiency_weight(source, nominal[variable], sign)
+    return trees
