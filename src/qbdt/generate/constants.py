@@ -97,7 +97,7 @@ class HiggsCuts:
     """
 
     photon_energy: float = 3.0
-    tau_photon_mass: float = 3.0
+    tau_photon_mass: float = 6.0
     photon_pt: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
