@@ -49,7 +49,7 @@ def tautaugamma(
     )
     for name, entry in metadata["processes"].items():
         typer.echo(
-            f"{name}: {entry['selected']:,} selected events, {entry['yield']:,.5g} ± {entry['yield_error']:.2g} expected "
-            f"at {metadata['luminosity_fb']:g} fb⁻¹"
+            f"{name}: {entry['selected']:,} selected events, {entry['yield']:,.5g} ± {entry['yield_error']:.2g} "
+            f"expected at {metadata['luminosity_fb']:g} fb⁻¹"
         )
     typer.echo(f"wrote {out}; load it with: qbdt.datasets.tautaugamma({str(out)!r})")

@@ -1,8 +1,8 @@
 """`Objects`: what the detector saw of h → γττ events, and its Parquet layout.
 
-Owns the columns, their precision and the folder format: one Parquet file per process and `metadata.json` with the yields,
-the settings and a checksum of each file. Objects are stored instead of variables because all variables of all variations
-follow from them (`qbdt.datasets.reconstruction`) at a quarter of the size.
+Owns the columns, their precision and the folder format: one Parquet file per process and `metadata.json` with the
+yields, the settings and a checksum of each file. Objects are stored instead of variables because all variables of all
+variations follow from them (`qbdt.datasets.reconstruction`) at a quarter of the size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError
 
-__all__ = ["FORMAT_VERSION", "METADATA", "PROCESSES", "Objects", "ObjectsWriter", "checksum", "read_folder", "round_mantissa"]
+__all__ = [
+    "FORMAT_VERSION",
+    "METADATA",
+    "PROCESSES",
+    "Objects",
+    "ObjectsWriter",
+    "checksum",
+    "read_folder",
+    "round_mantissa",
+]
 
 PROCESSES = ("signal", "background")
 METADATA = "metadata.json"
@@ -76,7 +85,9 @@ class Objects:
         """Read the columns from an Arrow table; one that lacks a column is refused."""
         absent = [name for name in SCHEMA.names if name not in table.column_names]
         if absent:
-            raise DataError(f"no column {', '.join(absent)} among the objects; there are: {', '.join(table.column_names)}")
+            raise DataError(
+                f"no column {', '.join(absent)} among the objects; there are: {', '.join(table.column_names)}"
+            )
         table = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
         return cls(*(table.column(name).to_numpy() for name in SCHEMA.names))
 
@@ -87,7 +98,9 @@ class Objects:
 
 
 FLOATS = tuple(field.name for field in fields(Objects))[2:]
-SCHEMA = pa.schema([("event_number", pa.int64()), ("lepton_flavour", pa.int8()), *((name, pa.float32()) for name in FLOATS)])
+SCHEMA = pa.schema(
+    [("event_number", pa.int64()), ("lepton_flavour", pa.int8()), *((name, pa.float32()) for name in FLOATS)]
+)
 
 
 def round_mantissa(values: NDArray[Any], bits: int = MANTISSA_BITS) -> NDArray[np.float32]:

@@ -13,11 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.dataset import Dataset, Events, FoldRule, Sample, Systematic
+from qbdt.dataset import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.datasets.objects import Objects
 from qbdt.errors import DataError
 
-__all__ = ["FEATURES", "NOMINAL", "SELECTION", "SOURCES", "Reconstruction", "Shift", "build_dataset", "efficiency_weight"]
+__all__ = [
+    "FEATURES",
+    "NOMINAL",
+    "SELECTION",
+    "SOURCES",
+    "Reconstruction",
+    "Shift",
+    "build_dataset",
+    "efficiency_weight",
+]
 
 Array = NDArray[np.float64]
 
@@ -228,5 +237,5 @@ def build_dataset(
             for sign in (+1, -1)
         )
         sources[name] = Systematic.weight(name, up, down)
-    samples = [Sample(name, name, events) for name, events in nominal.items()]
+    samples = [Sample(name, Role(name), events) for name, events in nominal.items()]
     return Dataset(samples, [sources[name] for name in SOURCES], folds)

@@ -118,7 +118,12 @@ def background_matrix_element(
                 at_hat = TAU_CHARGE * couplings.propagator(s_hat, quark, quark_helicity, tau_helicity)
                 for direction in (0, 1):
                     result[quark, direction, tau_helicity] += norm * _helicity_sum(
-                        shared, at_pair, at_hat, same=quark_helicity == tau_helicity, flip=quark_helicity, swap=direction
+                        shared,
+                        at_pair,
+                        at_hat,
+                        same=quark_helicity == tau_helicity,
+                        flip=quark_helicity,
+                        swap=direction,
                     )
     return result
 

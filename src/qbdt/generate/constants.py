@@ -92,8 +92,8 @@ CUTS = GeneratorCuts()
 class HiggsCuts:
     """Cuts on h → ττγ: energy and mass in the Higgs boson's frame, transverse momentum before the shower.
 
-    The Higgs boson recoils against hard jets, which can lift a photon of low transverse momentum but high energy over any
-    threshold: cuts on invariants lose nothing, cuts on transverse momenta before the shower would.
+    The Higgs boson recoils against hard jets, which can lift a photon of low transverse momentum but high energy over
+    any threshold: cuts on invariants lose nothing, cuts on transverse momenta before the shower would.
     """
 
     photon_energy: float = 3.0

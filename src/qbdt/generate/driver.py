@@ -1,9 +1,9 @@
 """The run: a tau library, batches by any number of workers, and one folder at the end.
 
 Owns resuming, ordering and the arithmetic of yields. A batch is a fixed piece of work that becomes one file in
-`parts/`; the sample is the shortest run of consecutive batches, from the first, that holds the requested events. So the
-result depends on the seed and the requested numbers only, an interrupted run continues where it stopped, and memory does
-not grow with the number of events.
+`parts/`; the sample is the shortest run of consecutive batches, from the first, that holds the requested events. So
+the result depends on the seed and the requested numbers only, an interrupted run continues where it stopped, and
+memory does not grow with the number of events.
 """
 
 from __future__ import annotations
@@ -191,9 +191,7 @@ def _in_order(tasks: Iterator[Future[T]], ahead: int) -> Iterator[T]:
             task.cancel()
 
 
-def _ensure_library(
-    path: Path, settings: GenerateSettings, pool: Executor, workers: int, progress: Progress
-) -> None:
+def _ensure_library(path: Path, settings: GenerateSettings, pool: Executor, workers: int, progress: Progress) -> None:
     """Make the library of tau decays unless the folder has it."""
     if path.exists():
         return

@@ -1,8 +1,9 @@
 """Parton-level events of both processes: weights, unweighting, flavours and helicities.
 
-In: parton densities and a random generator. Out: `HardEvents`, unweighted, from a fixed number of phase-space points, so
-that the cross section of what survives is `largest weight × survivors / points` without further bookkeeping. The largest
-weight is fixed once by a pilot run; larger weights are clipped, and the share this loses is measured and recorded.
+In: parton densities and a random generator. Out: `HardEvents`, unweighted, from a fixed number of phase-space points,
+so that the cross section of what survives is `largest weight × survivors / points` without further bookkeeping. The
+largest weight is fixed once by a pilot run; larger weights are clipped, and the share this loses is measured and
+recorded.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def _choose(rng: np.random.Generator, terms: Array) -> tuple[Array, NDArray[np.i
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """Outcome of a pilot run: cross section inside the generator cuts and the weight that unweighting clips at, in fb."""
+    """Outcome of a pilot run: cross section inside the cuts and the weight that unweighting clips at, in fb."""
 
     cross_section: float
     error: float

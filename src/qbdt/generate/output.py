@@ -44,9 +44,7 @@ class PartRecord:
 
 def write_part(path: Path, batch: Batch) -> PartRecord:
     """Write one batch with its counts."""
-    record = PartRecord(
-        int(batch.nominal.sum()), batch.n_points, batch.n_showered, batch.weight_sum, batch.clipped_sum
-    )
+    record = PartRecord(int(batch.nominal.sum()), batch.n_points, batch.n_showered, batch.weight_sum, batch.clipped_sum)
     table = batch.objects.to_table().replace_schema_metadata({COUNTS: json.dumps(asdict(record))})
     temporary = path.with_suffix(".tmp")
     pq.write_table(table, temporary, compression="zstd", use_dictionary=False)

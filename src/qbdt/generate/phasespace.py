@@ -1,11 +1,11 @@
 """Phase space of q q̄ → τ⁻ τ⁺ γ: four sampling channels over one set of variables, and their common density.
 
-A point is (ŝ, s_ττ, Y, direction of the photon in the partonic frame, direction of the τ⁻ in the pair's frame). In: random
-numbers. Out: `Points` with lab momenta and the density Σᵢ αᵢ gᵢ of the mixture in dŝ ds_ττ dY dΩ_γ dΩ_τ, so that the
-estimate does not depend on which channel made a point.
+A point is (ŝ, s_ττ, Y, direction of the photon in the partonic frame, direction of the τ⁻ in the pair's frame). In:
+random numbers. Out: `Points` with lab momenta and the density Σᵢ αᵢ gᵢ of the mixture in dŝ ds_ττ dY dΩ_γ dΩ_τ, so
+that the estimate does not depend on which channel made a point.
 
-Channels: radiation off the quarks (pair mass on the Z or falling like a power; photon flat in rapidity) and off the taus
-(total mass on the Z or falling; photon collinear to a tau).
+Channels: radiation off the quarks (pair mass on the Z or falling like a power; photon flat in rapidity) and off the
+taus (total mass on the Z or falling; photon collinear to a tau).
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class _Masses:
         return np.asarray((self.cut + np.sqrt(self.cut**2 + s_pair)) ** 2)
 
     def draw(self, channel: int, u: Array, v: Array) -> tuple[Array, Array]:
-        low, power = (self.pair_min, self.settings.mass_power) if channel < 2 else (self.hat_min, self.settings.mass_power)
+        low, power = (
+            (self.pair_min, self.settings.mass_power) if channel < 2 else (self.hat_min, self.settings.mass_power)
+        )
         high = S_MAX * 0.999
         first = _BreitWigner(low, high).draw(u) if channel % 2 == 0 else _draw_power(u, low, high, power)
         if channel < 2:
@@ -205,7 +207,9 @@ def _build(
 
     half = np.minimum(cuts.eta, 0.5 * np.log(BEAM_ENERGY_SQUARED / s_hat))
     rapidity = (2 * u[4] - 1) * half
-    density = _mixture(masses.densities(s_hat, s_pair), settings, (cosine, reach, flat), (inner, edge, span)) / (2 * half)
+    density = _mixture(masses.densities(s_hat, s_pair), settings, (cosine, reach, flat), (inner, edge, span)) / (
+        2 * half
+    )
     momenta = decay(s_hat, s_pair, rapidity, cosine, 2 * math.pi * u[1], inner, 2 * math.pi * u[3])
     return Points(s_hat, s_pair, rapidity, *momenta, density)
 

@@ -1,8 +1,8 @@
 """Initial-state shower: hard events handed to Pythia in memory, tau and photon momenta with their recoil handed back.
 
-Owns the Pythia settings and the Les Houches interface. The continuum goes in as q q̄ → τ⁻ τ⁺ γ. The Higgs boson goes in as
-one particle, so that Pythia applies its matrix-element correction for g g → h; its decay products are then boosted along,
-which is exact for a scalar.
+Owns the Pythia settings and the Les Houches interface. The continuum goes in as q q̄ → τ⁻ τ⁺ γ. The Higgs boson goes
+in as one particle, so that Pythia applies its matrix-element correction for g g → h; its decay products are then
+boosted along, which is exact for a scalar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One batch of one process, from phase-space points to stored objects.
 
-In: a process name, the shared inputs and the batch's number. Out: a `Batch`. All randomness comes from the run's seed, the
-process and the batch's number, so a batch is the same in whatever worker and order it is made.
+In: a process name, the shared inputs and the batch's number. Out: a `Batch`. All randomness comes from the run's
+seed, the process and the batch's number, so a batch is the same in whatever worker and order it is made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tau decays from a library: Pythia's decays with full spin structure, made once, drawn millions of times.
 
-Owns the library and its use. For τ⁻ of each helicity it holds leptonic and hadronic decays in the tau's rest frame, as the
-visible momentum across and along the helicity axis and the visible mass; the azimuth about the axis is drawn anew each
-time. CP turns a τ⁻ of helicity h into a τ⁺ of helicity −h and leaves these three numbers as they are.
+Owns the library and its use. For τ⁻ of each helicity it holds leptonic and hadronic decays in the tau's rest frame,
+as the visible momentum across and along the helicity axis and the visible mass; the azimuth about the axis is drawn
+anew each time. CP turns a τ⁻ of helicity h into a τ⁺ of helicity −h and leaves these three numbers as they are.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class TauLibrary:
     Parameters
     ----------
     visible
-        Shape (2, 2, n, 3): leptonic or hadronic; helicity −1 or +1; decay; visible momentum across and along the helicity
-        axis, visible mass. In GeV.
+        Shape (2, 2, n, 3): leptonic or hadronic; helicity −1 or +1; decay; visible momentum across and along the
+        helicity axis, visible mass. In GeV.
     flavour
         Shape (2, n): PDG code of the lepton, 11 or 13, per helicity.
     """
@@ -49,7 +49,7 @@ class TauLibrary:
     flavour: NDArray[np.int8]
 
     def __len__(self) -> int:
-        return self.visible.shape[2]
+        return int(self.visible.shape[2])
 
     def save(self, path: Path) -> None:
         """Write to a compressed numpy archive."""

@@ -1,0 +1,34 @@
+"""`qbdt generate` as a user meets it."""
+
+import json
+from functools import partial
+
+import pytest
+from typer.testing import CliRunner
+
+import qbdt.generate
+from qbdt.cli import app
+from tests.cli.test_inspecting import qbdt as command
+
+
+def test_generate_writes_a_sample_and_says_what_is_in_it(tmp_path, monkeypatch):
+    pytest.importorskip("pythia8mc")
+    points = {"signal": 2_000, "background": 10_000}
+    small = partial(qbdt.generate.GenerateSettings, points=points, pilot_points=20_000)
+    monkeypatch.setattr(qbdt.generate, "GenerateSettings", small)
+    out = tmp_path / "sample"
+    sizes = ["--signal", "20", "--background", "20", "--workers", "1", "--tau-decays", "50"]
+    done = CliRunner().invoke(app, ["generate", "tautaugamma", "--out", str(out), *sizes])
+    assert done.exit_code == 0, done.output
+    assert "signal: 20 selected events" in done.stdout
+    assert "expected at 80 fb⁻¹" in done.stdout
+    assert json.loads((out / "metadata.json").read_text())["processes"]["background"]["selected"] == 20
+
+
+def test_faults_end_in_one_message(tmp_path):
+    done = command("generate", "tautaugamma", "--signal", 0, "--background", 1, "--out", tmp_path / "x")
+    assert (done.returncode, done.stderr) == (2, "qbdt: signal=0: must be at least 1\n")
+    (tmp_path / "file").write_text("")
+    done = command("generate", "tautaugamma", "--signal", 1, "--background", 1, "--out", tmp_path / "file")
+    assert done.returncode == 2
+    assert "file: cannot write there" in done.stderr
