@@ -7,7 +7,7 @@ EXTRAS := test,baselines,generate
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit bench clean
+.PHONY: demo test setup lint types unit bench validate-sample clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo
@@ -37,6 +37,9 @@ unit: setup
 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
+
+validate-sample: setup  ## the simulated sample against the paper's events in ../shared
+	$(BIN)/python -m validation.sample
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

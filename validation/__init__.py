@@ -1,0 +1,1 @@
+"""Comparisons with published numbers and files."""
