@@ -147,11 +147,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--paper", type=Path, default=Path("../shared/data/tautaugamma"))
     parser.add_argument("--out", type=Path, default=Path("out/validation-sample"))
-    parser.add_argument("--background", type=int, default=60_000)
-    parser.add_argument("--signal", type=int, default=40_000)
+    parser.add_argument("--background", type=int, default=50_000)
+    parser.add_argument("--signal", type=int, default=30_000)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    settings = GenerateSettings(seed=20, tau_decays=40_000, cuts=PAPER_CUTS, higgs_cuts=PAPER_HIGGS_CUTS)
+    settings = GenerateSettings(cuts=PAPER_CUTS, higgs_cuts=PAPER_HIGGS_CUTS)
     folder = options.out / f"events-{options.signal}-{options.background}"
     progress = terminal if sys.stderr.isatty() else silent
     metadata = generate_tautaugamma(

@@ -1,4 +1,4 @@
-"""What the loaders of public files share: a folder in, columns of a ROOT tree out, messages that name what is absent."""
+"""What the loaders of public files share: a folder in, columns of a tree out, messages that name what is absent."""
 
 from __future__ import annotations
 
