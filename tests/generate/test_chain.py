@@ -12,12 +12,11 @@ from qbdt.generate.constants import HIGGS_MASS, TAU_MASS
 from qbdt.generate.detector import MET_RESOLUTION, Truth, measure, store, tau_resolution
 from qbdt.generate.hard import BackgroundProcess, SignalProcess
 from qbdt.generate.partons import FLAVOURS, PartonDensities
+from qbdt.generate.shower import Shower, quiet_pythia
 from qbdt.generate.taus import CHUNK, HADRONIC, LEPTONIC, TauLibrary, decay_chunk, library_chunks
 from tests.generate.kinematics import toy_densities
 
 pytest.importorskip("pythia8mc")
-
-from qbdt.generate.shower import Shower, quiet_pythia
 
 PION_MASS = 0.13957
 

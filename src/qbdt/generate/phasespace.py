@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 S_MAX = BEAM_ENERGY_SQUARED * 0.25
 """Above 6.5 TeV there is nothing to sample at any size of interest (below 1e-9 of the cross section)."""
+FIRST_MAX = 0.999 * S_MAX
+"""Bound of the mass that is drawn first, a little lower so that the second has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +106,18 @@ class _Masses:
     def __init__(self, cuts: GeneratorCuts, settings: ChannelSettings) -> None:
         self.cut, self.settings = cuts.photon_pt, settings
         self.pair_min = cuts.tau_pair_mass**2
-        self.hat_min = float(self._hat_threshold(np.asarray(self.pair_min)))
+        self.hat_min = float(self.threshold(np.asarray(self.pair_min)))
 
-    def _hat_threshold(self, s_pair: Array) -> Array:
+    def threshold(self, s_pair: Array) -> Array:
         """Smallest ŝ at which a photon of the least transverse momentum fits."""
         return np.asarray((self.cut + np.sqrt(self.cut**2 + s_pair)) ** 2)
 
     def draw(self, channel: int, u: Array, v: Array) -> tuple[Array, Array]:
-        low, power = (
-            (self.pair_min, self.settings.mass_power) if channel < 2 else (self.hat_min, self.settings.mass_power)
+        """Draw (ŝ, s_ττ) from two random numbers each; the quark channels are 0 and 1, the Breit–Wigners 0 and 2."""
+        low, high = self.pair_min if channel < 2 else self.hat_min, FIRST_MAX
+        first = (
+            _BreitWigner(low, high).draw(u) if channel % 2 == 0 else _draw_power(u, low, high, self.settings.mass_power)
         )
-        high = S_MAX * 0.999
-        first = _BreitWigner(low, high).draw(u) if channel % 2 == 0 else _draw_power(u, low, high, power)
         if channel < 2:
             gap = _draw_power(v, *self._gap_range(first), self.settings.gap_power)
             return first + gap, first
@@ -123,14 +125,14 @@ class _Masses:
         return first, np.asarray(first - low_gap * (high_gap / low_gap) ** v)
 
     def _gap_range(self, s_pair: Array) -> tuple[Array, Array]:
-        return self._hat_threshold(s_pair) - s_pair, S_MAX - s_pair
+        return self.threshold(s_pair) - s_pair, S_MAX - s_pair
 
     def _inner_range(self, s_hat: Array) -> tuple[Array, Array]:
         return 2 * self.cut * np.sqrt(s_hat), s_hat - self.pair_min
 
     def densities(self, s_hat: Array, s_pair: Array) -> list[Array]:
         """Return the four densities at every point; the points of any channel lie inside the support of all."""
-        gap, high = s_hat - s_pair, S_MAX * 0.999
+        gap, high = s_hat - s_pair, FIRST_MAX
         power = self.settings.mass_power
         outer = _power_density(gap, *self._gap_range(s_pair), self.settings.gap_power)
         low_gap, high_gap = self._inner_range(s_hat)
@@ -181,7 +183,7 @@ def sample_points(
     for k in range(4):
         rows = channel == k
         s_hat[rows], s_pair[rows] = masses.draw(k, u[0, rows], u[1, rows])
-    inside = (s_pair > masses.pair_min) & (s_hat < S_MAX) & (s_hat > masses._hat_threshold(s_pair))
+    inside = (s_pair > masses.pair_min) & (s_hat < S_MAX) & (s_hat > masses.threshold(s_pair))
     channel, s_hat, s_pair, u = channel[inside], s_hat[inside], s_pair[inside], u[:, inside]
     points = _build(channel < 2, s_hat, s_pair, u[2:], masses, cuts, settings)
     return points[accept(points.tau, points.antitau, points.photon, cuts)]
