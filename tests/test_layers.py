@@ -18,7 +18,8 @@ LAYERS = [
     {"estimator", "model_io", "export"},
     {"templates", "fit"},
     {"tables", "plots", "report"},
-    {"cli", "reproduce", "generate"},
+    {"reproduce", "generate"},
+    {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
 
