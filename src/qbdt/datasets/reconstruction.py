@@ -7,8 +7,10 @@ efficiencies are weights. No Pythia is needed here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +95,7 @@ class Reconstruction:
         Of the random numbers that `paper_met` needs.
     """
 
-    def __init__(self, objects: Objects, *, paper_met: bool = False, seed: int = 1) -> None:
+    def __init__(self, objects: Objects, *, paper_met: bool = False, seed: int = 0) -> None:
         self._lepton_mass = np.where(objects.lepton_flavour == 11, ELECTRON_MASS, MUON_MASS)
         self._tau_mass = objects.tau_mass.astype(np.float64)
         self._lepton = _four_vector(objects.lepton_pt, objects.lepton_eta, objects.lepton_phi, self._lepton_mass)
@@ -200,11 +202,26 @@ def efficiency_weight(source: str, pt: NDArray[np.float32], direction: int) -> A
     return np.asarray(1 + direction * np.where(pt < threshold, below, above))
 
 
-def _events(events: Reconstruction, numbers: NDArray[np.int64], shift: Shift, weight: float) -> Events:
-    """Selected events with their variables."""
-    selected = np.flatnonzero(events.passes(shift))
-    columns = {name: column[selected] for name, column in events.variables(shift).items()}
-    return Events(columns, np.full(len(selected), weight), {"event_number": numbers[selected]})
+CHUNK = 32_768
+"""Events that are reconstructed at once: their temporaries stay in the processor's cache."""
+
+
+def _reconstruct(objects: Objects, weight: float, shifts: Sequence[Shift], *, paper_met: bool) -> list[Events]:
+    """Return the selected events of one process with their variables, under each shift."""
+    pieces: list[list[dict[str, NDArray[Any]]]] = [[] for _ in shifts]
+    for number, start in enumerate(range(0, max(len(objects), 1), CHUNK)):
+        chunk = objects[start : start + CHUNK]
+        events = Reconstruction(chunk, paper_met=paper_met, seed=number)
+        for shift, piece in zip(shifts, pieces, strict=True):
+            selected = np.flatnonzero(events.passes(shift))
+            columns: dict[str, NDArray[Any]] = {"event_number": chunk.event_number, **events.variables(shift)}
+            piece.append({name: column[selected] for name, column in columns.items()})
+    joined = [{name: np.concatenate([part[name] for part in piece]) for name in piece[0]} for piece in pieces]
+    return [
+        Events({name: columns[name] for name in FEATURES}, np.full(len(numbers), weight), {"event_number": numbers})
+        for columns in joined
+        for numbers in [columns["event_number"]]
+    ]
 
 
 def build_dataset(
@@ -224,13 +241,11 @@ def build_dataset(
     paper_met
         Use the paper's treatment of the missing momentum, for comparison with its files.
     """
-    built = {name: Reconstruction(objects, paper_met=paper_met) for name, (objects, _) in processes.items()}
-
-    def moved(shift: Shift) -> dict[str, Events]:
-        return {name: _events(built[name], objects.event_number, shift, w) for name, (objects, w) in processes.items()}
-
-    nominal = moved(NOMINAL)
-    sources = {name: Systematic.shape(name, moved(up), moved(down)) for name, (up, down) in SHAPES.items()}
+    shifts = [NOMINAL, *itertools.chain.from_iterable(SHAPES.values())]
+    moved = {name: _reconstruct(o, weight, shifts, paper_met=paper_met) for name, (o, weight) in processes.items()}
+    nominal, *varied = ({name: events[i] for name, events in moved.items()} for i in range(len(shifts)))
+    pairs = zip(varied[::2], varied[1::2], strict=True)
+    sources = {name: Systematic.shape(name, up, down) for name, (up, down) in zip(SHAPES, pairs, strict=True)}
     for name, (variable, *_) in EFFICIENCIES.items():
         up, down = (
             {p: e.weight * efficiency_weight(name, e.column(variable), sign) for p, e in nominal.items()}
