@@ -45,6 +45,10 @@ RANGES = {
     **{"pt_lep": (20, 100), "pt_tau": (20, 100), "pt_pho": (10, 80), "pt_met": (0, 120)},
     **{"m_lephad": (0, 160), "m_lephadmet": (0, 260), "m_lephadpho": (20, 220), "m_lephadphomet": (50, 320)},
 }
+RATIOS = {
+    **{"tes": (0.8, 1.2), "tauid": (0.9, 1.1), "met": (0.8, 1.2)},
+    **{"leppt": (0.95, 1.05), "lepid": (0.99, 1.01), "phopt": (0.9, 1.1), "phoid": (0.95, 1.05)},
+}
 
 
 def compare(ours: Dataset, bundled: Dataset, paper: Dataset) -> tuple[Table, list[str]]:
@@ -135,9 +139,10 @@ def draw_sources(bundled: Dataset, path: Path) -> None:
         for direction, colour in (("up", "tab:red"), ("down", "tab:blue")):
             varied = bundled.varied(source, direction)["background"]
             counts = np.histogram(varied.column(feature), edges, weights=varied.weight)[0]
-            panel.stairs(counts / np.maximum(nominal, 1e-9), edges, color=colour, label=direction)
+            ratio = np.divide(counts, nominal, out=np.ones_like(nominal), where=nominal > 0)
+            panel.stairs(ratio, edges, color=colour, label=direction, baseline=None)
         panel.axhline(1, color="0.5", linewidth=0.8)
-        panel.set(title=source, xlabel=f"{feature} [GeV]", ylabel="varied / nominal")
+        panel.set(title=source, ylim=RATIOS[source], xlabel=f"{feature} [GeV]", ylabel="varied / nominal")
     panels[0].legend(frameon=False)
     figure.suptitle("Background of the bundled sample under the seven sources")
     figure.savefig(path, dpi=90)
