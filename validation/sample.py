@@ -2,7 +2,8 @@
 
 The paper's events were made with MadGraph's default generator cuts: their weights give σ = 9.04 pb for the background,
 these cuts give 9.56 pb here with b quarks, and only with them does the photon's spectrum agree. So the comparison
-simulates events with the same cuts; the bundled sample, with its looser ones, is shown beside. Prints tables, writes plots, and exits with 1 where a mark is missed. Run:
+simulates events with the same cuts; the bundled sample, with its looser ones, is shown beside. Prints tables, writes
+plots, and exits with 1 where a mark is missed. Run:
 
     python -m validation.sample [--paper DIR] [--out DIR] [--background N] [--signal N] [--workers W]
 """
