@@ -174,7 +174,7 @@ def test_a_feature_absent_in_one_variation(folder, tmp_path):
 def test_datasets_that_come_with_qbdt():
     data = load(parse_analysis(examples.text("synthetic")))
     assert data.total("signal") == pytest.approx(50)
-    with pytest.raises(ConfigError, match="no dataset 'infern' comes with qbdt; there are: .*inferno"):
+    with pytest.raises(ConfigError, match=r"no dataset 'infern' comes with qbdt; there are: .*inferno"):
         load(parse_analysis("dataset: {name: infern}"))
     with pytest.raises(ConfigError, match="inferno has no option m; there are: n, seed"):
         load(parse_analysis("dataset: {name: inferno, options: {m: 3}}"))
