@@ -15,6 +15,8 @@ from qbdt.errors import DataError, MissingDependencyError
 from qbdt.generate import GenerateSettings, generate_tautaugamma
 from qbdt.generate.driver import PARTS
 
+pytestmark = pytest.mark.xdist_group("generate")  # one worker makes the sample once
+
 SMALL = GenerateSettings(seed=3, tau_decays=150, points={"signal": 5_000, "background": 20_000}, pilot_points=50_000)
 WANTED = 150
 
