@@ -244,8 +244,7 @@ def _chosen_rows(events: Events, features: tuple[str, ...], fraction: float, wor
         np.less(hashes >> np.uint64(11), limit, out=chosen[begin:end])
 
     workers.run(choose_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
-    found = np.flatnonzero(chosen)
-    return found[events.weight[found] != 0]
+    return np.flatnonzero(chosen & (events.weight != 0))
 
 
 def _quantile_edges(values: Yields, weights: Fixed, n_bins: int) -> Yields:

@@ -213,7 +213,8 @@ def _compose(rows: Rows, selection: slice | NDArray[np.intp]) -> Rows:
     if not isinstance(rows, range):
         selected: NDArray[Any] = rows[selection]
         return selected
-    composed: NDArray[Any] = rows.start + rows.step * selection
+    whole = (rows.start, rows.step) == (0, 1)
+    composed: NDArray[Any] = selection if whole else rows.start + rows.step * selection
     return composed.astype(np.int32) if max(rows.start, rows.stop) <= np.iinfo(np.int32).max else composed
 
 
