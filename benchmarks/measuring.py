@@ -16,9 +16,10 @@ QUIET = 0.15
 
 @dataclass
 class Times:
-    """Runs of one contestant: seconds, and how many cores others used meanwhile."""
+    """Runs of one contestant: seconds, seconds of its own on all cores, and how many cores others used meanwhile."""
 
     seconds: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
 
     @property
@@ -26,12 +27,16 @@ class Times:
         return min(self.seconds)
 
     @property
+    def best_own(self) -> float:
+        return min(self.own)
+
+    @property
     def quiet(self) -> bool:
         """Whether the best run had the machine to itself."""
         return self.others[self.seconds.index(self.best)] <= QUIET
 
     def to_dict(self) -> dict[str, list[float]]:
-        return {"seconds": self.seconds, "cores used by others": self.others}
+        return {"seconds": self.seconds, "CPU seconds": self.own, "cores used by others": self.others}
 
 
 def _busy() -> tuple[float, float]:
@@ -50,6 +55,7 @@ def timed(work: Callable[[], object], times: Times) -> None:
     after = _busy()
     others = (after[0] - before[0]) - (after[1] - before[1])
     times.seconds.append(seconds)
+    times.own.append(after[1] - before[1])
     times.others.append(max(0.0, others / seconds))
 
 

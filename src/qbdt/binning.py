@@ -73,10 +73,11 @@ class Binning:
                 low[i] = edges[0]
             if edges.size > 1:
                 with np.errstate(over="ignore"):
-                    width = edges[-1] - edges[0]
-                low[i], inverse[i] = (edges[0], GUIDE_CELLS / width) if np.isfinite(width) else (0.0, 0.0)
+                    per_cell = GUIDE_CELLS / (edges[-1] - edges[0])
+                low[i], inverse[i] = (edges[0], per_cell) if 0 < per_cell < np.inf else (0.0, 0.0)
         guides = np.empty((n, GUIDE_CELLS + 3), dtype=np.uint8)
-        most = fill_guides(padded, self.n_cuts, low, inverse, guides)
+        with np.errstate(over="ignore"):
+            most = fill_guides(padded, self.n_cuts, low, inverse, guides)
         return padded, low, inverse, guides, most
 
     def encode(self, events: Events, out: Codes, start: int, workers: Workers) -> None:
@@ -84,7 +85,8 @@ class Binning:
 
         def encode_chunk(begin: int, end: int) -> None:
             for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
-                encode(matrix, rows, columns, *self.lookup, out, start + begin)
+                with np.errstate(over="ignore"):
+                    encode(matrix, rows, columns, *self.lookup, out, start + begin)
 
         workers.run(encode_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
 
