@@ -3,10 +3,13 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 from qbdt.boosting import Settings, train
 from qbdt.dataset import Dataset, Systematic
 from qbdt.plots import draw_tree
+
+mpl.use("agg")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +22,6 @@ def training():
 
 
 def test_every_node_and_cut_is_written(training):
-    mpl.use("agg")
     tree = training.ensemble.trees[0]
     figure = draw_tree(tree, training.ensemble.features)
     figure.canvas.draw()  # a name with a dollar sign is no formula
@@ -28,10 +30,10 @@ def test_every_node_and_cut_is_written(training):
     assert len(boxes) == len(tree.nodes)
     assert all("σ_b = " in text and "Q = " in text and "p = " in text for text in boxes)
     assert sum(" < " in text for text in texts) == sum(" ≥ " in text for text in texts) == tree.n_leaves - 1
-    mpl.pyplot.close(figure)
+    plt.close(figure)
 
 
 def test_given_axes_are_used(training):
-    figure, axes = mpl.pyplot.subplots()
+    figure, axes = plt.subplots()
     assert draw_tree(training.ensemble.trees[0], training.ensemble.features, axes) is figure
-    mpl.pyplot.close(figure)
+    plt.close(figure)
