@@ -58,11 +58,20 @@ PLAN = {(0, 16): (5.0, 12), (0, 12): (1.0, 4), (12, 16): (3.0, 14), (4, 12): (9.
 class MiddleCriterion:
     """Cuts a node of rows a … b in a given place; the gain is a given number."""
 
+    def __init__(self, has_details=False):
+        self.has_details = has_details
+        self.judged = []
+
+    def promise(self, histogram, sums, q, features):
+        rows = np.flatnonzero(histogram)
+        return PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))[0] + 0.5
+
     def describe(self, sums):
         return Yield(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
 
     def best_split(self, histogram, details, sums, q, features):
         rows = np.flatnonzero(histogram)
+        self.judged.append(int(rows[0]))
         gain, cut = PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))
         return Split(gain, 0 if cut else -1, cut, 2, np.where(np.arange(16) < cut, histogram, 0))
 
@@ -88,3 +97,17 @@ def test_depth_closes_nodes():
     root = store.histogram(0)
     grown = grow(store, criterion, LeafGrowth(10), root, root.copy(), np.array([0]), 1)
     assert grown.nodes["depth"].tolist() == [0, 1, 1]
+
+
+def test_nodes_are_judged_only_when_their_turn_may_come():
+    stores = LineStore(), LineStore()
+    criteria = MiddleCriterion(), MiddleCriterion(has_details=True)
+    for leaves in (3, 4, 5):
+        grown = []
+        for store, criterion in zip(stores, criteria, strict=True):
+            store.rows, criterion.judged = store.rows[:1], []
+            root = store.histogram(0)
+            grown.append(grow(store, criterion, LeafGrowth(leaves), root, root.copy(), np.array([0]), 10))
+        assert np.array_equal(grown[0].nodes, grown[1].nodes)
+        assert grown[0].leaves == grown[1].leaves
+    assert len(criteria[1].judged) < len(criteria[0].judged)

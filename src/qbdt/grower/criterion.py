@@ -143,6 +143,11 @@ class PaperCriterion:
         q = float(significance_value(s, b, sigma2))
         return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
+    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
+        """Return what ΔQ of a node cannot pass, found without details."""
+        bounds = bound_features(histogram, sums, self._factor, *self._terms, features, self._n_cuts)
+        return float(bounds.max()) - q
+
     def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
 

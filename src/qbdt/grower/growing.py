@@ -38,6 +38,13 @@ class Criterion(Protocol):
     def describe(self, sums: Fixed) -> Yield:
         """Yields and output of a node."""
 
+    @property
+    def has_details(self) -> bool:
+        """Whether splits are judged on more than the main channels."""
+
+    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
+        """Return what the gain of a node cannot pass, found without details."""
+
     def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
         """Return the best split, with feature −1 where none is allowed."""
 
@@ -52,13 +59,17 @@ class Grown(NamedTuple):
 
 @dataclass
 class _Growing:
-    """A node while its tree grows; `place` is its index in the tree, `node` its number in the store."""
+    """A node while its tree grows; `place` is its index in the tree, `node` its number in the store.
+
+    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known.
+    """
 
     place: int
     node: int
     depth: int
     sums: Fixed
     yields: Yield
+    promise: float = -np.inf
     split: Split | None = None
     histogram: Fixed | None = field(default=None, repr=False)
     children: tuple[int, int] | None = None
@@ -84,34 +95,43 @@ def grow(
     first = _Growing(0, 0, 0, sums, criterion.describe(sums))
     made = [first]
     waiting: list[_Growing] = []
+    patient = rule.patient and criterion.has_details
+
+    def judge(node: _Growing) -> bool:
+        """Find a node's best split; return whether it stays a leaf."""
+        assert node.histogram is not None
+        details = partial(store.details, node.node)
+        split = criterion.best_split(node.histogram, details, node.sums, node.yields.q, features)
+        node.split, node.promise = split, split.gain
+        return split.feature < 0 or rule.closes(split.gain)
 
     def admit(node: _Growing, histogram: Fixed | None) -> None:
-        if histogram is not None:
-            details = partial(store.details, node.node)
-            node.split = criterion.best_split(histogram, details, node.sums, node.yields.q, features)
-        if node.split is None or node.split.feature < 0 or rule.closes(node.split.gain):
-            node.split = None
+        node.histogram = histogram
+        closed = histogram is None
+        if histogram is not None and patient:
+            node.promise = criterion.promise(histogram, node.sums, node.yields.q, features)
+            closed = rule.closes(node.promise)
+        elif histogram is not None:
+            closed = judge(node)
+        if closed:
             rule.note_closed()
         else:
-            node.histogram = histogram
             waiting.append(node)
 
     admit(first, root)
     while waiting:
-        node = max(waiting, key=lambda one: (one.split.gain, -one.place) if one.split else (-np.inf, 0))
-        waiting.remove(node)
-        assert node.split is not None
-        assert node.histogram is not None
-        if rule.closes(node.split.gain):
-            node.split = None
+        node = max(waiting, key=lambda one: (one.promise, -one.place))
+        if (node.split is None and judge(node)) or rule.closes(node.promise):
+            waiting.remove(node)
             rule.note_closed()
-            continue
-        children = _divide(store, criterion, node, len(made))
-        made += children
-        rule.note_split()
-        closed = [child.depth >= max_depth or rule.closes_early(child.yields.s, child.yields.q) for child in children]
-        for child, histogram in zip(children, _histograms(store, node, children, closed), strict=True):
-            admit(child, histogram)
+        elif node is max(waiting, key=lambda one: (one.promise, -one.place)):
+            waiting.remove(node)
+            children = _divide(store, criterion, node, len(made))
+            made += children
+            rule.note_split()
+            closed = [one.depth >= max_depth or rule.closes_early(one.yields.s, one.yields.q) for one in children]
+            for child, histogram in zip(children, _histograms(store, node, children, closed), strict=True):
+                admit(child, histogram)
     return _finished(made)
 
 

@@ -10,6 +10,9 @@ __all__ = ["Growth", "LeafGrowth", "PublishedGrowth"]
 class Growth(Protocol):
     """Decides which nodes stay leaves. One object serves one tree."""
 
+    patient: bool
+    """Whether a node may wait for its exact ΔQ until it could be the next to be split."""
+
     def closes_early(self, s: float, q: float) -> bool:
         """Whether a new node stays a leaf whatever its best split is."""
 
@@ -25,6 +28,8 @@ class Growth(Protocol):
 
 class LeafGrowth:
     """Split until there are `n_leaves` leaves or no split has ΔQ > 0: the paper's algorithm."""
+
+    patient = True
 
     def __init__(self, n_leaves: int) -> None:
         self._left = n_leaves - 1
@@ -48,8 +53,11 @@ class LeafGrowth:
 class PublishedGrowth:
     """The published program's rule: a counter of nodes, +2 for a split and +1 for a closed node, up to 2 · leaves − 4.
 
-    Trees can end with fewer leaves than asked for, because closed nodes use up the count.
+    Trees can end with fewer leaves than asked for, because closed nodes use up the count; so whether a node closes must
+    be known when it is made.
     """
+
+    patient = False
 
     def __init__(self, n_leaves: int) -> None:
         self._limit = 2 * n_leaves - 4
