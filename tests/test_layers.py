@@ -9,13 +9,14 @@ SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
     {"errors"},
-    {"dtypes", "results", "progress", "_optional", "examples", "writing"},
+    {"dtypes", "results", "progress", "workers", "_optional", "examples", "writing"},
     {"significance", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},
-    {"loading", "store", "grower"},
+    {"loading", "store", "grower", "ensemble"},
     {"boosting", "profile", "dask"},
-    {"estimator", "model_io", "export"},
+    {"model_io"},
+    {"estimator", "export"},
     {"templates", "fit"},
     {"tables", "plots", "report"},
     {"reproduce", "generate"},

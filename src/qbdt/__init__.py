@@ -1,8 +1,21 @@
 """Boosted decision trees trained on the expected significance, with systematic uncertainties inside training."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 from qbdt.dataset import Dataset, Events, Sample, Systematic
 
-__all__ = ["Dataset", "Events", "Sample", "Systematic"]
+if TYPE_CHECKING:
+    from qbdt.estimator import QBDTClassifier
+
+__all__ = ["Dataset", "Events", "QBDTClassifier", "Sample", "Systematic"]
 __version__ = version("qbdt")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs the compiler only when it is asked for, so that `import qbdt` stays quick."""
+    if name == "QBDTClassifier":
+        from qbdt.estimator import QBDTClassifier
+
+        return QBDTClassifier
+    raise AttributeError(f"module 'qbdt' has no attribute {name!r}")

@@ -165,13 +165,17 @@ class Training(Section):
     method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
     n_trees: int = Field(100, ge=1, description="number of trees")
     n_leaves: int = Field(7, ge=2, description="leaves of a tree")
-    max_bins: int = Field(256, ge=2, le=256, description="bins of a feature, one of them for missing values")
+    max_bins: int = Field(256, ge=3, le=256, description="bins of a feature, one of them for missing values")
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
     )
     growth: Literal["leaves", "published"] = Field("leaves", description="when a tree stops growing")
     mc_stat: bool = Field(False, description="add the statistical uncertainty of the simulation to σ_b")
     learning_rate: float = Field(1.0, gt=0, description="factor on the weight of each tree")
+    max_depth: int | None = Field(None, ge=1, description="most cuts above a leaf; no limit by default")
+    min_leaf_entries: float = Field(0.0, ge=0, description="least effective number of simulated background events")
+    row_fraction: float = Field(1.0, gt=0, le=1, description="share of the events drawn for each tree")
+    feature_fraction: float = Field(1.0, gt=0, le=1, description="share of the features drawn for each tree")
     systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
     random_state: int | None = Field(None, description="seed, where settings ask for random numbers")
 

@@ -106,6 +106,10 @@ class Events:
             raise DataError(f"no identifier column {name}; there are: {known}")
         return _take(self._ids[name], self._rows)
 
+    def in_place(self) -> tuple[Mapping[str, Floats], Rows]:
+        """Return the base columns and the rows of them that count, for kernels that read without a copy."""
+        return MappingProxyType(self._columns), self._rows
+
     def matrix(self, features: Sequence[str] | None = None) -> Floats:
         """Rows × features as one array, columns contiguous; a copy."""
         names = self.features if features is None else tuple(features)
@@ -209,7 +213,8 @@ def _compose(rows: Rows, selection: slice | NDArray[np.intp]) -> Rows:
     if not isinstance(rows, range):
         selected: NDArray[Any] = rows[selection]
         return selected
-    composed: NDArray[Any] = rows.start + rows.step * selection
+    whole = (rows.start, rows.step) == (0, 1)
+    composed: NDArray[Any] = selection if whole else rows.start + rows.step * selection
     return composed.astype(np.int32) if max(rows.start, rows.stop) <= np.iinfo(np.int32).max else composed
 
 

@@ -81,7 +81,7 @@ def concatenate(parts: Sequence[Dataset]) -> Dataset:
 
 def _by_label(
     X: Any, y: ArrayLike, weight: ArrayLike | None, names: Sequence[str] | None, context: str
-) -> dict[str, tuple[Events, NDArray[np.intp]]]:
+) -> dict[str, tuple[Events, NDArray[np.integer[Any]]]]:
     columns = as_columns(X, names)
     signal = labels(y, context)
     n_rows = len(next(iter(columns.values()))) if columns else 0
@@ -92,11 +92,11 @@ def _by_label(
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
     events = Events(columns, weights)
     masks = {PROCESS_OF[True]: signal, PROCESS_OF[False]: ~signal}
-    return {process: (events[mask], np.flatnonzero(mask)) for process, mask in masks.items() if mask.any()}
+    return {p: (events[mask], np.flatnonzero(mask).astype(np.int32)) for p, mask in masks.items() if mask.any()}
 
 
 def _bind(
-    source: FlatSystematic, rows: dict[str, NDArray[np.intp]], features: Sequence[str], weighted: bool
+    source: FlatSystematic, rows: dict[str, NDArray[np.integer[Any]]], features: Sequence[str], weighted: bool
 ) -> Systematic:
     if not isinstance(source, FlatSystematic):
         raise DataError(f"systematics hold {source!r}: make them with Systematic.shape, .weight or .norm over arrays")
@@ -110,7 +110,7 @@ def _bind(
 
 
 def _bound_side(
-    source: FlatSystematic, side: Any, rows: dict[str, NDArray[np.intp]], features: Sequence[str]
+    source: FlatSystematic, side: Any, rows: dict[str, NDArray[np.integer[Any]]], features: Sequence[str]
 ) -> dict[str, Variation]:
     match source.kind:
         case Kind.WEIGHT:
@@ -121,7 +121,7 @@ def _bound_side(
             return _bound_shape(source.name, side, features)
 
 
-def _bound_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.intp]]) -> dict[str, Variation]:
+def _bound_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integer[Any]]]) -> dict[str, Variation]:
     values = checked_weights(name, weight)
     n_rows = sum(len(index) for index in rows.values())
     if len(values) != n_rows:
@@ -130,7 +130,7 @@ def _bound_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.intp
 
 
 def _bound_norm(
-    name: str, size: float, where: ArrayLike | None, rows: dict[str, NDArray[np.intp]]
+    name: str, size: float, where: ArrayLike | None, rows: dict[str, NDArray[np.integer[Any]]]
 ) -> dict[str, Variation]:
     if where is None:
         return {process: Scaled(size) for process in rows}

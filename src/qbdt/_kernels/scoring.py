@@ -1,0 +1,105 @@
+"""Scores and leaves from bin codes.
+
+Codes are (feature, row), so that one comparison runs over neighbouring rows at once. A node sends a row right where
+cut ≤ code ≤ last; `last` excludes the code for missing values where those go left.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from qbdt.dtypes import Fixed, Yields
+
+__all__ = ["SMALL_LEAVES", "find_leaves", "score_small_trees", "score_trees"]
+
+SMALL_LEAVES = 8
+"""Trees up to this size are scored without branches: one bit per leaf that a row can still reach."""
+
+CodeColumns = NDArray[np.uint8]
+Integers = NDArray[np.int32]
+
+
+@njit(cache=True, nogil=True)
+def score_small_trees(
+    codes: CodeColumns,
+    first: Fixed,
+    features: Integers,
+    cuts: NDArray[np.uint8],
+    spans: NDArray[np.uint8],
+    masks: NDArray[np.uint8],
+    tables: Yields,
+    scores: Yields,
+) -> None:
+    """Add the outputs of trees with at most eight leaves.
+
+    Parameters
+    ----------
+    codes
+        Codes as (feature, row).
+    first
+        Splits of tree t are first[t] … first[t + 1] − 1.
+    features, cuts, spans
+        Of each split: a row goes right where the code minus `cuts`, modulo 256, is at most `spans`.
+    masks
+        Of each split: the leaves that a row that goes right can still reach.
+    tables
+        Output of tree t for a set of reachable leaves, of which the leftmost counts.
+    scores
+        Added to.
+    """
+    n = scores.size
+    reach = np.empty(n, np.uint8)
+    for tree in range(first.size - 1):
+        reach[:] = 255
+        for split in range(first[tree], first[tree + 1]):
+            column = codes[features[split]]
+            cut, span, mask = np.int64(cuts[split]), np.int64(spans[split]), masks[split]
+            for row in range(n):
+                right = ((np.int64(column[row]) - cut) & 255) <= span
+                reach[row] &= mask if right else np.uint8(255)
+        table = tables[tree]
+        for row in range(n):
+            scores[row] += table[reach[row]]
+
+
+@njit(cache=True, nogil=True)
+def find_leaves(
+    codes: CodeColumns,
+    root: int,
+    features: Integers,
+    cuts: Integers,
+    lasts: Integers,
+    lefts: Integers,
+    rights: Integers,
+    out: Integers,
+) -> None:
+    """Node that each row ends in, for the tree whose nodes start at `root`; children are counted from the root."""
+    for row in range(out.size):
+        node = root
+        while features[node] >= 0:
+            code = np.int32(codes[features[node], row])
+            right = (code >= cuts[node]) & (code <= lasts[node])
+            node = root + (rights[node] if right else lefts[node])
+        out[row] = node - root
+
+
+@njit(cache=True, nogil=True)
+def score_trees(
+    codes: CodeColumns,
+    roots: Fixed,
+    features: Integers,
+    cuts: Integers,
+    lasts: Integers,
+    lefts: Integers,
+    rights: Integers,
+    outputs: Yields,
+    scores: Yields,
+) -> None:
+    """Add the outputs of trees of any size; `roots` are their first nodes."""
+    leaves = np.empty(scores.size, np.int32)
+    for root in roots:
+        find_leaves(codes, root, features, cuts, lasts, lefts, rights, leaves)
+        for row in range(scores.size):
+            scores[row] += outputs[root + leaves[row]]

@@ -1,0 +1,102 @@
+"""Boosting weights: one factor per leaf, then fixed point for the next tree."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from qbdt.dtypes import Fixed, Rows, Yields
+
+__all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "splitmix"]
+
+BLOCK = 2048
+"""Rows treated at a time, so that the weights that all leaves' rows touch stay in cache."""
+
+
+@njit(cache=True, nogil=True)
+def splitmix(seed: int, position: int) -> np.int64:
+    """Return 53 random bits that depend on seed and position only (splitmix64)."""
+    z = np.uint64(seed) + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.int64(z >> np.uint64(11))
+
+
+@njit(cache=True, nogil=True)
+def boost_rows(
+    current: Yields,
+    start: int,
+    offset: int,
+    n_columns: int,
+    rows: Rows,
+    leaves: Fixed,
+    factors: Yields,
+    low: int,
+    high: int,
+) -> None:
+    """Multiply the weights of one segment's rows low … high − 1 by the factor of their leaf.
+
+    Parameters
+    ----------
+    current
+        Weights of all segments; this one's from `offset`, `n_columns` for each row from row `start`.
+    rows
+        Row numbers of the nodes.
+    leaves
+        Of each leaf: begin and end of its range in `rows` for this segment.
+    factors
+        Factor of each leaf.
+    """
+    shift = offset - start * n_columns
+    position = np.empty(leaves.shape[0], np.int64)
+    for leaf in range(leaves.shape[0]):
+        begin, end = leaves[leaf, 0], leaves[leaf, 1]
+        position[leaf] = begin + np.searchsorted(rows[begin:end], low)
+    for block in range(low, high, BLOCK):
+        block_end = min(block + BLOCK, high)
+        for leaf in range(leaves.shape[0]):
+            factor, end, i = factors[leaf], leaves[leaf, 1], position[leaf]
+            while i < end and rows[i] < block_end:
+                at = shift + rows[i] * n_columns
+                for c in range(n_columns):
+                    current[at + c] *= factor
+                i += 1
+            position[leaf] = i
+
+
+@njit(cache=True, nogil=True)
+def quantise_columns(current: Yields, n_columns: int, fixed: Fixed, width: int, scale: float) -> np.int64:
+    """Fixed point of `n_columns` weights per row, into the first of `width` columns; returns Σ of absolute values."""
+    total = np.int64(0)
+    if n_columns == 1 and width == 1:
+        for i in range(current.size):
+            value = np.int64(np.rint(current[i] * scale))
+            fixed[i] = value
+            total += abs(value)
+        return total
+    for i in range(current.size // max(1, n_columns)):
+        for c in range(n_columns):
+            value = np.int64(np.rint(current[i * n_columns + c] * scale))
+            fixed[i * width + c] = value
+            total += abs(value)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def quantise_squares(current: Yields, fixed: Fixed, width: int, column: int, scale: float) -> None:
+    """Fixed point of the square of one weight per row, into one of `width` columns."""
+    for i in range(current.size):
+        fixed[i * width + column] = np.int64(np.rint(current[i] * current[i] * scale))
+
+
+@njit(cache=True, nogil=True)
+def drop_rows(fixed: Fixed, width: int, n_dropped: int, seed: int, threshold: int, low: int, high: int) -> None:
+    """Set the first columns of rows that a tree's subsample leaves out to zero: `splitmix(seed, row) ≥ threshold`.
+
+    Rows are low … high − 1 of their segment; `fixed` starts with row low.
+    """
+    for row in range(low, high):
+        if splitmix(seed, row) >= threshold:
+            for c in range(n_dropped):
+                fixed[(row - low) * width + c] = 0

@@ -1,0 +1,271 @@
+"""Bin edges of every feature, and bin codes of events.
+
+Flows in: `Events`. Flows out: a `Binning` (edges per feature) and byte codes that kernels read. Edges are where a tree
+may cut: x < edge goes left. Quantile edges depend on the set of rows only, not on their order: weights are added as
+integers, and where a class has very many rows, a hash of a row's values decides whether it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt._kernels.codes import GUIDE_CELLS, encode, fill_guides, hash_rows
+from qbdt.dataset import Events
+from qbdt.dtypes import BINS, SUM_BITS, Codes, Fixed, Yields
+from qbdt.errors import ConfigError, DataError
+from qbdt.workers import Workers
+
+__all__ = ["Binning", "BinningChoice", "FixedBins", "make_binning"]
+
+FixedBins: TypeAlias = tuple[int, float, float]
+"""Number of equal-width bins, low edge, high edge."""
+
+BinningChoice: TypeAlias = str | Sequence[FixedBins] | Mapping[str, FixedBins]
+
+QUANTILE_ROWS = 32768
+"""Rows of each class from which quantiles are taken: with 255 bins, 257 rows in each, known to 6 %."""
+
+CHUNK = 16384
+"""Rows encoded at a time by one thread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Where each feature may be cut.
+
+    Parameters
+    ----------
+    features
+        Feature names.
+    edges
+        For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it.
+
+    Examples
+    --------
+    >>> binning = Binning(("pt",), (np.array([20.0, 40.0]),))
+    >>> binning.codes(Events({"pt": [10.0, 20.0, 50.0, np.nan]}, np.ones(4)))[:, 0]
+    array([  0,   1,   2, 255], dtype=uint8)
+    """
+
+    features: tuple[str, ...]
+    edges: tuple[Yields, ...]
+
+    @property
+    def n_cuts(self) -> Fixed:
+        """Number of edges of each feature."""
+        return np.array([edges.size for edges in self.edges], dtype=np.int64)
+
+    @cached_property
+    def lookup(self) -> tuple[Yields, Yields, Yields, NDArray[np.uint8], Fixed]:
+        """Edges in the form that the kernel reads, and the cells that shorten its search."""
+        n = len(self.edges)
+        padded = np.full((n, BINS), np.nan)
+        low, inverse = np.zeros(n), np.ones(n)
+        for i, edges in enumerate(self.edges):
+            padded[i, : edges.size] = edges
+            if edges.size:
+                low[i] = edges[0]
+            if edges.size > 1:
+                with np.errstate(over="ignore"):
+                    per_cell = GUIDE_CELLS / (edges[-1] - edges[0])
+                low[i], inverse[i] = (edges[0], per_cell) if 0 < per_cell < np.inf else (0.0, 0.0)
+        guides = np.empty((n, GUIDE_CELLS + 3), dtype=np.uint8)
+        with np.errstate(over="ignore"):
+            most = fill_guides(padded, self.n_cuts, low, inverse, guides)
+        return padded, low, inverse, guides, most
+
+    def encode(self, events: Events, out: Codes, start: int, workers: Workers) -> None:
+        """Write the codes of events into `out` (word, row, feature in word) from row `start` on."""
+
+        def encode_chunk(begin: int, end: int) -> None:
+            for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
+                with np.errstate(over="ignore"):
+                    encode(matrix, rows, columns, *self.lookup, out, start + begin)
+
+        workers.run(encode_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+
+    def codes(self, events: Events) -> NDArray[np.uint8]:
+        """Return the codes of events as (row, feature)."""
+        n_words = -(-len(self.features) // 8)
+        out = np.zeros((n_words, events.n_rows, 8), dtype=np.uint8)
+        with Workers(1) as workers:
+            self.encode(events, out, 0, workers)
+        return out.transpose(1, 0, 2).reshape(events.n_rows, -1)[:, : len(self.features)]
+
+
+def chunk_matrices(
+    events: Events, features: Sequence[str], begin: int, end: int
+) -> Iterator[tuple[NDArray[Any], Fixed, NDArray[np.int32]]]:
+    """Return the columns of some rows as few matrices without copying, each with its feature numbers and row numbers.
+
+    Columns that lie at equal distances in memory, as those of one table do, are read together as one matrix.
+    """
+    columns, rows = events.in_place()
+    arrays = [_native(columns[name]) for name in features]
+    if isinstance(rows, range):
+        part = rows[begin:end]
+        low, high = (min(part[0], part[-1]), max(part[0], part[-1]) + 1) if part else (0, 0)
+        numbers: NDArray[Any] = np.arange(part.start, part.stop, part.step)
+    else:
+        numbers = rows[begin:end]
+        low, high = (int(numbers.min()), int(numbers.max()) + 1) if numbers.size else (0, 0)
+    local = (numbers - low).astype(np.int32)
+    arrays = [array[low:high] for array in arrays]
+    together = _as_one_matrix(arrays)
+    if together is not None:
+        yield together, np.arange(len(arrays), dtype=np.int64), local
+        return
+    for i, array in enumerate(arrays):
+        yield array[:, np.newaxis], np.array([i], dtype=np.int64), local
+
+
+def _native(column: NDArray[Any]) -> NDArray[Any]:
+    return column if column.dtype.isnative and column.dtype.itemsize <= 8 else column.astype(np.float64)
+
+
+def _as_one_matrix(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+    first = arrays[0]
+    if len(arrays) < 2:
+        return first[:, np.newaxis]
+    if any(a.dtype != first.dtype or a.strides != first.strides for a in arrays):
+        return None
+    addresses = np.array([a.__array_interface__["data"][0] for a in arrays], dtype=np.int64)
+    steps = np.diff(addresses)
+    if np.any(steps != steps[0]):
+        return None
+    if not all(a.base is not None and a.base is first.base for a in arrays):
+        return None
+    return np.lib.stride_tricks.as_strided(
+        first, shape=(first.size, len(arrays)), strides=(first.strides[0], int(steps[0])), writeable=False
+    )
+
+
+def make_binning(
+    choice: BinningChoice,
+    max_bins: int,
+    features: tuple[str, ...],
+    signal: Sequence[Events],
+    background: Sequence[Events],
+    workers: Workers,
+) -> Binning:
+    """Edges by weighted quantiles, or of equal width as given.
+
+    Parameters
+    ----------
+    choice
+        "quantile", or one (number of bins, low, high) per feature, in order or by name.
+    max_bins
+        For quantiles: most bins, one of them for missing values.
+    features
+        Feature names.
+    signal, background
+        Nominal events; for quantiles each class counts as one event in all.
+    workers
+        Threads.
+    """
+    if not isinstance(choice, str):
+        return Binning(features, _fixed_edges(choice, features))
+    if choice != "quantile":
+        raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
+    if not 3 <= max_bins <= BINS:
+        raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
+    samples = [_sample(events, features, workers) for events in (signal, background)]
+    chosen = [events for pieces, _ in samples for events in pieces]
+    weights = np.zeros((sum(events.n_rows for events in chosen), 2), dtype=np.int64)
+    n_signal = len(samples[0][1])
+    weights[:n_signal, 0], weights[n_signal:, 1] = samples[0][1], samples[1][1]
+
+    def edges(name: str) -> Yields:
+        values = np.concatenate([events.column(name) for events in chosen]).astype(np.float64, copy=False)
+        return _quantile_edges(values, weights, max_bins - 1)
+
+    return Binning(features, tuple(workers.run(edges, [(name,) for name in features])))
+
+
+def _fixed_edges(
+    choice: Sequence[FixedBins] | Mapping[str, FixedBins], features: tuple[str, ...]
+) -> tuple[Yields, ...]:
+    """Inner edges of equal-width bins; the last is left out, as in the paper's program."""
+    if isinstance(choice, Mapping):
+        if set(choice) != set(features):
+            odd = sorted(set(choice) ^ set(features))
+            raise ConfigError(f"binning names other features than the data: {', '.join(odd)}")
+        choice = [choice[name] for name in features]
+    if len(choice) != len(features):
+        raise ConfigError(f"binning has {len(choice)} entries for {len(features)} features")
+    edges = []
+    for name, bins in zip(features, choice, strict=True):
+        n_bins, low, high = _checked_bins(name, bins)
+        edges.append(low + (high - low) * np.arange(1, n_bins - 1) / n_bins)
+    return tuple(edges)
+
+
+def _checked_bins(name: str, bins: FixedBins) -> FixedBins:
+    try:
+        n_bins, low, high = bins
+        whole = int(n_bins)
+        low, high = float(low), float(high)
+    except (TypeError, ValueError):
+        raise ConfigError(f"binning of {name}: {bins!r}: must be (n_bins, low, high)") from None
+    if whole != n_bins or not 3 <= whole <= BINS:
+        raise ConfigError(f"binning of {name}: n_bins={n_bins}: must be a whole number from 3 to {BINS}")
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise ConfigError(f"binning of {name}: low={low}, high={high}: two finite numbers, low < high, are needed")
+    return whole, low, high
+
+
+def _sample(pieces: Sequence[Events], features: tuple[str, ...], workers: Workers) -> tuple[list[Events], Fixed]:
+    """At most about QUANTILE_ROWS rows of one class, chosen by what is in them, and their integer weights."""
+    n_rows = sum(events.n_rows for events in pieces)
+    largest = max((float(np.abs(events.weight).max(initial=0.0)) for events in pieces), default=0.0)
+    if largest == 0.0:
+        raise DataError("all weights of a class are zero")
+    exponent = SUM_BITS - int(np.frexp(largest)[1]) - int(np.frexp(float(n_rows))[1])
+    chosen = [events[_chosen_rows(events, features, QUANTILE_ROWS / n_rows, workers)] for events in pieces]
+    weights = [np.rint(np.ldexp(np.abs(events.weight), exponent)).astype(np.int64) for events in chosen]
+    return chosen, np.concatenate(weights)
+
+
+def _chosen_rows(events: Events, features: tuple[str, ...], fraction: float, workers: Workers) -> NDArray[np.int64]:
+    if fraction >= 1:
+        return np.flatnonzero(events.weight)
+    chosen = np.empty(events.n_rows, dtype=np.bool_)
+    limit = np.uint64(fraction * 2**53)
+
+    def choose_chunk(begin: int, end: int) -> None:
+        hashes = np.zeros(end - begin, dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            for matrix, _, rows in chunk_matrices(events, features, begin, end):
+                hash_rows(matrix, rows, hashes)
+        np.less(hashes >> np.uint64(11), limit, out=chosen[begin:end])
+
+    workers.run(choose_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+    return np.flatnonzero(chosen & (events.weight != 0))
+
+
+def _quantile_edges(values: Yields, weights: Fixed, n_bins: int) -> Yields:
+    """Edges half-way between neighbouring values, at equal shares of the weight (each class counting as one)."""
+    order = np.argsort(values)
+    ordered = values[order]
+    ordered = ordered[: np.searchsorted(ordered, np.nan)]
+    if ordered.size == 0:
+        return np.empty(0)
+    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
+    distinct = ordered[last]
+    sums = np.cumsum(weights[order[: ordered.size]], axis=0)[last]
+    if distinct.size > n_bins:
+        share = sums[:, 0] / max(sums[-1, 0], 1) + sums[:, 1] / max(sums[-1, 1], 1)
+        targets = share[-1] * np.arange(1, n_bins) / n_bins
+        below = np.unique(np.searchsorted(share, targets))
+        below = below[below < distinct.size - 1]
+    else:
+        below = np.arange(distinct.size - 1)
+    low, high = distinct[below], distinct[below + 1]
+    middle = low + (high - low) / 2
+    return np.where(middle > low, middle, high)

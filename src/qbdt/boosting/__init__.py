@@ -1,0 +1,10 @@
+"""The paper's boosting: trees on reweighted events, one after the other.
+
+Flows in: a `Dataset` and `Settings`. Flows out: a `Training` with its `Ensemble`.
+"""
+
+from qbdt.boosting.monitor import Monitor, TreeReport, score_significance
+from qbdt.boosting.settings import Settings
+from qbdt.boosting.training import Training, train
+
+__all__ = ["Monitor", "Settings", "Training", "TreeReport", "score_significance", "train"]

@@ -1,0 +1,123 @@
+"""All settings of a training, checked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Real
+from typing import Any
+
+from qbdt.binning import BinningChoice
+from qbdt.errors import ConfigError
+
+__all__ = ["GROWTHS", "METHODS", "Settings"]
+
+METHODS = ("paper",)
+GROWTHS = ("leaves", "published")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Parameters
+    ----------
+    method
+        "paper": the algorithm of the QBDT paper.
+    n_trees, n_leaves
+        Number of trees, and of leaves of each.
+    max_bins, binning
+        "quantile" with at most `max_bins` bins (one for missing values), or one (n_bins, low, high) per feature.
+    growth
+        "leaves": best first up to `n_leaves`; "published": the published program's node counter.
+    mc_stat
+        Whether the MC statistical variance of the background is added to σ_b².
+    learning_rate
+        Multiplies every tree weight.
+    max_depth
+        Most cuts above a leaf; None for no limit.
+    min_leaf_entries
+        Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.
+    row_fraction, feature_fraction
+        Share of rows, and of features, drawn anew for every tree.
+    random_state
+        Seed of these draws.
+
+    Examples
+    --------
+    >>> Settings(n_leaves=1)
+    Traceback (most recent call last):
+    ...
+    qbdt.errors.ConfigError: n_leaves=1: must be at least 2
+    """
+
+    method: str = "paper"
+    n_trees: int = 100
+    n_leaves: int = 7
+    max_bins: int = 256
+    binning: BinningChoice = "quantile"
+    growth: str = "leaves"
+    mc_stat: bool = False
+    learning_rate: float = 1.0
+    max_depth: int | None = None
+    min_leaf_entries: float = 0.0
+    row_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigError(f"method={self.method!r}: must be one of {', '.join(METHODS)}")
+        if self.growth not in GROWTHS:
+            raise ConfigError(f"growth={self.growth!r}: must be one of {', '.join(GROWTHS)}")
+        for name, least in (("n_trees", 1), ("n_leaves", 2), ("max_bins", 3), ("random_state", 0)):
+            _require_whole(name, getattr(self, name), least)
+        if self.max_depth is not None:
+            _require_whole("max_depth", self.max_depth, 1)
+        if self.max_bins > 256:
+            raise ConfigError(f"max_bins={self.max_bins}: must be at most 256, so that a bin number fits a byte")
+        for name, most in (("row_fraction", 1.0), ("feature_fraction", 1.0), ("learning_rate", math.inf)):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 < value <= most:
+                raise ConfigError(f"{name}={value!r}: must be above 0" + f" and at most {most:g}" * (most < math.inf))
+        if not _is_number(self.min_leaf_entries) or not 0 <= self.min_leaf_entries < math.inf:
+            raise ConfigError(f"min_leaf_entries={self.min_leaf_entries!r}: must be at least 0")
+        if not isinstance(self.mc_stat, bool):
+            raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
+        object.__setattr__(self, "binning", _plain(self.binning))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for the model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Make settings from plain values; unknown names are refused."""
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown setting {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+
+def _plain(binning: Any) -> Any:
+    """Return bins as lists of plain numbers, so that they compare equal after a model file."""
+    if isinstance(binning, str):
+        return binning
+    if isinstance(binning, Mapping):
+        return {str(name): list(bins) for name, bins in binning.items()}
+    try:
+        return [list(bins) for bins in binning]
+    except TypeError:
+        raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _require_whole(name: str, value: Any, least: int) -> None:
+    if not _is_number(value) or value != int(value):
+        raise ConfigError(f"{name}={value!r}: must be a whole number")
+    if value < least:
+        raise ConfigError(f"{name}={value}: must be at least {least}")

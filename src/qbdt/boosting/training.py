@@ -1,0 +1,252 @@
+"""The boosting loop of the paper, and how it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from qbdt._kernels.weights import splitmix
+from qbdt.binning import Binning, make_binning
+from qbdt.boosting.monitor import Monitor, TreeReport
+from qbdt.boosting.plan import make_plan
+from qbdt.boosting.settings import Settings
+from qbdt.dataset import Dataset, Role
+from qbdt.dtypes import Fixed, Nodes, Yields
+from qbdt.ensemble import Ensemble
+from qbdt.errors import DataError
+from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow
+from qbdt.progress import Progress, silent
+from qbdt.store import LocalStore
+from qbdt.tree import Tree
+from qbdt.workers import Workers
+
+__all__ = ["Training", "train"]
+
+GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A finished (or interrupted) training.
+
+    Attributes
+    ----------
+    ensemble
+        The trees.
+    binning
+        Where features could be cut.
+    settings
+        How it was trained.
+    history
+        Binned Q of the validation sample after each tree; empty where there was none.
+    stopped
+        Why there are fewer trees than asked for, otherwise None.
+    data
+        What it was trained on: rows and yield of each sample, names of the sources.
+    """
+
+    ensemble: Ensemble
+    binning: Binning
+    settings: Settings
+    history: tuple[float, ...] = ()
+    stopped: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def train(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    monitor: Monitor | None = None,
+    progress: Progress = silent,
+    resume: Training | None = None,
+    checkpoint: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train the paper's QBDT.
+
+    Parameters
+    ----------
+    dataset
+        Signal, background and systematic sources.
+    settings
+        How to train.
+    n_threads
+        Threads; None for all cores. Results do not depend on it.
+    monitor
+        Validation sample, early stopping, callbacks.
+    progress
+        Shows how far it is.
+    resume
+        An earlier, shorter training on the same events with the same settings, to be continued: the outcome is that of
+        one uninterrupted training.
+    checkpoint
+        Called with the training so far after every tree; it decides itself when to write.
+
+    Returns
+    -------
+    Training
+        Interrupting with Ctrl-C returns what is trained so far.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.concatenate([rng.normal(1, 1, 100), rng.normal(-1, 1, 100)])
+    >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 100))
+    >>> len(train(dataset, Settings(n_trees=3)).ensemble.trees)
+    3
+    """
+    dataset.require_usable()
+    monitor = monitor or Monitor()
+    with Workers(n_threads) as workers:
+        boosting = _Boosting(dataset, settings, workers, monitor, resume)
+        del dataset  # its weights and row numbers are not needed any more; the caller may have kept nothing else
+        return boosting.run(progress, checkpoint)
+
+
+class _Boosting:
+    """State of one training."""
+
+    def __init__(
+        self, dataset: Dataset, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+    ) -> None:
+        self.settings = settings
+        self.features = dataset.features
+        self.data = _described(dataset)
+        self.monitor = monitor
+        self.workers = workers
+        self.binning = _binning(dataset, settings, workers)
+        plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
+        self.store = LocalStore(plan.segments, self.binning, workers)
+        self.criterion = plan.criterion(self.store.layout, self.binning.n_cuts, settings.min_leaf_entries, workers)
+        self.trees: list[Tree] = []
+        self.stopped: str | None = None
+        monitor.start(self.features)
+        for tree in _resumable(resume, self.binning, settings, self.data):
+            self._replay(tree)
+
+    def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
+        with progress("training", self.settings.n_trees) as advance:
+            advance(len(self.trees))
+            try:
+                while len(self.trees) < self.settings.n_trees and self.stopped is None:
+                    self._one_tree()
+                    advance(1)
+                    if checkpoint is not None and self.trees:
+                        checkpoint(self._result(self.trees))
+            except KeyboardInterrupt:
+                self.stopped = f"interrupted after {len(self.trees)} trees"
+        best = self.monitor.best if self.monitor.patience is not None else None
+        return self._result(self.trees[:best])
+
+    def _result(self, trees: Sequence[Tree]) -> Training:
+        ensemble, history = Ensemble(self.features, tuple(trees)), tuple(self.monitor.history)
+        return Training(ensemble, self.binning, self.settings, history, self.stopped, self.data)
+
+    def _start_tree(self) -> tuple[Fixed, Fixed] | None:
+        """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
+        self._fix_weights()
+        root = self.store.histogram(0)
+        sums = self.criterion.start_tree(root, partial(self.store.details, 0))
+        if sums is None:
+            self.stopped = f"signal or background has no positive yield after {len(self.trees)} trees"
+            return None
+        return root, sums
+
+    def _fix_weights(self) -> None:
+        with np.errstate(over="ignore"):
+            seed = int(splitmix(self.settings.random_state, len(self.trees)))
+        self.store.start_tree(seed, self.settings.row_fraction)
+
+    def _one_tree(self) -> None:
+        settings = self.settings
+        start = self._start_tree()
+        if start is None:
+            return
+        rule = GROWTH[settings.growth](settings.n_leaves)
+        depth = settings.max_depth or settings.n_leaves
+        grown = grow(self.store, self.criterion, rule, *start, self._drawn_features(), depth)
+        if len(grown.leaves) < 2:
+            self.stopped = f"no split gains anything after {len(self.trees)} trees"
+            return
+        tree = self._weighted(grown)
+        self.store.boost(grown.leaves, _factors(tree))
+        self._keep(tree)
+
+    def _keep(self, tree: Tree) -> None:
+        self.trees.append(tree)
+        report = TreeReport(len(self.trees) - 1, self.settings.n_trees, tree)
+        if self.monitor.judge(report, self.features, self.workers.n_threads):
+            self.stopped = f"stopped early after {len(self.trees)} trees"
+
+    def _replay(self, tree: Tree) -> None:
+        """Treat the rows as after this tree, which an earlier training grew on them."""
+        self._fix_weights()
+        number = {0: 0}
+        for i in np.flatnonzero(~tree.is_leaf):
+            node = tree.nodes[i]
+            edges = self.binning.edges[node["feature"]]
+            cut = int(np.searchsorted(edges, node["threshold"])) + 1
+            children = self.store.split(number[int(i)], int(node["feature"]), cut, bool(node["missing_left"]))
+            number[int(node["left"])], number[int(node["right"])] = children
+        self.store.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
+        self._keep(tree)
+
+    def _weighted(self, grown: Grown) -> Tree:
+        """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
+        nodes: Nodes = grown.nodes.copy()
+        for i in np.flatnonzero(nodes["feature"] >= 0):
+            nodes["threshold"][i] = self.binning.edges[nodes["feature"][i]][grown.cuts[i] - 1]
+        leaves = nodes["feature"] < 0
+        return Tree(nodes, self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist())))
+
+    def _drawn_features(self) -> Fixed:
+        n = len(self.features)
+        if self.settings.feature_fraction >= 1:
+            return np.arange(n, dtype=np.int64)
+        seed = [self.settings.random_state, len(self.trees)]
+        count = max(1, round(n * self.settings.feature_fraction))
+        return np.sort(np.random.default_rng(seed).choice(n, count, replace=False)).astype(np.int64)
+
+
+def _factors(tree: Tree) -> Yields:
+    """Return exp(−p W) for signal and exp(+p W) for background, one row per leaf."""
+    exponent = tree.purities[tree.is_leaf] * tree.weight
+    return np.exp(np.stack([-exponent, exponent], axis=1))
+
+
+def _binning(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
+    signal, background = (
+        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
+    )
+    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
+
+
+def _described(dataset: Dataset) -> dict[str, Any]:
+    """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources."""
+    return {
+        "samples": [
+            {"name": s.name, "role": str(s.role), "rows": s.events.n_rows, "yield": float(f"{s.events.total:.6g}")}
+            for s in dataset.samples
+        ],
+        "systematics": [source.name for source in dataset.systematics],
+    }
+
+
+def _resumable(
+    resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any]
+) -> tuple[Tree, ...]:
+    if resume is None:
+        return ()
+    if replace(resume.settings, n_trees=settings.n_trees) != settings:
+        raise DataError("cannot resume: the earlier training had other settings")
+    same = resume.binning.features == binning.features and all(
+        np.array_equal(mine, other) for mine, other in zip(resume.binning.edges, binning.edges, strict=True)
+    )
+    if not same or resume.data != data:
+        raise DataError("cannot resume: the earlier training was on other events")
+    return resume.ensemble.trees[: settings.n_trees]

@@ -1,0 +1,271 @@
+"""The trained sum of trees, and scores from it.
+
+Flows in: trees and the features they cut on. Flows out: scores, staged scores, and leaves of events. Values are turned
+into codes among the thresholds that the trees really use; comparisons of codes decide exactly as comparisons of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt._kernels.codes import encode
+from qbdt._kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
+from qbdt._optional import require
+from qbdt.binning import Binning, chunk_matrices
+from qbdt.dataset import Events, FoldRule
+from qbdt.dtypes import FEATURES_PER_WORD, MISSING, Fixed, Yields
+from qbdt.errors import DataError
+from qbdt.tree import Tree
+from qbdt.workers import Workers
+
+__all__ = ["Ensemble", "FoldedEnsemble"]
+
+CHUNK = 8192
+"""Rows scored at a time: their codes stay in the second-level cache."""
+
+MAX_THRESHOLDS = MISSING - 1
+
+
+class _Nodes(NamedTuple):
+    """Arguments of `find_leaves` and `score_trees`."""
+
+    features: NDArray[np.int32]
+    cuts: NDArray[np.int32]
+    lasts: NDArray[np.int32]
+    lefts: NDArray[np.int32]
+    rights: NDArray[np.int32]
+
+
+class _SmallTrees(NamedTuple):
+    """Arguments of `score_small_trees`."""
+
+    first: Fixed
+    features: NDArray[np.int32]
+    cuts: NDArray[np.uint8]
+    spans: NDArray[np.uint8]
+    masks: NDArray[np.uint8]
+    tables: Yields
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trees over named features; the score is Σ (2p − 1) W over trees.
+
+    Examples
+    --------
+    >>> Ensemble(("pt",), ()).score(Events({"pt": [1.0, 2.0]}, np.ones(2)))
+    array([0., 0.])
+    """
+
+    features: tuple[str, ...]
+    trees: tuple[Tree, ...]
+
+    @property
+    def weights(self) -> Yields:
+        """Tree weights W."""
+        return np.array([tree.weight for tree in self.trees])
+
+    def score(self, events: Events, n_threads: int | None = None) -> Yields:
+        """Score of every event."""
+        scores = np.zeros(events.n_rows)
+
+        def score_chunk(codes: NDArray[np.uint8], begin: int, end: int) -> None:
+            self._add(codes, 0, len(self.trees), scores[begin:end])
+
+        self._for_chunks(events, score_chunk, n_threads)
+        return scores
+
+    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Yields]:
+        """Scores after the first tree, after the second, and so on."""
+        codes = self._all_codes(events, n_threads)
+        scores = np.zeros(events.n_rows)
+        for i in range(len(self.trees)):
+            self._add(codes, i, i + 1, scores)
+            yield scores.copy()
+
+    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
+        """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
+        out = np.zeros((events.n_rows, len(self.trees)), dtype=np.int32)
+
+        def find_chunk(codes: NDArray[np.uint8], begin: int, end: int) -> None:
+            place = np.empty(end - begin, dtype=np.int32)
+            for i, root in enumerate(self._roots):
+                find_leaves(codes, root, *self._nodes, place)
+                out[begin:end, i] = place
+
+        self._for_chunks(events, find_chunk, n_threads)
+        return out
+
+    def gains(self) -> Yields:
+        """ΔQ of all splits on each feature, each times the weight of its tree."""
+        total = np.zeros(len(self.features))
+        for tree in self.trees:
+            inner = ~tree.is_leaf
+            np.add.at(total, tree.nodes["feature"][inner], tree.nodes["gain"][inner] * tree.weight)
+        return total
+
+    def to_frame(self) -> Any:
+        """Return all nodes as a pandas table: one row per node, with its cuts, yields and output."""
+        pandas = require("pandas", "to_frame")
+        rows = [row for i, tree in enumerate(self.trees) for row in tree.rows(self.features, i)]
+        return pandas.DataFrame(rows)
+
+    def _for_chunks(
+        self, events: Events, work: Callable[[NDArray[np.uint8], int, int], None], n_threads: int | None
+    ) -> None:
+        def chunk(begin: int, end: int) -> None:
+            work(self._codes(events, begin, end), begin, end)
+
+        if self.trees:
+            with Workers(n_threads) as workers:
+                workers.run(chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+
+    def _all_codes(self, events: Events, n_threads: int | None) -> NDArray[np.uint8]:
+        codes = np.empty((len(self._binning.features), events.n_rows), dtype=np.uint8)
+
+        def keep(part: NDArray[np.uint8], begin: int, end: int) -> None:
+            codes[:, begin:end] = part[: len(codes)]
+
+        self._for_chunks(events, keep, n_threads)
+        return codes
+
+    def _codes(self, events: Events, begin: int, end: int) -> NDArray[np.uint8]:
+        """Codes of some rows as (feature, row)."""
+        binning = self._binning
+        n_words = -(-len(binning.features) // FEATURES_PER_WORD)
+        codes = np.zeros((n_words * FEATURES_PER_WORD, end - begin), dtype=np.uint8)
+        out = codes.reshape(n_words, FEATURES_PER_WORD, end - begin).transpose(0, 2, 1)
+        for matrix, columns, rows in chunk_matrices(events, binning.features, begin, end):
+            encode(matrix, rows, columns, *binning.lookup, out, 0)
+        return codes
+
+    def _add(self, codes: NDArray[np.uint8], first: int, last: int, scores: Yields) -> None:
+        """Add the outputs of trees first … last − 1."""
+        small = self._small
+        if small is None:
+            score_trees(codes, self._roots[first:last], *self._nodes, self._outputs, scores)
+        else:
+            score_small_trees(codes, small.first[first : last + 1], *small[1:5], small.tables[first:last], scores)
+
+    @cached_property
+    def _binning(self) -> Binning:
+        """Features that are cut on, with the thresholds in use as edges."""
+        used = sorted({int(i) for tree in self.trees for i in tree.nodes["feature"] if i >= 0})
+        edges = []
+        for i in used:
+            used_at = [tree.nodes["threshold"][tree.nodes["feature"] == i] for tree in self.trees]
+            edges.append(np.unique(np.concatenate(used_at)))
+            if edges[-1].size > MAX_THRESHOLDS:
+                name, found = self.features[i], edges[-1].size
+                raise DataError(f"feature {name} is cut at {found} places: at most {MAX_THRESHOLDS} can be scored")
+        return Binning(tuple(self.features[i] for i in used), tuple(edges))
+
+    @cached_property
+    def _roots(self) -> Fixed:
+        sizes = [len(tree.nodes) for tree in self.trees]
+        return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
+
+    @cached_property
+    def _nodes(self) -> _Nodes:
+        """All trees' nodes in a row: feature (among those used), cut, last code that goes right, children."""
+        slot = {self.features.index(name): i for i, name in enumerate(self._binning.features)}
+        columns: list[list[int]] = [[], [], [], [], []]
+        for tree in self.trees:
+            for node in tree.nodes:
+                feature = slot.get(int(node["feature"]), -1)
+                edges = self._binning.edges[feature] if feature >= 0 else np.empty(0)
+                row = (
+                    feature,
+                    int(np.searchsorted(edges, node["threshold"])) + 1,
+                    MISSING - 1 if node["missing_left"] else MISSING,
+                    int(node["left"]),
+                    int(node["right"]),
+                )
+                for column, value in zip(columns, row, strict=True):
+                    column.append(value)
+        return _Nodes(*(np.array(column, dtype=np.int32) for column in columns))
+
+    @cached_property
+    def _outputs(self) -> Yields:
+        return np.concatenate([tree.outputs for tree in self.trees])
+
+    @cached_property
+    def _small(self) -> _SmallTrees | None:
+        """Trees as sets of reachable leaves, where all are small enough."""
+        if any(tree.n_leaves > SMALL_LEAVES for tree in self.trees):
+            return None
+        features, cuts, lasts, _, _ = self._nodes
+        order: list[int] = []
+        masks: list[int] = []
+        sizes = []
+        tables = np.zeros((len(self.trees), 256))
+        for i, (tree, root) in enumerate(zip(self.trees, self._roots, strict=True)):
+            leaves, splits = _reachable(tree)
+            order += [int(root) + node for node, _ in splits]
+            masks += [mask for _, mask in splits]
+            sizes.append(len(splits))
+            outputs = tree.outputs[leaves]
+            for reach in range(1, 256):
+                tables[i, reach] = outputs[min((reach & -reach).bit_length(), len(outputs)) - 1]
+        at = np.array(order, dtype=np.int64)
+        return _SmallTrees(
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            features[at],
+            cuts[at].astype(np.uint8),
+            (lasts[at] - cuts[at]).astype(np.uint8),
+            np.array(masks, dtype=np.uint8),
+            tables,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedEnsemble:
+    """One ensemble per fold, each trained without that fold: every event is scored by the one that never saw it.
+
+    Parameters
+    ----------
+    ensembles
+        In the order of folds.
+    folds
+        The rule that says which fold an event is in.
+    """
+
+    ensembles: tuple[Ensemble, ...]
+    folds: FoldRule
+
+    def __post_init__(self) -> None:
+        if len(self.ensembles) != self.folds.k:
+            raise DataError(f"{len(self.ensembles)} models for {self.folds.k} folds: one for each is needed")
+
+    def score(self, events: Events, n_threads: int | None = None) -> Yields:
+        """Score of every event, from the ensemble of its fold."""
+        fold = self.folds.assign(events)
+        scores = np.empty(events.n_rows)
+        for number, ensemble in enumerate(self.ensembles):
+            scores[fold == number] = ensemble.score(events[fold == number], n_threads)
+        return scores
+
+
+def _reachable(tree: Tree) -> tuple[list[int], list[tuple[int, int]]]:
+    """Leaves from left to right, and for each inner node which of them (as bits) a row that goes right can reach."""
+    leaves: list[int] = []
+    splits: list[tuple[int, int]] = []
+
+    def visit(node: int) -> None:
+        if tree.nodes["feature"][node] < 0:
+            leaves.append(node)
+            return
+        begin = len(leaves)
+        visit(int(tree.nodes["left"][node]))
+        lost = sum(1 << leaf for leaf in range(begin, len(leaves)))
+        splits.append((node, 255 & ~lost))
+        visit(int(tree.nodes["right"][node]))
+
+    visit(0)
+    return leaves, splits

@@ -1,0 +1,369 @@
+"""`QBDTClassifier`: the scikit-learn face of training and scoring.
+
+Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.boosting.train`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from qbdt.binning import BinningChoice
+from qbdt.boosting import Monitor, Settings, Training, train
+from qbdt.boosting.monitor import Callback
+from qbdt.dataset import Dataset, Events, FlatSystematic, Kind
+from qbdt.dataset.columns import as_columns
+from qbdt.ensemble import Ensemble
+from qbdt.errors import ConfigError, DataError
+from qbdt.model_io import read_model, write_model
+from qbdt.progress import silent, terminal
+from qbdt.tree import Tree
+
+__all__ = ["QBDTClassifier"]
+
+Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
+
+
+class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Boosted decision trees trained on the expected significance, with systematic uncertainties.
+
+    Parameters
+    ----------
+    method
+        "paper": the algorithm of the QBDT paper.
+    n_trees, n_leaves
+        Number of trees, and of leaves of each.
+    max_bins, binning
+        "quantile" with at most `max_bins` bins, one of them for missing values; or one (n_bins, low, high) per feature.
+    growth
+        "leaves": best first up to `n_leaves`; "published": the published program's node counter.
+    mc_stat
+        Whether the statistical uncertainty of the simulated background is added to σ_b.
+    learning_rate
+        Multiplies every tree weight.
+    n_threads
+        Threads; None for all cores. Results never depend on it.
+    random_state
+        Seed of subsampling; None for 0: without subsampling nothing is random.
+    max_depth
+        Most cuts above a leaf.
+    min_leaf_entries
+        Least effective number of simulated background events in a leaf.
+    row_fraction, feature_fraction
+        Share of rows, and of features, drawn for each tree.
+    early_stopping
+        Trees without a better binned Q on the validation sample after which training stops.
+    callbacks
+        Functions called with a `TreeReport` after each tree; one that returns True stops the training.
+    verbose
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> X = np.concatenate([rng.normal(1, 1, (200, 2)), rng.normal(-1, 1, (200, 2))])
+    >>> y = np.repeat([1, 0], 200)
+    >>> model = QBDTClassifier(n_trees=5).fit(X, y)
+    >>> model.decision_function(X[:2]).shape, model.score(X, y) > 0.85
+    ((2,), True)
+    """
+
+    def __init__(
+        self,
+        method: str = "paper",
+        n_trees: int = 100,
+        n_leaves: int = 7,
+        max_bins: int = 256,
+        binning: BinningChoice = "quantile",
+        growth: str = "leaves",
+        mc_stat: bool = False,
+        learning_rate: float = 1.0,
+        n_threads: int | None = None,
+        random_state: int | None = None,
+        max_depth: int | None = None,
+        min_leaf_entries: float = 0.0,
+        row_fraction: float = 1.0,
+        feature_fraction: float = 1.0,
+        early_stopping: int | None = None,
+        callbacks: Sequence[Callback] = (),
+        verbose: bool = False,
+    ) -> None:
+        self.method = method
+        self.n_trees = n_trees
+        self.n_leaves = n_leaves
+        self.max_bins = max_bins
+        self.binning = binning
+        self.growth = growth
+        self.mc_stat = mc_stat
+        self.learning_rate = learning_rate
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.max_depth = max_depth
+        self.min_leaf_entries = min_leaf_entries
+        self.row_fraction = row_fraction
+        self.feature_fraction = feature_fraction
+        self.early_stopping = early_stopping
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        systematics: Sequence[FlatSystematic] = (),
+        *,
+        validation: Validation | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 10,
+        resume: str | Path | QBDTClassifier | None = None,
+    ) -> QBDTClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X
+            Rows × features: an array, a pandas or Arrow table. NaN is a missing value.
+        y
+            1 for signal, 0 (or −1) for background; of any two other labels the larger is signal.
+        sample_weight
+            True expected yields; negative ones are allowed.
+        systematics
+            Sources made with `Systematic.shape`, `.weight` or `.norm`.
+        validation
+            (X, y) or (X, y, weight) for early stopping.
+        checkpoint, checkpoint_every
+            File to write the model to after every so many trees.
+        resume
+            A model, or a model file, trained with the same settings on the same events, to be continued.
+        """
+        settings = self._settings()
+        table = self._table(X, reset=True)
+        labels = self._encode_labels(X, y)
+        monitor = Monitor(self._validation(validation), self.early_stopping, tuple(self.callbacks))
+        self.training_: Training = train(
+            self._dataset(table, labels, sample_weight, systematics),
+            settings,
+            n_threads=self.n_threads,
+            monitor=monitor,
+            progress=terminal if self.verbose else silent,
+            resume=_earlier(resume),
+            checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
+        )
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score Σ (2p − 1) W of each row: positive for signal."""
+        return self.ensemble_.score(self._events(X), self.n_threads)
+
+    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Scores after the first tree, after the second, and so on."""
+        yield from self.ensemble_.staged_scores(self._events(X), self.n_threads)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of background and signal, for equal yields of both.
+
+        Every tree divides the weights' ratio of signal to background by exp((2p − 1) W), so exp(score) is the estimate
+        of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does.
+        """
+        score = self.decision_function(X)
+        signal = 0.5 * (1.0 + np.tanh(0.5 * score))
+        return np.stack([1.0 - signal, signal], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each row: signal where the score is positive."""
+        score = self.decision_function(X)
+        return np.asarray(self.classes_[(score > 0).astype(np.intp)])
+
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """Index of the leaf of each row in each tree."""
+        return self.ensemble_.leaves(self._events(X), self.n_threads)
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """The trees."""
+        check_is_fitted(self, "training_")
+        return self.training_.ensemble
+
+    @property
+    def trees_(self) -> tuple[Tree, ...]:
+        """The trees, one by one."""
+        return self.ensemble_.trees
+
+    @property
+    def tree_weights_(self) -> NDArray[np.float64]:
+        """Tree weights W."""
+        return self.ensemble_.weights
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the ΔQ of all splits."""
+        gains = self.ensemble_.gains()
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def to_frame(self) -> Any:
+        """Return all nodes as a pandas table: one row per node, with its cuts, yields and output."""
+        return self.ensemble_.to_frame()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model file."""
+        check_is_fitted(self, "training_")
+        write_model(path, self.training_, self._extra())
+
+    @classmethod
+    def load(cls, path: str | Path) -> QBDTClassifier:
+        """Read a model file."""
+        training, extra = read_model(path)
+        names = inspect.signature(cls).parameters
+        model = cls(**{name: value for name, value in training.settings.to_dict().items() if name in names})
+        model.training_ = training
+        model.classes_ = np.array(extra.get("classes", [0, 1]))
+        model.n_features_in_ = len(training.ensemble.features)
+        if extra.get("named", True):
+            model.feature_names_in_ = np.array(training.ensemble.features, dtype=object)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _settings(self) -> Settings:
+        if self.method == "profile":
+            raise ConfigError("method='profile': the profiled method is not in this version; use method='paper'")
+        names = inspect.signature(Settings).parameters
+        values = {name: getattr(self, name) for name in names}
+        return Settings(**{**values, "random_state": 0 if self.random_state is None else self.random_state})
+
+    def _extra(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
+
+    def _encode_labels(self, X: Any, y: ArrayLike) -> NDArray[np.int8]:
+        if y is None:
+            raise DataError("requires y to be passed, but the target y is None")
+        values = column_or_1d(y, warn=True)
+        if (two := _two_numbers(values)) is not None:
+            self.classes_, signal = two
+            return signal
+        check_classification_targets(values)
+        self.classes_ = np.unique(values)
+        if len(self.classes_) > 2:
+            raise DataError(f"Only binary classification is supported: y has {len(self.classes_)} classes")
+        if len(self.classes_) < 2:
+            raise DataError(f"y has one class only, {self.classes_[0]!r}: signal and background are both needed")
+        return np.asarray(values == self.classes_[1], dtype=np.int8)
+
+    def _dataset(
+        self,
+        table: Mapping[str, NDArray[Any]],
+        labels: NDArray[np.int8],
+        weight: ArrayLike | None,
+        systematics: Sequence[FlatSystematic],
+    ) -> Dataset:
+        weight = None if weight is None else np.asarray(weight)
+        for label in (0, 1):
+            if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
+                raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
+        sources = [self._with_labels(source) for source in systematics]
+        return Dataset.from_arrays(table, labels, weight, sources)
+
+    def _with_labels(self, source: FlatSystematic) -> FlatSystematic:
+        """Return a shape source with its labels written as those of y are."""
+        if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
+            return source
+        sides = [
+            None if s is None else (s[0], self._known_labels(s[1], source.name), s[2]) for s in (source.up, source.down)
+        ]
+        return FlatSystematic(source.name, source.kind, *sides)
+
+    def _known_labels(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
+        values = np.asarray(y)
+        unknown = values[~np.isin(values, self.classes_)]
+        if unknown.size:
+            raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
+        return np.asarray(values == self.classes_[1], dtype=np.int8)
+
+    def _validation(self, validation: Validation | None) -> Dataset | None:
+        if validation is None:
+            return None
+        X, y = validation[0], validation[1]
+        weight = validation[2] if len(validation) > 2 else None
+        return Dataset.from_arrays(self._table(X, reset=False), self._known_labels(y, "validation"), weight)
+
+    def _events(self, X: Any) -> Events:
+        check_is_fitted(self, "training_")
+        table = self._table(X, reset=False)
+        n_rows = len(next(iter(table.values())))
+        return Events(table, np.broadcast_to(np.float64(1.0), n_rows))
+
+    def _table(self, X: Any, *, reset: bool) -> Mapping[str, NDArray[Any]]:
+        """Columns of X by name, without copies; on prediction those of the fit, in its order."""
+        if not _has_names(X):
+            types = [np.float64, np.float32]
+            checked = validate_data(self, X, reset=reset, dtype=types, ensure_all_finite="allow-nan")
+            return as_columns(checked, None if reset else self._names())
+        columns = as_columns(X, None if reset else self._names())
+        for name, values in columns.items():
+            if values.dtype.kind not in "biuf":
+                raise DataError(f"column {name} has type {values.dtype}: features must be numbers")
+            if values.dtype.kind == "f" and np.isinf(values).any():
+                raise DataError(f"Input X contains infinity: column {name}")
+        if reset:
+            self.n_features_in_ = len(columns)
+            self.feature_names_in_ = np.array(list(columns), dtype=object)
+        return columns
+
+    def _names(self) -> list[str]:
+        if hasattr(self, "training_"):
+            return list(self.training_.ensemble.features)
+        return list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)]))
+
+
+class _Checkpoint:
+    """Writes the model after every so many trees."""
+
+    def __init__(self, path: Path, every: int, extra: Mapping[str, Any]) -> None:
+        if every < 1:
+            raise ConfigError(f"checkpoint_every={every}: must be at least 1")
+        self._path, self._every, self._extra = path, every, extra
+
+    def __call__(self, training: Training) -> None:
+        if len(training.ensemble.trees) % self._every == 0:
+            write_model(self._path, training, self._extra)
+
+
+def _earlier(resume: str | Path | QBDTClassifier | None) -> Training | None:
+    if resume is None:
+        return None
+    if isinstance(resume, QBDTClassifier):
+        check_is_fitted(resume, "training_")
+        return resume.training_
+    return read_model(resume)[0]
+
+
+def _two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
+    """Return the two whole numbers that labels take and which rows have the larger, without sorting; None otherwise."""
+    if values.dtype.kind not in "biuf" or not values.size:
+        return None
+    low, high = values.min(), values.max()
+    signal = values == high
+    if not (np.isfinite(low) and low < high and low == int(low) and high == int(high)):
+        return None
+    return (np.array([low, high]), signal.view(np.int8)) if np.all(signal | (values == low)) else None
+
+
+def _has_names(table: Any) -> bool:
+    """Whether a table knows the names of its columns (and so is not left to scikit-learn's checks)."""
+    if isinstance(table, np.ndarray) or issparse(table):
+        return bool(table.dtype.names)
+    return isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__")

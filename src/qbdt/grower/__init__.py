@@ -1,0 +1,24 @@
+"""Best-first growth of one tree from the histograms of a store.
+
+Flows in: a `Store` (rows), a `Criterion` (what a good split is) and a `Growth` rule (when to stop). Flows out: `Grown`.
+"""
+
+from qbdt.grower.criterion import Details, PaperCriterion, Quantity, Split, Term, Yield
+from qbdt.grower.growing import Criterion, Grown, Store, grow
+from qbdt.grower.growth import Growth, LeafGrowth, PublishedGrowth
+
+__all__ = [
+    "Criterion",
+    "Details",
+    "Grown",
+    "Growth",
+    "LeafGrowth",
+    "PaperCriterion",
+    "PublishedGrowth",
+    "Quantity",
+    "Split",
+    "Store",
+    "Term",
+    "Yield",
+    "grow",
+]

@@ -1,0 +1,180 @@
+"""Best-first growth: of all open leaves, split the one whose best split gains most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
+from qbdt.dtypes import NODE, Fixed, Nodes
+from qbdt.grower.criterion import Details, Split, Yield
+from qbdt.grower.growth import Growth
+
+__all__ = ["Criterion", "Grown", "Store", "grow"]
+
+
+class Store(Protocol):
+    """Rows of a training, wherever they are kept. Nodes are numbered from 0, the root, in the order they are made."""
+
+    def histogram(self, node: int) -> Fixed:
+        """Integer sums of the main channels for every feature and bin."""
+
+    def details(self, node: int, features: Fixed) -> Fixed:
+        """Integer sums of all other channels for some features, one row each."""
+
+    def size(self, node: int) -> int:
+        """Number of rows in a node: of two children the smaller one is histogrammed."""
+
+    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+        """Divide a node and number its children."""
+
+
+class Criterion(Protocol):
+    """Judges splits on histograms, and describes nodes."""
+
+    def describe(self, sums: Fixed) -> Yield:
+        """Yields and output of a node."""
+
+    @property
+    def has_details(self) -> bool:
+        """Whether splits are judged on more than the main channels."""
+
+    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
+        """Return what the gain of a node cannot pass, found without details."""
+
+    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
+        """Return the best split, with feature −1 where none is allowed."""
+
+
+class Grown(NamedTuple):
+    """A grown tree: its nodes (thresholds still bin codes), and the store's number of each leaf, in node order."""
+
+    nodes: Nodes
+    cuts: Fixed
+    leaves: tuple[int, ...]
+
+
+@dataclass
+class _Growing:
+    """A node while its tree grows; `place` is its index in the tree, `node` its number in the store.
+
+    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known.
+    """
+
+    place: int
+    node: int
+    depth: int
+    sums: Fixed
+    yields: Yield
+    promise: float = -np.inf
+    split: Split | None = None
+    histogram: Fixed | None = field(default=None, repr=False)
+    children: tuple[int, int] | None = None
+    missing_left: bool = False
+
+
+def grow(
+    store: Store, criterion: Criterion, rule: Growth, root: Fixed, sums: Fixed, features: Fixed, max_depth: int
+) -> Grown:
+    """Grow one tree.
+
+    Parameters
+    ----------
+    store, criterion, rule
+        Rows, what a good split is, when to stop.
+    root, sums
+        Histogram of the root, whose memory is used up, and its quantities.
+    features
+        Features that may be cut on, in the order in which ties are decided.
+    max_depth
+        Most cuts above a leaf.
+    """
+    first = _Growing(0, 0, 0, sums, criterion.describe(sums))
+    made = [first]
+    waiting: list[_Growing] = []
+    patient = rule.patient and criterion.has_details
+
+    def judge(node: _Growing) -> bool:
+        """Find a node's best split; return whether it stays a leaf."""
+        assert node.histogram is not None
+        details = partial(store.details, node.node)
+        split = criterion.best_split(node.histogram, details, node.sums, node.yields.q, features)
+        node.split, node.promise = split, split.gain
+        return split.feature < 0 or rule.closes(split.gain)
+
+    def admit(node: _Growing, histogram: Fixed | None) -> None:
+        node.histogram = histogram
+        closed = histogram is None
+        if histogram is not None and patient:
+            node.promise = criterion.promise(histogram, node.sums, node.yields.q, features)
+            closed = rule.closes(node.promise)
+        elif histogram is not None:
+            closed = judge(node)
+        if closed:
+            rule.note_closed()
+        else:
+            waiting.append(node)
+
+    admit(first, root)
+    while waiting:
+        node = max(waiting, key=lambda one: (one.promise, -one.place))
+        if (node.split is None and judge(node)) or rule.closes(node.promise):
+            waiting.remove(node)
+            rule.note_closed()
+        elif node is max(waiting, key=lambda one: (one.promise, -one.place)):
+            waiting.remove(node)
+            children = _divide(store, criterion, node, len(made))
+            made += children
+            rule.note_split()
+            closed = [one.depth >= max_depth or rule.closes_early(one.yields.s, one.yields.q) for one in children]
+            for child, histogram in zip(children, _histograms(store, node, children, closed), strict=True):
+                admit(child, histogram)
+    return _finished(made)
+
+
+def _divide(store: Store, criterion: Criterion, node: _Growing, place: int) -> list[_Growing]:
+    """Make the children of a node; missing values that training never saw will follow most of the background."""
+    assert node.split is not None
+    assert node.histogram is not None
+    left = node.split.left
+    yields = [criterion.describe(sums) for sums in (left, node.sums - left)]
+    if node.split.missing == NONE_MISSING:
+        node.missing_left = yields[0].b > yields[1].b
+    else:
+        node.missing_left = node.split.missing == MISSING_LEFT
+    numbers = store.split(node.node, node.split.feature, node.split.cut, node.missing_left)
+    node.children = (place, place + 1)
+    return [
+        _Growing(place, numbers[0], node.depth + 1, left, yields[0]),
+        _Growing(place + 1, numbers[1], node.depth + 1, node.sums - left, yields[1]),
+    ]
+
+
+def _histograms(
+    store: Store, parent: _Growing, children: list[_Growing], closed: list[bool]
+) -> tuple[Fixed | None, Fixed | None]:
+    """Histograms of the children that need one: the smaller from its rows, the other by exact subtraction."""
+    whole, parent.histogram = parent.histogram, None
+    if all(closed):
+        return None, None
+    small = int(store.size(children[1].node) < store.size(children[0].node))
+    part = store.histogram(children[small].node)
+    assert whole is not None
+    whole -= part
+    found = (part, whole) if small == 0 else (whole, part)
+    return None if closed[0] else found[0], None if closed[1] else found[1]
+
+
+def _finished(made: list[_Growing]) -> Grown:
+    nodes: Nodes = np.zeros(len(made), dtype=NODE)
+    cuts = np.zeros(len(made), dtype=np.int64)
+    for i, node in enumerate(made):
+        split = node.split if node.children else None
+        left, right = node.children or (-1, -1)
+        cuts[i] = split.cut if split else 0
+        feature, gain = (split.feature, split.gain) if split else (-1, 0.0)
+        nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *node.yields[:4], gain, node.yields.value)
+    return Grown(nodes, cuts, tuple(node.node for node in made if not node.children))

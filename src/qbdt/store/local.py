@@ -1,0 +1,240 @@
+"""`LocalStore`: all rows of a training in this process.
+
+Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
+kept, by powers of two, such that the absolute weights of each side sum to at most one, so one scale serves all trees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qbdt._kernels.histogram import add_details, add_rows
+from qbdt._kernels.partition import copy_divided, divide_rows
+from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares
+from qbdt.binning import Binning
+from qbdt.dtypes import FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Rows, Words, Yields
+from qbdt.errors import DataError
+from qbdt.store.layout import Layout, Segment, Side
+from qbdt.workers import Workers, share_ranges
+
+__all__ = ["LocalStore"]
+
+ALL_ROWS = -1
+"""Subsample threshold that takes every row."""
+
+LEAST_SUM = 2.0**-4
+"""Where a side's absolute weights sum to less than this (at most one), they are scaled up, so that no bits are lost."""
+
+
+class LocalStore:
+    """Binned rows, their weights and the nodes they are in.
+
+    Parameters
+    ----------
+    segments
+        What the rows are.
+    binning
+        Where features may be cut.
+    workers
+        Threads.
+    """
+
+    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> None:
+        self.layout = Layout(segments, len(binning.features))
+        self._workers = workers
+        self._words = _encoded(segments, self.layout, binning, workers)
+        self._floats: Yields = np.empty(self.layout.n_rows)
+        self._extra_floats: Yields = np.empty(self.layout.boosted_size)
+        self._fixed: Fixed = np.empty(self.layout.n_rows, dtype=np.int64)
+        self._extra_fixed: Fixed = np.zeros(self.layout.extra_size, dtype=np.int64)
+        self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
+        self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
+        self._nodes: list[Fixed] = []
+        self._sums = dict.fromkeys(Side, 0.0)
+        self._load_weights(segments)
+
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
+        """Fix the weights of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        seed, fraction
+            Share of rows that count in this tree, drawn by position; the others have weight zero.
+        """
+        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)
+        self._quantise(seed, threshold)
+        while min(self._sums.values()) < LEAST_SUM:
+            self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
+            self._quantise(seed, threshold)
+        self._nodes = [self.layout.whole]
+
+    def histogram(self, node: int) -> Fixed:
+        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
+        layout = self.layout
+        shares = share_ranges(self._nodes[node][: layout.n_nominal], self._workers.n_threads)
+        parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
+        arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
+        self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return _total(parts)
+
+    def details(self, node: int, features: Fixed) -> Fixed:
+        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where."""
+        layout = self.layout
+        with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
+        shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
+        parts = np.zeros((len(shares), len(features), layout.detail_size), dtype=np.int64)
+        weights = (self._words, self._fixed, self._extra_fixed)
+        places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
+        arguments = (*weights, *places, features, self._rows, node == 0)
+        self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return _total(parts)
+
+    def size(self, node: int) -> int:
+        """Number of rows in a node."""
+        ranges = self._nodes[node]
+        return int((ranges[:, 2] - ranges[:, 1]).sum())
+
+    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+        """Divide a node's rows: codes below `cut` go left. Returns the two new nodes."""
+        ranges = self._nodes[node]
+        shares = share_ranges(ranges, self._workers.n_threads)
+        arguments = (self._words, feature, cut, missing_left, self._rows, node == 0)
+        counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
+        labels = np.concatenate([share[:, 0] for share in shares])
+        n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
+        middle = ranges[:, 1] + n_left[ranges[:, 0]]
+        copies = [
+            (self._scratch, share, count, left, right, self._rows)
+            for share, count, left, right in _targets(ranges, middle, shares, counts)
+        ]
+        self._workers.run(copy_divided, copies)
+        self._nodes.append(np.column_stack([ranges[:, 0], ranges[:, 1], middle]))
+        self._nodes.append(np.column_stack([ranges[:, 0], middle, ranges[:, 2]]))
+        return len(self._nodes) - 2, len(self._nodes) - 1
+
+    def boost(self, leaves: Sequence[int], factors: Yields) -> None:
+        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
+        layout = self.layout
+        ends = np.stack([self._nodes[leaf][:, 1:] for leaf in leaves])
+        scaled = factors * [self._grown(side, float(factors[:, side].max())) for side in Side]
+
+        def boost_share(share: Fixed) -> None:
+            for segment, low, high in share:
+                start, width = layout.starts[segment], layout.boosted[segment]
+                factor = np.ascontiguousarray(scaled[:, layout.sides[segment]])
+                leaf = (self._rows, ends[:, segment], factor, low, high)
+                boost_rows(self._floats, start, start, 1, *leaf)
+                if width:
+                    boost_rows(self._extra_floats, start, layout.boosted_offsets[segment], width, *leaf)
+
+        self._workers.run(boost_share, [(share,) for share in share_ranges(layout.whole, self._workers.n_threads)])
+
+    def _grown(self, side: Side, largest: float) -> float:
+        """Return the power of two that keeps a side's absolute weights below one when all grow by at most `largest`."""
+        return math.ldexp(1.0, -math.frexp(self._sums[side] * largest)[1])
+
+    def _load_weights(self, segments: Sequence[Segment]) -> None:
+        for (j, low, high), segment in zip(self.layout.whole, segments, strict=True):
+            self._floats[low:high] = segment.events.weight
+            boosted, extra = self._extra_of(j, low, high)
+            for c, weight in enumerate(segment.extras.boosted):
+                boosted[:, c] = weight()
+            for c, integers in enumerate(segment.extras.static):
+                extra[:, segment.extras.size - len(segment.extras.static) + c] = integers()
+        self._rescale({side: self._bound(side) for side in Side})
+
+    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Fixed]:
+        """Boosted floats and integers of the further columns of a segment's rows low … high − 1, as views."""
+        layout = self.layout
+        n, before = high - low, low - int(layout.starts[segment])
+        n_boosted, width = int(layout.boosted[segment]), int(layout.widths[segment])
+        floats = self._extra_floats[int(layout.boosted_offsets[segment]) + before * n_boosted :]
+        fixed = self._extra_fixed[int(layout.extra_offsets[segment]) + before * width :]
+        return floats[: n * n_boosted].reshape(n, n_boosted), fixed[: n * width].reshape(n, width)
+
+    def _bound(self, side: Side) -> float:
+        """Return what the absolute weights of a side cannot pass: rows × largest, which no order of rows changes."""
+        parts = [part for part in self._parts(side) if part.size]
+        return sum(part.size for part in parts) * max((float(max(p.max(), -p.min())) for p in parts), default=0.0)
+
+    def _parts(self, side: Side) -> list[Yields]:
+        found: list[Yields] = []
+        for j, low, high in self.layout.whole:
+            if self.layout.sides[j] is side:
+                found += [self._floats[low:high], self._extra_of(j, low, high)[0].reshape(-1)]
+        return found
+
+    def _rescale(self, sums: dict[Side, float]) -> None:
+        """Bring the absolute sum of each side to between a half and one, by a power of two."""
+        for side, total in sums.items():
+            if not 0 < total < math.inf:
+                raise DataError(f"the absolute weights of the {side.name.lower()} sum to {total}: cannot be trained on")
+            self._sums[side] = total
+            factor = self._grown(side, 1.0)
+            for part in self._parts(side):
+                part *= factor
+
+    def _quantise(self, seed: int, threshold: int) -> None:
+        def quantise_share(share: Fixed) -> list[tuple[Side, int]]:
+            return [
+                (self.layout.sides[segment], self._quantise_rows(segment, low, high, seed, threshold))
+                for segment, low, high in share
+            ]
+
+        shares = share_ranges(self.layout.whole, self._workers.n_threads)
+        sums = [entry for part in self._workers.run(quantise_share, [(share,) for share in shares]) for entry in part]
+        for side in Side:
+            self._sums[side] = math.ldexp(sum(total for where, total in sums if where is side), -SUM_BITS)
+
+    def _quantise_rows(self, segment: int, low: int, high: int, seed: int, threshold: int) -> int:
+        """Fixed point of some rows' weights; returns the sum of absolute values of all of them, drawn or not."""
+        scale, square = math.ldexp(1.0, SUM_BITS), self.layout.squares[segment]
+        floats, fixed = self._floats[low:high], self._fixed[low:high]
+        boosted, extra = self._extra_of(segment, low, high)
+        n_boosted, width = boosted.shape[1], extra.shape[1]
+        total = int(quantise_columns(floats, 1, fixed, 1, scale))
+        if n_boosted:
+            total += int(quantise_columns(boosted.ravel(), n_boosted, extra.ravel(), width, scale))
+        if square:
+            quantise_squares(floats, extra.ravel(), width, n_boosted, scale)
+        if threshold != ALL_ROWS:
+            first = int(self.layout.starts[segment])
+            with np.errstate(over="ignore"):
+                drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
+                drop_rows(extra.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
+        return total
+
+
+def _total(parts: Fixed) -> Fixed:
+    """Sum over shares, into the first."""
+    total: Fixed = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers) -> Words:
+    n_words = -(-layout.n_features // FEATURES_PER_WORD)
+    words: Words = np.zeros((n_words, layout.n_rows), dtype=np.uint64)
+    codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)
+    for segment, start in zip(segments, layout.starts, strict=True):
+        binning.encode(segment.events, codes, int(start), workers)
+    return words
+
+
+def _targets(
+    ranges: Fixed, middle: Fixed, shares: Sequence[Fixed], counts: Sequence[Fixed]
+) -> Iterator[tuple[Fixed, Fixed, Fixed, Fixed]]:
+    """For each share: itself, its counts of left rows, and where its left and right rows go."""
+    left = {int(segment): int(begin) for segment, begin, _ in ranges}
+    right = {int(segment): int(at) for segment, at in zip(ranges[:, 0], middle, strict=True)}
+    for share, count in zip(shares, counts, strict=True):
+        lefts, rights = np.empty_like(count), np.empty_like(count)
+        for p, (segment, begin, end) in enumerate(share):
+            lefts[p], rights[p] = left[segment], right[segment]
+            left[segment] += count[p]
+            right[segment] += end - begin - count[p]
+        yield share, count, lefts, rights

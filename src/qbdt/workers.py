@@ -1,0 +1,118 @@
+"""Threads: how a piece of work is shared, and the pool that runs the shares.
+
+Owns the thread pool of one training or scoring. Kernels release the interpreter lock, so plain threads suffice; there
+is no global thread count, nothing spins while idle, and a result never depends on how many shares were made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.errors import ConfigError
+
+__all__ = ["Workers", "available_threads", "share_ranges"]
+
+Result = TypeVar("Result")
+
+MIN_ROWS_PER_SHARE = 8192
+"""Below this, waking a second thread (about 50 µs) costs more than it saves."""
+
+
+def available_threads() -> int:
+    """Return the number of cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """A pool of threads for kernels; the calling thread is one of them.
+
+    Parameters
+    ----------
+    n_threads
+        Number of threads; None for all cores.
+
+    Examples
+    --------
+    >>> with Workers(2) as workers:
+    ...     workers.run(lambda a, b: a + b, [(1, 2), (3, 4)])
+    [3, 7]
+    """
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        if n_threads is not None and n_threads < 1:
+            raise ConfigError(f"n_threads={n_threads}: must be at least 1, or None for all cores")
+        self.n_threads = available_threads() if n_threads is None else int(n_threads)
+        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
+
+    def run(self, function: Callable[..., Result], shares: Sequence[tuple[Any, ...]]) -> list[Result]:
+        """Call `function` once per share, several at the same time; results in the order of the shares."""
+        if self._pool is None or len(shares) < 2:
+            return [function(*share) for share in shares]
+        results: dict[int, Result] = {}
+        order = count()
+
+        def work() -> None:
+            while (i := next(order)) < len(shares):
+                results[i] = function(*shares[i])
+
+        others = [self._pool.submit(work) for _ in range(min(self.n_threads, len(shares)) - 1)]
+        try:
+            work()
+        finally:
+            wait(others)
+        for other in others:
+            other.result()
+        return [results[i] for i in range(len(shares))]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def share_ranges(ranges: NDArray[np.int64], n_shares: int) -> list[NDArray[np.int64]]:
+    """Divide labelled ranges evenly.
+
+    Parameters
+    ----------
+    ranges
+        One row (label, begin, end) per range.
+    n_shares
+        Most shares to make; fewer where each would be small.
+
+    Returns
+    -------
+    list of array
+        Each share is again rows of (label, begin, end).
+
+    Examples
+    --------
+    >>> [part.tolist() for part in share_ranges(np.array([[7, 0, 20_000]]), 2)]
+    [[[7, 0, 10000]], [[7, 10000, 20000]]]
+    """
+    sizes = ranges[:, 2] - ranges[:, 1]
+    total = int(sizes.sum())
+    n_shares = max(1, min(n_shares, total // MIN_ROWS_PER_SHARE))
+    if n_shares == 1:
+        return [ranges]
+    ends = np.cumsum(sizes)
+    shares = []
+    for i in range(n_shares):
+        low, high = total * i // n_shares, total * (i + 1) // n_shares
+        begin = np.clip(low - (ends - sizes), 0, sizes) + ranges[:, 1]
+        end = np.clip(high - (ends - sizes), 0, sizes) + ranges[:, 1]
+        keep = end > begin
+        shares.append(np.column_stack([ranges[keep, 0], begin[keep], end[keep]]))
+    return shares

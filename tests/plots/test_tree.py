@@ -1,0 +1,39 @@
+"""The drawing of a tree."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from qbdt.boosting import Settings, train
+from qbdt.dataset import Dataset, Systematic
+from qbdt.plots import draw_tree
+
+mpl.use("agg")
+
+
+@pytest.fixture(scope="module")
+def training():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2))
+    y = np.repeat([1, 0], 200)
+    X[y == 1] += 1
+    return train(Dataset.from_arrays(X, y, None, [Systematic.norm("n", 0.2)], ["$p_T", "m"]), Settings(n_trees=1))
+
+
+def test_every_node_and_cut_is_written(training):
+    tree = training.ensemble.trees[0]
+    figure = draw_tree(tree, training.ensemble.features)
+    figure.canvas.draw()  # a name with a dollar sign is no formula
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    boxes = [text for text in texts if text.startswith("s = ")]
+    assert len(boxes) == len(tree.nodes)
+    assert all("σ_b = " in text and "Q = " in text and "p = " in text for text in boxes)
+    assert sum(" < " in text for text in texts) == sum(" ≥ " in text for text in texts) == tree.n_leaves - 1
+    plt.close(figure)
+
+
+def test_given_axes_are_used(training):
+    figure, axes = plt.subplots()
+    assert draw_tree(training.ensemble.trees[0], training.ensemble.features, axes) is figure
+    plt.close(figure)

@@ -1,0 +1,85 @@
+"""Scores from codes against walking the trees with the values themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbdt.dataset import Events
+from qbdt.dtypes import NODE
+from qbdt.ensemble import Ensemble
+from qbdt.errors import DataError
+from qbdt.tree import Tree
+
+
+def random_tree(rng, n_features, n_leaves, thresholds):
+    nodes = np.zeros(2 * n_leaves - 1, NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = -1, -1, -1
+    nodes["b"] = 1.0
+    leaves, made = [0], 1
+    while made < len(nodes):
+        node = leaves.pop(int(rng.integers(len(leaves))))
+        nodes["feature"][node] = rng.integers(n_features)
+        nodes["threshold"][node] = rng.choice(thresholds)
+        nodes["missing_left"][node] = rng.random() < 0.5
+        nodes["left"][node], nodes["right"][node] = made, made + 1
+        leaves += [made, made + 1]
+        made += 2
+    nodes["value"] = rng.normal(size=len(nodes))
+    return Tree(nodes, float(rng.random()))
+
+
+def walk(tree, row):
+    node = 0
+    while tree.nodes["feature"][node] >= 0:
+        x = row[tree.nodes["feature"][node]]
+        left = tree.nodes["missing_left"][node] if np.isnan(x) else x < tree.nodes["threshold"][node]
+        node = int(tree.nodes["left" if left else "right"][node])
+    return node
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.integers(1, 11), st.sampled_from([(2, 3), (8, 8), (2, 8), (9, 20)]))
+def test_scores_equal_walking(seed, n_features, sizes):
+    rng = np.random.default_rng(seed)
+    thresholds = np.round(rng.normal(size=12), 1)
+    trees = tuple(random_tree(rng, n_features, int(rng.integers(sizes[0], sizes[1] + 1)), thresholds) for _ in range(5))
+    table = np.round(rng.normal(size=(60, n_features)), 1)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    names = tuple(f"x{i}" for i in range(n_features))
+    ensemble = Ensemble(names, trees)
+    events = Events(dict(zip(names, table.T, strict=True)), np.ones(60))
+    leaves = np.array([[walk(tree, row) for tree in trees] for row in table])
+    assert np.array_equal(ensemble.leaves(events, 1), leaves)
+    stages = np.zeros((6, 60))
+    for i, tree in enumerate(trees):
+        stages[i + 1] = stages[i] + tree.outputs[leaves[:, i]]
+    assert np.array_equal(ensemble.score(events, 1), stages[-1])
+    assert np.array_equal(list(ensemble.staged_scores(events)), stages[1:])
+
+
+def test_scores_do_not_depend_on_threads_or_chunks():
+    rng = np.random.default_rng(3)
+    trees = tuple(random_tree(rng, 4, 7, rng.normal(size=50)) for _ in range(3))
+    names = ("a", "b", "c", "d")
+    events = Events(dict(zip(names, rng.normal(size=(4, 20_000)), strict=True)), np.ones(20_000))
+    scores = [Ensemble(names, trees).score(events, n) for n in (1, 2, 4)]
+    assert np.array_equal(scores[0], scores[1])
+    assert np.array_equal(scores[0], scores[2])
+    assert np.array_equal(Ensemble(names, trees).score(events[5000:5100]), scores[0][5000:5100])
+
+
+def test_more_thresholds_than_codes_are_refused():
+    rng = np.random.default_rng(0)
+    trees = tuple(random_tree(rng, 1, 8, np.linspace(0, 1, 5000)) for _ in range(60))
+    with pytest.raises(DataError, match="feature x is cut at"):
+        Ensemble(("x",), trees).score(Events({"x": [1.0]}, [1.0]))
+
+
+def test_infinite_values_follow_the_comparison():
+    nodes = np.zeros(3, NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = (0, -1, -1), (1, -1, -1), (2, -1, -1)
+    nodes["value"] = 0.0, -1.0, 1.0
+    ensemble = Ensemble(("x",), (Tree(nodes, 1.0),))
+    scores = ensemble.score(Events({"x": [-np.inf, np.inf]}, np.ones(2)))
+    assert scores.tolist() == [-1.0, 1.0]

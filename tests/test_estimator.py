@@ -1,0 +1,256 @@
+"""The scikit-learn face."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from qbdt import QBDTClassifier, Systematic
+from qbdt.errors import ConfigError, DataError, QBDTError
+
+
+@parametrize_with_checks([QBDTClassifier(n_trees=10)])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], 400)
+    X = rng.normal(size=(800, 3))
+    X[y == 1] += 0.8
+    order = rng.permutation(800)
+    return X[order], y[order], rng.uniform(0.5, 1.5, 800)
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    X, y, w = problem
+    return QBDTClassifier(n_trees=5).fit(X, y, w)
+
+
+def sources(X, y, w):
+    return [
+        Systematic.shape("tes", up=(X * 1.1, y, w), down=(X * 0.9, y, w)),
+        Systematic.weight("tau_id", up=w * (1 + 0.1 * (X[:, 0] > 0)), down=None),
+        Systematic.norm("ttbar", 0.10, where=X[:, 1] > 0),
+    ]
+
+
+def test_the_published_interface(problem, tmp_path):
+    X, y, w = problem
+    model = QBDTClassifier(
+        method="paper",
+        n_trees=4,
+        n_leaves=7,
+        max_bins=256,
+        binning="quantile",
+        growth="leaves",
+        mc_stat=False,
+        learning_rate=1.0,
+        n_threads=None,
+        random_state=None,
+    )
+    model.fit(X, y, sample_weight=w, systematics=sources(X, y, w))
+    score = model.decision_function(X)
+    assert score[y == 1].mean() > score[y == 0].mean()
+    assert model.tree_weights_.shape == (4,)
+    assert np.all(model.trees_[0].nodes["sigma2"] > 0)
+    model.save(tmp_path / "model.qbdt")
+    assert np.array_equal(QBDTClassifier.load(tmp_path / "model.qbdt").decision_function(X), score)
+
+
+def test_a_bare_shape_tuple_may_have_the_background_only(problem):
+    X, y, w = problem
+    bkg = y == 0
+    some = [Systematic.shape("s", up=(X[bkg] + 0.1, y[bkg], w[bkg]))]
+    full = [Systematic.shape("s", up=(X + 0.1, y, w))]
+    assert QBDTClassifier(n_trees=2).fit(X, y, w, some).trees_ == QBDTClassifier(n_trees=2).fit(X, y, w, full).trees_
+
+
+def test_minus_one_is_background(problem, fitted):
+    X, y, w = problem
+    other = QBDTClassifier(n_trees=5).fit(X, np.where(y == 1, 1, -1), w)
+    assert other.trees_ == fitted.trees_
+    assert set(other.predict(X)) == {-1, 1}
+
+
+def test_probabilities_follow_the_score(problem, fitted):
+    X, _, _ = problem
+    score, probability = fitted.decision_function(X), fitted.predict_proba(X)
+    assert np.allclose(probability[:, 1], 1 / (1 + np.exp(-score)))
+    assert np.allclose(probability.sum(axis=1), 1)
+    assert np.array_equal(fitted.predict(X), (score > 0).astype(int))
+
+
+def test_stages_leaves_and_importances(problem, fitted):
+    X, _, _ = problem
+    stages = list(fitted.staged_decision_function(X))
+    assert len(stages) == 5
+    assert np.array_equal(stages[-1], fitted.decision_function(X))
+    leaves = fitted.apply(X)
+    sums = sum(tree.outputs[leaves[:, i]] for i, tree in enumerate(fitted.trees_))
+    assert np.allclose(sums, stages[-1])
+    assert fitted.feature_importances_.sum() == pytest.approx(1)
+    assert np.all(fitted.feature_importances_ > 0)
+
+
+def test_nodes_as_a_table(fitted):
+    frame = fitted.to_frame()
+    assert len(frame) == sum(len(tree.nodes) for tree in fitted.trees_)
+    leaves = frame[frame.leaf]
+    assert np.allclose(leaves.groupby("tree").q.sum(), fitted.tree_weights_)
+    assert np.allclose(leaves.groupby("tree").s.sum(), 1)
+    assert leaves.iloc[0].cuts.startswith("x")
+
+
+def test_tables_by_name(problem, fitted):
+    X, y, w = problem
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = QBDTClassifier(n_trees=5).fit(frame, y, w)
+    assert np.array_equal(model.decision_function(frame), fitted.decision_function(X))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert np.array_equal(model.decision_function(frame[["c", "a", "b"]]), fitted.decision_function(X))
+    assert np.array_equal(model.decision_function(pa.Table.from_pandas(frame)), fitted.decision_function(X))
+    with pytest.raises(DataError, match="no column c; there are: a, b, d"):
+        model.predict(frame.rename(columns={"c": "d"}))
+    arrow = QBDTClassifier(n_trees=5).fit(pa.Table.from_pandas(frame), y, w)
+    assert arrow.trees_ == model.trees_
+
+
+def test_single_precision_and_fortran_order(problem):
+    X, y, w = problem
+    single = X.astype(np.float32)
+    models = [QBDTClassifier(n_trees=2).fit(table, y, w) for table in (single, np.asfortranarray(single), single[:, :])]
+    assert models[0].trees_ == models[1].trees_
+    assert models[0].trees_ == QBDTClassifier(n_trees=2).fit(single.astype(np.float64), y, w).trees_
+
+
+def test_composition(problem):
+    X, y, w = problem
+    model = QBDTClassifier(n_trees=3)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y, qbdtclassifier__sample_weight=w)
+    assert pipeline.score(X, y) > 0.7
+    out_of_fold = cross_val_predict(model, X, y, cv=3, method="decision_function", params={"sample_weight": w})
+    assert out_of_fold[y == 1].mean() > out_of_fold[y == 0].mean()
+    search = GridSearchCV(model, {"n_leaves": [3, 5], "learning_rate": [0.5, 1.0]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"n_leaves", "learning_rate"}
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_pickle(problem, fitted):
+    X, _, _ = problem
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).decision_function(X), fitted.decision_function(X))
+
+
+def test_checkpoint_and_resume(problem, tmp_path):
+    X, y, w = problem
+    path = tmp_path / "model.qbdt"
+
+    def interrupt(report):
+        if report.index == 4:
+            raise KeyboardInterrupt
+
+    options: dict[str, Any] = {"n_trees": 8, "row_fraction": 0.8}
+    whole = QBDTClassifier(**options).fit(X, y, w)
+    stopped = QBDTClassifier(**options, callbacks=[interrupt]).fit(X, y, w, checkpoint=path, checkpoint_every=2)
+    assert len(stopped.trees_) == 5
+    assert len(QBDTClassifier.load(path).trees_) == 4
+    for earlier in (path, stopped):
+        assert QBDTClassifier(**options).fit(X, y, w, resume=earlier).trees_ == whole.trees_
+
+
+def test_early_stopping(problem):
+    X, y, w = problem
+    model = QBDTClassifier(n_trees=80, early_stopping=2)
+    model.fit(X[:200], y[:200], w[:200], validation=(X[200:], y[200:], w[200:]))
+    history = model.training_.history
+    assert len(history) < 80
+    assert len(model.trees_) == np.argmax(history) + 1
+
+
+def test_progress_bar(problem, capsys):
+    X, y, w = problem
+    QBDTClassifier(n_trees=2, verbose=True).fit(X, y, w)
+    assert capsys.readouterr().out == ""
+
+
+def bad(**changes):
+    def fit(X, y, w):
+        arguments = {"X": X, "y": y, "sample_weight": w, "systematics": (), "options": {}}
+        arguments.update({key: change(X, y, w) for key, change in changes.items()})
+        options = arguments.pop("options")
+        return QBDTClassifier(**{"n_trees": 2, **options}).fit(**arguments)
+
+    return fit
+
+
+def with_nan(w):
+    w = w.copy()
+    w[3] = np.nan
+    return w
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (bad(y=lambda X, y, w: y[:-1]), "800 rows.*799"),
+        (bad(sample_weight=lambda X, y, w: with_nan(w)), "weight of row 3 is nan"),
+        (bad(sample_weight=lambda X, y, w: w * 0), "all weights of class"),
+        (bad(sample_weight=lambda X, y, w: -w), "positive expected yield"),
+        (bad(sample_weight=lambda X, y, w: w[1:]), "800 rows"),
+        (bad(y=lambda X, y, w: np.ones(800)), "one class"),
+        (bad(y=lambda X, y, w: np.arange(800) % 3), "3 classes"),
+        (bad(systematics=lambda X, y, w: [Systematic.shape("t", (X[:, :2], y, w))]), "systematic t.*2 columns"),
+        (bad(systematics=lambda X, y, w: [Systematic.weight("t", w[1:])]), "systematic t: 799 weights for the 800"),
+        (bad(systematics=lambda X, y, w: [Systematic.shape("t", (X, y + 5, w))]), "t: y has the label"),
+        (bad(options=lambda X, y, w: {"n_leaves": 1}), "n_leaves=1: must be at least 2"),
+        (bad(options=lambda X, y, w: {"n_trees": 0}), "n_trees=0: must be at least 1"),
+        (bad(options=lambda X, y, w: {"n_trees": 2.5}), r"n_trees=2\.5: must be a whole number"),
+        (bad(options=lambda X, y, w: {"max_bins": 257}), "max_bins=257"),
+        (bad(options=lambda X, y, w: {"binning": [(300, 0, 1)] * 3}), "n_bins=300"),
+        (bad(options=lambda X, y, w: {"binning": 5}), "binning=5"),
+        (bad(options=lambda X, y, w: {"growth": "wild"}), "growth='wild'"),
+        (bad(options=lambda X, y, w: {"method": "magic"}), "method='magic'"),
+        (bad(options=lambda X, y, w: {"learning_rate": 0.0}), r"learning_rate=0\.0"),
+        (bad(options=lambda X, y, w: {"row_fraction": 1.5}), r"row_fraction=1\.5"),
+        (bad(options=lambda X, y, w: {"max_depth": 0}), "max_depth=0"),
+        (bad(options=lambda X, y, w: {"min_leaf_entries": -1}), "min_leaf_entries=-1"),
+        (bad(options=lambda X, y, w: {"mc_stat": "yes"}), "mc_stat='yes'"),
+        (bad(options=lambda X, y, w: {"n_threads": 0}), "n_threads=0"),
+        (bad(options=lambda X, y, w: {"early_stopping": 5}), "needs a validation sample"),
+        (bad(X=lambda X, y, w: pd.DataFrame({"a": ["x"] * 800})), "column a has type"),
+    ],
+)
+def test_bad_input_is_named(problem, fit, message):
+    with pytest.raises(QBDTError, match=message):
+        fit(*problem)
+
+
+def test_the_profiled_method_says_that_it_is_not_there(problem):
+    with pytest.raises(ConfigError, match="method='profile'"):
+        QBDTClassifier(method="profile").fit(*problem)
+
+
+def test_nothing_is_written_on_bad_input(problem, tmp_path):
+    X, y, w = problem
+    with pytest.raises(DataError):
+        QBDTClassifier(n_trees=2).fit(X, y, with_nan(w), checkpoint=tmp_path / "m", checkpoint_every=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_not_fitted(problem, tmp_path):
+    for use in (lambda m: m.predict(problem[0]), lambda m: m.tree_weights_, lambda m: m.save(tmp_path / "m")):
+        with pytest.raises(NotFittedError):
+            use(QBDTClassifier())
