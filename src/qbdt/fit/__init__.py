@@ -1,0 +1,1 @@
+"""Likelihood fits of templates."""
