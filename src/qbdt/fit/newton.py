@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.errors import FitError
 from qbdt.templates import ModelArrays
@@ -90,7 +91,7 @@ def maximise(
     problem = _Problem.make(model, data, mu, aux_theta, aux_gamma)
     point = problem.start()
     value = problem.objective(point)
-    active = np.ones(value.shape, dtype=bool)
+    active: NDArray[np.bool_] = np.ones(value.shape, dtype=bool)
     for _ in range(MAX_STEPS):
         step = problem.newton_step(point)
         point, lowered = problem.line_search(point, step, value, active)
@@ -220,7 +221,7 @@ class _Problem:
         return step
 
     def line_search(
-        self, point: FloatArray, step: FloatArray, value: FloatArray, active: np.ndarray[tuple[int], np.dtype[np.bool_]]
+        self, point: FloatArray, step: FloatArray, value: FloatArray, active: NDArray[np.bool_]
     ) -> tuple[FloatArray, FloatArray]:
         """Shorten each step until no expectation falls below `KEEP` of itself and −2 ln L does not rise."""
         expected = self.expected(point)
@@ -254,7 +255,7 @@ class _Problem:
             covariance.reshape(*self.shape, *covariance.shape[1:]),
         )
 
-    def largest_pull(self, point: FloatArray, active: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    def largest_pull(self, point: FloatArray, active: NDArray[np.bool_]) -> int:
         pulls = np.abs(point[active, 1:] - self.aux_theta[active])
         return int(np.argmax(pulls.max(axis=0))) if pulls.size else 0
 

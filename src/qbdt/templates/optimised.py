@@ -14,6 +14,7 @@ The result depends on the events it was chosen on. Never fit those: choose on ot
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.dataset import Dataset, Role
 from qbdt.errors import FitError
@@ -104,9 +105,7 @@ def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float
     return starts
 
 
-def _below_floor(
-    background: FloatArray, mc_variance: FloatArray, min_entries: float
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _below_floor(background: FloatArray, mc_variance: FloatArray, min_entries: float) -> NDArray[np.bool_]:
     positive = np.maximum(background, 0.0)
     return np.asarray((background <= 0) | (positive**2 < min_entries * mc_variance))
 

@@ -192,8 +192,9 @@ class TemplateSet:
 
     def total(self, role: Role, source: str | None = None, direction: str = "up") -> FloatArray:
         """Events per bin of all processes of one role, nominal or with one source moved."""
+        shifted = {p.name: p.shifts.get(source or "") for p in self.of_role(role)}
         return sum_of(
-            getattr(p.shifts[source], direction) if source in p.shifts else p.nominal for p in self.of_role(role)
+            p.nominal if (s := shifted[p.name]) is None else getattr(s, direction) for p in self.of_role(role)
         )
 
     def arrays(self) -> ModelArrays:
@@ -288,7 +289,7 @@ class TemplateSet:
 
 def sum_of(arrays: Any) -> FloatArray:
     """Sum of one or more arrays over bins."""
-    return np.sum(list(arrays), axis=0, dtype=np.float64)
+    return np.asarray(np.sum(list(arrays), axis=0, dtype=np.float64))
 
 
 def _process_to_dict(process: ProcessTemplates) -> dict[str, Any]:

@@ -1,0 +1,188 @@
+"""From a likelihood to a `FitSummary`: best fit, significances, uncertainties, impacts and the parts of σ_μ.
+
+Holding nuisance parameters at their best values leaves the best signal strength where it is, so one free fit and its
+matrix of second derivatives serve all variants; each needs only its own fit at μ = 0 for the significance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from qbdt.fit.likelihood import Likelihood, Minimum
+from qbdt.fit.result import FitSummary, FittedParameter, Impact, Scan, Variant
+from qbdt.templates.template_set import FloatArray
+
+__all__ = ["refit_impacts", "scan_mu", "summarise"]
+
+
+def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
+    """Fit and collect all results.
+
+    Parameters
+    ----------
+    likelihood
+        Model and data.
+    data
+        What the data are, for titles: "Asimov" or "recorded".
+    """
+    best = likelihood.minimise()
+    hessian = likelihood.hessian(best)
+    covariance = likelihood.covariance(best, hessian)
+    errors = np.sqrt(np.diag(covariance))
+    scale = np.where(errors > 0, errors, 1.0)
+    background = best.values.copy()
+    background[likelihood.poi] = 0.0
+    return FitSummary(
+        data=data,
+        mu=float(best.values[likelihood.poi]),
+        interval=likelihood.interval(best),
+        variants=_variants(likelihood, best, hessian),
+        parameters=_parameters(likelihood, best, errors),
+        correlation=covariance / np.outer(scale, scale),
+        impacts=_impacts(likelihood, covariance),
+        breakdown=_breakdown(likelihood, best, hessian),
+        counts=likelihood.data[: len(likelihood.expected(best.values))],
+        postfit=likelihood.expected(best.values),
+        postfit_background=likelihood.expected(background),
+        postfit_error=_expected_error(likelihood, best, covariance),
+        twice_nll=best.twice_nll,
+    )
+
+
+def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
+    """Profile −2 Δln L over ±2.5 standard deviations of μ, with all sources free and with them held at their best."""
+    best = likelihood.minimise()
+    hessian = likelihood.hessian(best)
+    poi, centre = likelihood.names[likelihood.poi], best.values[likelihood.poi]
+    reach = 2.5 * _sigma_mu(likelihood, best, hessian, ())
+    low, high = likelihood.bounds[likelihood.poi]
+    mu = np.linspace(max(centre - reach, low), min(centre + reach, high), points)
+
+    def curve(held: Mapping[str, float]) -> FloatArray:
+        starts = [_conditional(likelihood, best, hessian, poi, value, held) for value in mu]
+        fits = [likelihood.minimise({poi: v, **held}, start=s) for v, s in zip(mu, starts, strict=True)]
+        return np.array([fit.twice_nll for fit in fits]) - best.twice_nll
+
+    return Scan(mu, curve({}), curve(_held(likelihood, best.values, likelihood.of_kind("source"))))
+
+
+def refit_impacts(likelihood: Likelihood) -> tuple[Impact, ...]:
+    """Impacts by repeating the fit with each source held: slower than from the covariance, exact for large effects."""
+    best = likelihood.minimise()
+    hessian = likelihood.hessian(best)
+    errors = np.sqrt(np.diag(likelihood.covariance(best, hessian)))
+
+    def change(name: str, distance: float) -> float:
+        at = float(best.values[likelihood.names.index(name)]) + distance
+        start = _conditional(likelihood, best, hessian, name, at)
+        moved = likelihood.minimise({name: at}, start=start).values
+        return float(moved[likelihood.poi] - best.values[likelihood.poi])
+
+    impacts = []
+    for name in likelihood.of_kind("source"):
+        error = float(errors[likelihood.names.index(name)])
+        impacts.append(Impact(name, *(change(name, distance) for distance in (error, -error, 1.0, -1.0))))
+    return _ranked(impacts)
+
+
+def _held(likelihood: Likelihood, values: FloatArray, names: Sequence[str]) -> dict[str, float]:
+    return {name: float(values[likelihood.names.index(name)]) for name in names}
+
+
+def _sigma_mu(likelihood: Likelihood, best: Minimum, hessian: FloatArray, held: Sequence[str]) -> float:
+    free = [i for i, name in enumerate(likelihood.names) if name not in best.fixed and name not in held]
+    inverse = np.linalg.inv(hessian[np.ix_(free, free)])
+    return float(np.sqrt(inverse[free.index(likelihood.poi), free.index(likelihood.poi)]))
+
+
+def _variants(likelihood: Likelihood, best: Minimum, hessian: FloatArray) -> tuple[Variant, ...]:
+    sources, mc_stat = likelihood.of_kind("source"), likelihood.of_kind("mc_stat")
+    choices: Mapping[str, tuple[str, ...]] = {
+        "full": (),
+        "full, no MC stat": mc_stat,
+        "stat": sources,
+        "stat, no MC stat": sources + mc_stat,
+    }
+    known: dict[tuple[str, ...], Variant] = {}
+    variants = []
+    for name, held in choices.items():
+        if held not in known:
+            fixed = _held(likelihood, best.values, held)
+            z = _significance(likelihood, best, hessian, fixed)
+            known[held] = Variant(name, z, _sigma_mu(likelihood, best, hessian, held))
+        variants.append(Variant(name, known[held].z, known[held].sigma_mu))
+    return tuple(variants)
+
+
+def _conditional(
+    likelihood: Likelihood, best: Minimum, hessian: FloatArray, name: str, value: float, held: Collection[str] = ()
+) -> FloatArray:
+    """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit."""
+    moved = likelihood.names.index(name)
+    free = [i for i, n in enumerate(likelihood.names) if n not in best.fixed and n not in held and i != moved]
+    start = best.values.copy()
+    start[moved] = value
+    shift = np.linalg.solve(hessian[np.ix_(free, free)], hessian[free, moved]) * (value - best.values[moved])
+    low, high = np.array(likelihood.bounds)[free].T
+    start[free] = np.clip(start[free] - shift, low, high)
+    return start
+
+
+def _significance(likelihood: Likelihood, best: Minimum, hessian: FloatArray, fixed: Mapping[str, float]) -> float:
+    """Discovery significance sqrt(q0); 0 for a deficit (Cowan, Cranmer, Gross, Vitells, eq. 12 and 53)."""
+    if best.values[likelihood.poi] <= 0:
+        return 0.0
+    start = _conditional(likelihood, best, hessian, likelihood.names[likelihood.poi], 0.0, fixed)
+    null = likelihood.minimise({likelihood.names[likelihood.poi]: 0.0, **fixed}, start=start)
+    return float(np.sqrt(max(null.twice_nll - best.twice_nll, 0.0)))
+
+
+def _parameters(likelihood: Likelihood, best: Minimum, errors: FloatArray) -> tuple[FittedParameter, ...]:
+    rows = zip(likelihood.parameters, best.values, errors, strict=True)
+    return tuple(FittedParameter(p.name, p.kind, float(value), float(error)) for p, value, error in rows)
+
+
+def _impacts(likelihood: Likelihood, covariance: FloatArray) -> tuple[Impact, ...]:
+    """Shift of μ̂ per shift of θ in the Gaussian approximation: cov(μ, θ)/var(θ)."""
+    impacts = []
+    for name in likelihood.of_kind("source"):
+        index = likelihood.names.index(name)
+        variance = covariance[index, index]
+        slope = float(covariance[likelihood.poi, index] / variance) if variance > 0 else 0.0
+        post = slope * float(np.sqrt(variance))
+        impacts.append(Impact(name, post, -post, slope, -slope))
+    return _ranked(impacts)
+
+
+def _ranked(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
+    return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))
+
+
+def _breakdown(likelihood: Likelihood, best: Minimum, hessian: FloatArray) -> tuple[tuple[str, float], ...]:
+    sources, mc_stat = likelihood.of_kind("source"), likelihood.of_kind("mc_stat")
+    total = _sigma_mu(likelihood, best, hessian, ())
+
+    def part(held: Sequence[str]) -> float:
+        return float(np.sqrt(max(total**2 - _sigma_mu(likelihood, best, hessian, held) ** 2, 0.0)))
+
+    rows = [("total", total), ("data statistics", _sigma_mu(likelihood, best, hessian, sources + mc_stat))]
+    if mc_stat:
+        rows.append(("MC statistics", part(mc_stat)))
+    if sources:
+        rows.append(("all sources", part(sources)))
+    rows += sorted(((name, part((name,))) for name in sources), key=lambda row: -row[1])
+    return tuple(rows)
+
+
+def _expected_error(likelihood: Likelihood, best: Minimum, covariance: FloatArray) -> FloatArray:
+    """Uncertainty of the expected events per bin by linear propagation."""
+    rows = []
+    for index, error in enumerate(np.sqrt(np.diag(covariance))):
+        step = np.zeros_like(best.values)
+        step[index] = 0.1 * error
+        change = likelihood.expected(best.values + step) - likelihood.expected(best.values - step)
+        rows.append(change / (0.2 * error) if error > 0 else np.zeros_like(change))
+    jacobian = np.array(rows)
+    return np.asarray(np.sqrt(np.einsum("ib,ij,jb->b", jacobian, covariance, jacobian)))
