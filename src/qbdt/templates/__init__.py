@@ -5,6 +5,7 @@ from qbdt.templates.filling import Binning, fill
 from qbdt.templates.optimised import merge_by_information, optimised_binning, optimised_edges
 from qbdt.templates.repair import bounded, pruned, with_usable_bins
 from qbdt.templates.template_set import ModelArrays, Note, ProcessTemplates, Shift, TemplateSet
+from qbdt.templates.transform import TransformScan, scan_transform, tanh_scores
 
 __all__ = [
     "Binning",
@@ -13,6 +14,7 @@ __all__ = [
     "ProcessTemplates",
     "Shift",
     "TemplateSet",
+    "TransformScan",
     "bounded",
     "equal_yield_edges",
     "fill",
@@ -20,6 +22,8 @@ __all__ = [
     "optimised_binning",
     "optimised_edges",
     "pruned",
+    "scan_transform",
+    "tanh_scores",
     "uniform_edges",
     "with_usable_bins",
 ]
