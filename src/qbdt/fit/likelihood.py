@@ -22,6 +22,8 @@ STEP = 0.02
 """Step of the central differences in units of the uncertainty; truncation and rounding are both below 1e-5."""
 TOLERANCE = 2e-3
 """MINUIT's tolerance: the estimated distance to the minimum of −2 ln L is below 0.002 of it."""
+FOLLOWED, MAX_FOLLOWED = 1e-8, 25
+"""Newton steps with a fixed matrix end below this distance to the minimum of −ln L, or are given up."""
 FORBIDDEN = 1e12
 """Value of −2 ln L where an expectation is negative: finite, so that the minimiser turns back."""
 
@@ -65,9 +67,10 @@ class Likelihood:
     data
         Counts per bin, to use instead of the observations of the workspace.
     linear
-        Interpolate shapes piecewise linearly (pyhf's code 0), as the Newton solver does. Otherwise with pyhf's
-        defaults: code 4p for shapes and code 4 for normalisations, smooth at θ = 0 and linear or exponential beyond ±1.
-        For a one-sided source that was reflected the two are the same.
+        Interpolate shapes piecewise linearly (code 0), as the Newton solver does. Otherwise as pyhf's command line,
+        cabinetry and ROOT do: code 4p for shapes and code 4 for normalisations, smooth at θ = 0 and linear or
+        exponential beyond ±1. For shapes with up and down symmetric about the nominal the two are the same. (pyhf's
+        Python interface has yet another default, codes 0 and 1.)
 
     Examples
     --------
@@ -81,7 +84,7 @@ class Likelihood:
     def __init__(self, spec: Mapping[str, Any], data: FloatArray | None = None, linear: bool = False) -> None:
         import pyhf
 
-        settings = {"histosys": {"interpcode": "code0"}} if linear else {}
+        settings = {"histosys": {"interpcode": "code0" if linear else "code4p"}, "normsys": {"interpcode": "code4"}}
         try:
             workspace = pyhf.Workspace(spec)
             self.model = workspace.model(modifier_settings=settings)
@@ -118,8 +121,7 @@ class Likelihood:
     def minimise(self, hold: Mapping[str, float] | None = None, start: FloatArray | None = None) -> Minimum:
         """Minimise −2 ln L with some parameters held at given values.
 
-        MIGRAD runs with strategy 0, which spares the second derivatives that are not used, and a tolerance that makes
-        −2 ln L right to 1e-5; where it fails, once more from its end with strategy 2, after a simplex search.
+        MIGRAD runs with strategy 1; where it fails, once more from its end with strategy 2, after a simplex search.
         """
         minuit = self._minuit(hold or {}, self.start if start is None else start)
         minuit.migrad()
@@ -131,11 +133,39 @@ class Likelihood:
         fixed = frozenset(name for name in self.names if minuit.fixed[name])
         return Minimum(np.array(minuit.values), float(minuit.fval), fixed, int(minuit.nfcn))
 
+    def follow(self, hold: Mapping[str, float], start: FloatArray, hessian: FloatArray) -> Minimum:
+        """Minimise from a good starting point, with the second derivatives of a minimum near by.
+
+        Newton steps with a fixed matrix: several times faster than MIGRAD, which takes over where they do not converge.
+        """
+        fixed = frozenset(n for n, c in zip(self.names, self.constant, strict=True) if c) | frozenset(hold)
+        free = [i for i, name in enumerate(self.names) if name not in fixed]
+        low, high = np.array(self.bounds).T
+        point = np.clip(start, low, high)
+        for name, value in hold.items():
+            point[self.names.index(name)] = value
+        matrix = hessian[np.ix_(free, free)]
+        step = 0.05 * STEP / np.sqrt(np.diag(matrix))
+        for count in range(MAX_FOLLOWED):
+            ahead, behind = (
+                np.array([self._at(point, {i: s * h}) for i, h in zip(free, step, strict=True)]) for s in (1, -1)
+            )
+            slope = (ahead - behind) / (4 * step)
+            move = np.linalg.solve(matrix, slope)
+            distance = float(slope @ move)
+            if not distance < 100:
+                break
+            point[free] -= move
+            if np.any(point < low) or np.any(point > high):
+                break
+            if distance < FOLLOWED:
+                return Minimum(point, self.twice_nll(point), fixed, (2 * len(free) + 1) * (count + 1))
+        return self.minimise(hold, start)
+
     def interval(self, minimum: Minimum) -> tuple[float, float] | None:
         """Distances of the ends of the 68 % interval of the signal strength by MINOS; None where one is not found."""
         minuit = self._minuit({name: minimum.values[self.names.index(name)] for name in minimum.fixed}, minimum.values)
-        minuit.strategy = 1
-        minuit.migrad().hesse()
+        minuit.migrad()
         if not minuit.valid:
             return None
         poi = self.names[self.poi]
@@ -193,7 +223,7 @@ class Likelihood:
 
         minuit = Minuit(self.twice_nll, np.asarray(start), name=self.names)
         minuit.errordef = Minuit.LEAST_SQUARES
-        minuit.strategy, minuit.tol = 0, TOLERANCE
+        minuit.tol = TOLERANCE
         minuit.limits = self.bounds
         minuit.errors = [0.1 * parameter.width for parameter in self.parameters]
         minuit.fixed = list(self.constant)

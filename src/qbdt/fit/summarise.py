@@ -62,7 +62,7 @@ def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
 
     def curve(held: Mapping[str, float]) -> FloatArray:
         starts = [_conditional(likelihood, best, hessian, poi, value, held) for value in mu]
-        fits = [likelihood.minimise({poi: v, **held}, start=s) for v, s in zip(mu, starts, strict=True)]
+        fits = [likelihood.follow({poi: v, **held}, s, hessian) for v, s in zip(mu, starts, strict=True)]
         return np.array([fit.twice_nll for fit in fits]) - best.twice_nll
 
     return Scan(mu, curve({}), curve(_held(likelihood, best.values, likelihood.of_kind("source"))))
@@ -77,7 +77,7 @@ def refit_impacts(likelihood: Likelihood) -> tuple[Impact, ...]:
     def change(name: str, distance: float) -> float:
         at = float(best.values[likelihood.names.index(name)]) + distance
         start = _conditional(likelihood, best, hessian, name, at)
-        moved = likelihood.minimise({name: at}, start=start).values
+        moved = likelihood.follow({name: at}, start, hessian).values
         return float(moved[likelihood.poi] - best.values[likelihood.poi])
 
     impacts = []
@@ -135,7 +135,7 @@ def _significance(likelihood: Likelihood, best: Minimum, hessian: FloatArray, fi
     if best.values[likelihood.poi] <= 0:
         return 0.0
     start = _conditional(likelihood, best, hessian, likelihood.names[likelihood.poi], 0.0, fixed)
-    null = likelihood.minimise({likelihood.names[likelihood.poi]: 0.0, **fixed}, start=start)
+    null = likelihood.follow({likelihood.names[likelihood.poi]: 0.0, **fixed}, start, hessian)
     return float(np.sqrt(max(null.twice_nll - best.twice_nll, 0.0)))
 
 
