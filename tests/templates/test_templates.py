@@ -91,6 +91,7 @@ def test_a_norm_on_part_of_a_process_is_a_shape():
 
 def test_recorded_data_are_counted():
     templates = fill(scored_dataset(data=True), Binning.of(EDGES))
+    assert templates.data is not None
     assert templates.data.sum() == 50
     assert {p.name for p in templates.processes} == {"s", "b"}
 
@@ -112,6 +113,7 @@ def test_merging_adds_everything():
     assert shift == pytest.approx(
         [templates.process("b").shifts["scale"].up[:3].sum(), templates.process("b").shifts["scale"].up[3]]
     )
+    assert merged.data is not None
     assert merged.data.sum() == 50
 
 

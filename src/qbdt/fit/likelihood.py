@@ -118,6 +118,11 @@ class Likelihood:
         """Expected events per bin at a point."""
         return np.asarray(self.model.expected_actualdata(values), dtype=float)
 
+    def expected_by_process(self, values: FloatArray) -> dict[str, FloatArray]:
+        """Expected events per bin of each process at a point."""
+        rows = self.model.main_model.expected_data(values, return_by_sample=True)
+        return {name: np.asarray(row, dtype=float) for name, row in zip(self.model.config.samples, rows, strict=True)}
+
     def minimise(self, hold: Mapping[str, float] | None = None, start: FloatArray | None = None) -> Minimum:
         """Minimise −2 ln L with some parameters held at given values.
 

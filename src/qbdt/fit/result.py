@@ -97,10 +97,12 @@ class FitSummary:
         Of each source on μ, largest first.
     breakdown
         Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
-    counts, postfit, postfit_background
-        Events per bin: fitted counts, and the expectation and its background part at the best fit.
-    postfit_error
-        Uncertainty of the post-fit expectation per bin, from all parameters.
+    counts
+        Fitted events per bin.
+    postfit
+        Expected events per bin of each process at the best fit.
+    postfit_error, prefit_error
+        Uncertainty of the total expectation per bin after the fit, and before it from the priors of the nuisances.
     twice_nll
         −2 ln L at the best fit.
     """
@@ -114,9 +116,9 @@ class FitSummary:
     impacts: tuple[Impact, ...]
     breakdown: tuple[tuple[str, float], ...]
     counts: FloatArray
-    postfit: FloatArray
-    postfit_background: FloatArray
+    postfit: Mapping[str, FloatArray]
     postfit_error: FloatArray
+    prefit_error: FloatArray
     twice_nll: float
 
     def variant(self, name: str) -> Variant:
@@ -181,9 +183,9 @@ class FitSummary:
             "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
             "breakdown": dict(self.breakdown),
             "counts": self.counts.tolist(),
-            "postfit": self.postfit.tolist(),
-            "postfit_background": self.postfit_background.tolist(),
+            "postfit": {name: values.tolist() for name, values in self.postfit.items()},
             "postfit_error": self.postfit_error.tolist(),
+            "prefit_error": self.prefit_error.tolist(),
             "twice_nll": self.twice_nll,
         }
 

@@ -32,8 +32,7 @@ def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
     covariance = likelihood.covariance(best, hessian)
     errors = np.sqrt(np.diag(covariance))
     scale = np.where(errors > 0, errors, 1.0)
-    background = best.values.copy()
-    background[likelihood.poi] = 0.0
+    prior = [0.0 if p.kind in ("poi", "free") or p.name in best.fixed else p.width for p in likelihood.parameters]
     return FitSummary(
         data=data,
         mu=float(best.values[likelihood.poi]),
@@ -44,9 +43,9 @@ def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
         impacts=_impacts(likelihood, covariance),
         breakdown=_breakdown(likelihood, best, hessian),
         counts=likelihood.data[: len(likelihood.expected(best.values))],
-        postfit=likelihood.expected(best.values),
-        postfit_background=likelihood.expected(background),
-        postfit_error=_expected_error(likelihood, best, covariance),
+        postfit=likelihood.expected_by_process(best.values),
+        postfit_error=_expected_error(likelihood, best.values, covariance),
+        prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
         twice_nll=best.twice_nll,
     )
 
@@ -176,13 +175,13 @@ def _breakdown(likelihood: Likelihood, best: Minimum, hessian: FloatArray) -> tu
     return tuple(rows)
 
 
-def _expected_error(likelihood: Likelihood, best: Minimum, covariance: FloatArray) -> FloatArray:
+def _expected_error(likelihood: Likelihood, values: FloatArray, covariance: FloatArray) -> FloatArray:
     """Uncertainty of the expected events per bin by linear propagation."""
     rows = []
     for index, error in enumerate(np.sqrt(np.diag(covariance))):
-        step = np.zeros_like(best.values)
+        step = np.zeros_like(values)
         step[index] = 0.1 * error
-        change = likelihood.expected(best.values + step) - likelihood.expected(best.values - step)
+        change = likelihood.expected(values + step) - likelihood.expected(values - step)
         rows.append(change / (0.2 * error) if error > 0 else np.zeros_like(change))
     jacobian = np.array(rows)
     return np.asarray(np.sqrt(np.einsum("ib,ij,jb->b", jacobian, covariance, jacobian)))

@@ -1,0 +1,7 @@
+"""Figures, each a function from results to a matplotlib figure; `save` writes it."""
+
+from qbdt.plots.fits import correlation, likelihood_scan, pulls, ranking
+from qbdt.plots.style import save, styled
+from qbdt.plots.templates import envelope, stacked
+
+__all__ = ["correlation", "envelope", "likelihood_scan", "pulls", "ranking", "save", "stacked", "styled"]
