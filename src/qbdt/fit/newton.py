@@ -2,17 +2,19 @@
 
 The model is that of HistFactory with linear interpolation and one MC-statistics factor per bin (Barlow–Beeston "lite"):
 
-    n_i ~ Poisson(γ_i λ_i),  λ_i = μ(s_i + Σθ_kΔs_ki) + b_i + Σθ_kΔb_ki,
-    θ_k ~ N(aux, 1),  γ_i ~ N(aux, r_i),  r_i² = Σw²/(s_i + b_i)².
+    n_i ~ Poisson(λ_i),  λ_i = S_i + γ_i B_i,  S_i = μ(s_i + Σθ_kΔs_ki),  B_i = b_i + Σθ_kΔb_ki,
+    θ_k ~ N(aux, 1),  γ_i ~ N(aux, r_i),  r_i² = Σw²/b_i² of the background.
 
-For given λ the best γ solves γ² + (r²λ − aux)γ − r²n = 0, so only μ and the θ are searched for. The likelihood of one
-bin with γ profiled has the slope γ − n/λ and the curvature n/λ² − r²γ/(2γ + r²λ − aux). pyhf remains the reference;
-this solver is for scans and studies of thousands of fits.
+For given S and B the best λ solves λ² + (r²B² − S − aux·B)λ − r²B²n = 0, so only μ and the θ are searched for. The
+factor acts on the background only: one that also scales the signal would have the width sqrt(Σw²)/(s + b) and so take
+from the background, at μ = 0, a part s/(s + b) of its MC uncertainty. pyhf remains the reference; this solver is for
+scans and studies of thousands of fits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ MAX_STEPS = 200
 DECREASE = 1e-10
 """A fit has converged when a full step lowers −2 ln L by less than this."""
 KEEP = 0.05
-"""Smallest fraction of an expectation that one step leaves, so that no bin becomes negative."""
+"""Smallest fraction of a background that one step leaves, so that no bin becomes negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class NewtonFit:
     theta
         Nuisance parameters, in standard deviations of their priors, shape (…, sources).
     gamma
-        MC-statistics factors, shape (…, bins).
+        MC-statistics factors on the background, shape (…, bins).
     twice_nll
         −2 ln L relative to a model that fits every bin exactly, shape (…).
     covariance
@@ -131,7 +133,7 @@ class _Problem:
     ) -> _Problem:
         counts = np.asarray(data, dtype=np.float64)
         n_sources, n_bins = model.shifts.shape[-2:]
-        fronts = [model.signal.shape[:-1], counts.shape[:-1], model.shifts.shape[:-2]]
+        fronts: list[tuple[int, ...]] = [model.signal.shape[:-1], counts.shape[:-1], model.shifts.shape[:-2]]
         fronts += [aux.shape[:-1] for aux in (aux_theta, aux_gamma) if aux is not None]
         shape = np.broadcast_shapes(*fronts)
         n_fits = int(np.prod(shape))
@@ -139,15 +141,14 @@ class _Problem:
         def rows(values: FloatArray, *tail: int) -> FloatArray:
             return np.broadcast_to(values, (*shape, *tail)).reshape(n_fits, *tail)
 
-        expected = model.signal + model.background
-        _require_positive(expected)
+        _require_positive(model.background)
         return cls(
             shape,
             rows(model.signal, n_bins),
             rows(model.background, n_bins),
             rows(model.signal_shifts, n_sources, n_bins),
             rows(model.background_shifts, n_sources, n_bins),
-            rows(model.mc_variance / expected**2, n_bins),
+            rows(model.mc_variance / model.background**2, n_bins),
             rows(counts, n_bins),
             rows(np.zeros(n_sources) if aux_theta is None else aux_theta, n_sources),
             rows(np.ones(n_bins) if aux_gamma is None else aux_gamma, n_bins),
@@ -158,78 +159,89 @@ class _Problem:
         first = np.ones((len(self.data), 1)) if self.mu is None else np.full((len(self.data), 1), float(self.mu))
         return np.concatenate([first, np.zeros_like(self.aux_theta)], axis=1)
 
-    def expected(self, point: FloatArray) -> FloatArray:
+    def parts(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Signal S and background B without its MC factor, shape (fits, bins)."""
         theta = point[:, None, 1:]
-        signal = self.signal + (theta @ self.signal_shifts)[:, 0]
-        background = self.background + (theta @ self.background_shifts)[:, 0]
-        return point[:, :1] * signal + background
+        signal = point[:, :1] * (self.signal + (theta @ self.signal_shifts)[:, 0])
+        return signal, self.background + (theta @ self.background_shifts)[:, 0]
 
-    def jacobian(self, point: FloatArray) -> FloatArray:
-        """Change of the expectation with each unknown, shape (fits, 1 + sources, bins)."""
-        signal = self.signal + (point[:, None, 1:] @ self.signal_shifts)[:, 0]
-        shifts = point[:, :1, None] * self.signal_shifts + self.background_shifts
-        return np.concatenate([signal[:, None], shifts], axis=1)
-
-    def root(self, expected: FloatArray) -> FloatArray:
-        return np.sqrt((self.aux_gamma - self.relative * expected) ** 2 + 4 * self.relative * self.data)
-
-    def gamma(self, expected: FloatArray) -> FloatArray:
-        half = self.aux_gamma - self.relative * expected
-        root = self.root(expected)
+    def profiled(self, signal: FloatArray, background: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Expectation λ and factor γ that are best for given S and B."""
+        spread = self.relative * background**2
+        half = signal + self.aux_gamma * background - spread
+        root = np.sqrt(half**2 + 4 * spread * self.data)
         with np.errstate(divide="ignore", invalid="ignore"):
-            small = 2 * self.relative * self.data / (root - half)
-        return np.where(half > 0, (half + root) / 2, small)
+            expected = np.where(half > 0, (half + root) / 2, 2 * spread * self.data / (root - half))
+            gamma = np.where(spread > 0, (expected - signal) / background, self.aux_gamma)
+        return expected, gamma
 
     def objective(self, point: FloatArray) -> FloatArray:
-        """−2 ln L; infinite where an expectation is not positive."""
-        expected = self.expected(point)
-        allowed = np.all(expected > 0, axis=1)
-        safe = np.where(allowed[:, None], expected, 1.0)
-        gamma = self.gamma(safe)
-        counts, predicted = self.data, gamma * safe
-        ratio = np.where(counts > 0, counts, 1.0) / np.where(counts > 0, predicted, 1.0)
-        bins = 2 * (predicted - counts + counts * np.log(ratio))
+        """−2 ln L; infinite where an expectation or a background is not positive."""
+        signal, background = self.parts(point)
+        allowed = np.all((background > 0) & (signal + background > 0), axis=1)
+        signal, background = np.where(allowed[:, None], (signal, background), 1.0)
+        expected, gamma = self.profiled(signal, background)
+        counts = self.data
+        ratio = np.where(counts > 0, counts, 1.0) / np.where(counts > 0, expected, 1.0)
+        bins = 2 * (expected - counts + counts * np.log(ratio))
         spread = np.where(self.relative > 0, self.relative, 1.0)
         bins = bins + np.where(self.relative > 0, (gamma - self.aux_gamma) ** 2 / spread, 0.0)
         total = bins.sum(axis=1) + ((point[:, 1:] - self.aux_theta) ** 2).sum(axis=1)
         return np.where(allowed, total, np.inf)
 
-    def derivatives(self, point: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Jacobian, slope and curvature of half of −2 ln L with the expectation of each bin."""
-        expected = self.expected(point)
-        gamma, root = self.gamma(expected), self.root(expected)
-        slope = gamma - self.data / expected
-        curvature = self.data / expected**2 - np.where(root > 0, self.relative * gamma / np.where(root > 0, root, 1), 0)
-        return self.jacobian(point), slope, curvature
-
-    def hessian(self, jacobian: FloatArray, curvature: FloatArray) -> FloatArray:
-        matrix = (jacobian * curvature[:, None]) @ np.swapaxes(jacobian, 1, 2)
-        prior = np.ones(jacobian.shape[1])
-        prior[0] = 0.0
-        return np.asarray(matrix + np.diag(prior))
+    def slopes(self, point: FloatArray) -> _Slopes:
+        signal, background = self.parts(point)
+        expected, gamma = self.profiled(signal, background)
+        of_signal = self.signal + (point[:, None, 1:] @ self.signal_shifts)[:, 0]
+        to_signal = np.concatenate([of_signal[:, None], point[:, :1, None] * self.signal_shifts], axis=1)
+        to_background = np.concatenate([np.zeros_like(of_signal)[:, None], self.background_shifts], axis=1)
+        residual = 1.0 - self.data / np.where(expected > 0, expected, 1.0)
+        return _Slopes(expected, background, to_signal + gamma[:, None] * to_background, to_background, residual)
 
     def newton_step(self, point: FloatArray) -> FloatArray:
-        jacobian, slope, curvature = self.derivatives(point)
-        expected = self.expected(point)
-        fisher = 1.0 / (expected + self.relative * expected**2)
-        matrix = self.hessian(jacobian, np.where(curvature > 0, curvature, fisher))
-        gradient = (jacobian @ slope[..., None])[..., 0]
+        """Step with the part of the second derivatives that is never negative."""
+        slopes = self.slopes(point)
+        expected, spread = slopes.expected, self.relative * slopes.background**2
+        counts = np.where(self.data > 0, self.data, expected)
+        curvature = counts / np.where(counts > 0, expected**2 + spread * counts, 1.0)
+        matrix = (slopes.to_expected * curvature[:, None]) @ np.swapaxes(slopes.to_expected, 1, 2) + self.prior()
+        gradient = (slopes.to_expected @ slopes.residual[..., None])[..., 0]
         gradient[:, 1:] += point[:, 1:] - self.aux_theta
         step = np.zeros_like(point)
-        free = slice(None) if self.mu is None else slice(1, None)
+        free = self.free()
         step[:, free] = -np.linalg.solve(matrix[:, free, free], gradient[:, free, None])[..., 0]
         return step
+
+    def hessian(self, point: FloatArray) -> FloatArray:
+        """Second derivatives of −ln L with γ profiled."""
+        slopes = self.slopes(point)
+        weight = self.data / np.where(self.data > 0, slopes.expected, 1.0) ** 2
+        matrix = (slopes.to_expected * weight[:, None]) @ np.swapaxes(slopes.to_expected, 1, 2) + self.prior()
+        mixed = weight[:, None] * slopes.background[:, None] * slopes.to_expected
+        mixed += slopes.residual[:, None] * slopes.to_background
+        width = self.relative / (1.0 + self.relative * weight * slopes.background**2)
+        matrix -= (mixed * width[:, None]) @ np.swapaxes(mixed, 1, 2)
+        crossed = (self.signal_shifts @ slopes.residual[..., None])[..., 0]
+        matrix[:, 0, 1:] += crossed
+        matrix[:, 1:, 0] += crossed
+        return np.asarray(matrix)
+
+    def prior(self) -> FloatArray:
+        return np.diag([0.0, *np.ones(self.aux_theta.shape[1])])
+
+    def free(self) -> slice:
+        return slice(None) if self.mu is None else slice(1, None)
 
     def line_search(
         self, point: FloatArray, step: FloatArray, value: FloatArray, active: NDArray[np.bool_]
     ) -> tuple[FloatArray, FloatArray]:
-        """Shorten each step until no expectation falls below `KEEP` of itself and −2 ln L does not rise."""
-        expected = self.expected(point)
+        """Shorten each step until no background falls below `KEEP` of itself and −2 ln L does not rise."""
+        background = self.parts(point)[1]
         length = np.where(active, 1.0, 0.0)
         for _ in range(60):
             trial = point + length[:, None] * step
             lowered = self.objective(trial)
-            bad = (lowered > value) | np.any(self.expected(trial) < KEEP * expected, axis=1)
+            bad = (lowered > value) | np.any(self.parts(trial)[1] < KEEP * background, axis=1)
             bad &= length > 0
             if not bad.any():
                 return trial, lowered
@@ -239,18 +251,14 @@ class _Problem:
         return trial, self.objective(trial)
 
     def result(self, point: FloatArray, value: FloatArray) -> NewtonFit:
-        jacobian, slope, curvature = self.derivatives(point)
-        matrix = self.hessian(jacobian, curvature)
-        mixed = (self.signal_shifts @ slope[..., None])[..., 0]
-        matrix[:, 0, 1:] += mixed
-        matrix[:, 1:, 0] += mixed
+        matrix = self.hessian(point)
         covariance = np.zeros_like(matrix)
-        free = slice(None) if self.mu is None else slice(1, None)
+        free = self.free()
         covariance[:, free, free] = np.linalg.inv(matrix[:, free, free])
         return NewtonFit(
             point[:, 0].reshape(self.shape),
             point[:, 1:].reshape(*self.shape, -1),
-            self.gamma(self.expected(point)).reshape(*self.shape, -1),
+            self.profiled(*self.parts(point))[1].reshape(*self.shape, -1),
             value.reshape(self.shape),
             covariance.reshape(*self.shape, *covariance.shape[1:]),
         )
@@ -260,11 +268,21 @@ class _Problem:
         return int(np.argmax(pulls.max(axis=0))) if pulls.size else 0
 
 
-def _require_positive(expected: FloatArray) -> None:
-    bad = np.argwhere(~(expected > 0))
+class _Slopes(NamedTuple):
+    """Values and first derivatives at a point, per bin: of λ with γ fixed, and of B."""
+
+    expected: FloatArray
+    background: FloatArray
+    to_expected: FloatArray
+    to_background: FloatArray
+    residual: FloatArray
+
+
+def _require_positive(background: FloatArray) -> None:
+    bad = np.argwhere(~(background > 0))
     if bad.size:
         number = int(bad[0][-1])
         raise FitError(
-            f"bin {number + 1} expects {expected[tuple(bad[0])]:.3g} events: every bin needs a positive expectation, "
+            f"bin {number + 1} expects {background[tuple(bad[0])]:.3g} background events: every bin needs some, "
             "merge it with its neighbour (qbdt.templates.with_usable_bins)"
         )

@@ -4,7 +4,9 @@ What becomes of a source: a pure normalisation is a `normsys`; everything else (
 normalisation of part of a process) is a `histosys` that keeps its effect on the yield, one nuisance parameter for both.
 The yield is not split off: with linear interpolation a shift of the yield and of the shape by the same θ is what the
 paper's likelihood has, and for two-sided sources with a small asymmetry the difference is of second order. MC
-statistics are one `staterror` for all processes of a bin (Barlow–Beeston lite, Gaussian).
+statistics are one `staterror` per bin for all backgrounds (Barlow–Beeston lite, Gaussian). The signal has none: its
+nominal yield in the sum would shrink the uncertainty of the background by b/(s + b) just where the signal is, and raise
+the discovery significance (by 7 % for the paper's study).
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def _sample(
     for name in sources:
         if name in process.shifts:
             modifiers.append(_modifier(name, process))
-    if mc_stat:
+    if mc_stat and process.role is Role.BACKGROUND:
         errors = np.sqrt(process.variance).tolist()
         modifiers.append({"name": f"staterror_{channel}", "type": "staterror", "data": errors})
     return {"name": process.name, "data": process.nominal.tolist(), "modifiers": modifiers}

@@ -55,10 +55,10 @@ def figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     """Make a figure of a size in inches and its axes, without pyplot; call within `styled`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    made = Figure(figsize=(width, height), layout="constrained")
+    made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     FigureCanvasAgg(made)
-    made.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
     return made, made.subplots(**subplots)
 
 

@@ -87,9 +87,8 @@ def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float
     model = templates.arrays()
     rows = np.concatenate([model.signal[None], model.shifts])
     background = model.background.copy()
-    mc_background = np.sum([p.variance for p in templates.of_role(Role.BACKGROUND)], axis=0)
     variance = model.signal + background + model.mc_variance
-    columns = np.vstack([rows, background, mc_background, variance])
+    columns = np.vstack([rows, background, model.mc_variance, variance])
     starts = list(range(templates.n_bins))
     while len(starts) > 1:
         poor = _below_floor(columns[-3], columns[-2], min_entries) | (columns[-1] <= 0)

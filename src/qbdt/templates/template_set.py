@@ -87,7 +87,7 @@ class ModelArrays:
     signal_shifts, background_shifts
         Change for θ_k = +1, shape (…, sources, bins).
     mc_variance
-        Σw² of all simulated processes per bin, shape (…, bins); zeros for a fit without MC statistics.
+        Σw² of the simulated background per bin, shape (…, bins); zeros for a fit without MC statistics.
     """
 
     signal: FloatArray
@@ -204,7 +204,7 @@ class TemplateSet:
             self.background,
             self._linear_shifts(Role.SIGNAL),
             self._linear_shifts(Role.BACKGROUND),
-            sum_of(p.variance for p in self.processes),
+            sum_of(p.variance for p in self.of_role(Role.BACKGROUND)),
         )
 
     def _linear_shifts(self, role: Role) -> FloatArray:
