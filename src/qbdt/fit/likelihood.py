@@ -8,6 +8,7 @@ right to 1e-5 and cost the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +50,12 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """A minimum of −2 ln L: values of all parameters, and which were held fixed."""
+    """A minimum of −2 ln L: values of all parameters, which were held fixed, and MINUIT's state where it found it."""
 
     values: FloatArray
     twice_nll: float
     fixed: frozenset[str]
-    calls: int
+    minuit: Any = None
 
 
 class Likelihood:
@@ -104,6 +105,15 @@ class Likelihood:
         self.parameters = tuple(_parameters(self.model))
         self.names = tuple(parameter.name for parameter in self.parameters)
 
+    def with_data(self, counts: FloatArray, centres: Mapping[str, float]) -> Likelihood:
+        """Return the same model with other counts, and other centres of the Gaussian constraints: a toy experiment."""
+        other = copy(self)
+        config = self.model.config
+        labels = [label for name in config.auxdata_order for label in config.par_names[config.par_slice(name)]]
+        aux = [centres.get(label, old) for label, old in zip(labels, config.auxdata, strict=True)]
+        other.data = np.concatenate([counts, np.asarray(aux, dtype=float)])
+        return other
+
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Names of the parameters of one kind."""
         return tuple(p.name for p in self.parameters if p.kind == kind)
@@ -136,7 +146,7 @@ class Likelihood:
         if not minuit.valid or minuit.fval >= FORBIDDEN:
             raise FitError(self._why(minuit, hold or {}))
         fixed = frozenset(name for name in self.names if minuit.fixed[name])
-        return Minimum(np.array(minuit.values), float(minuit.fval), fixed, int(minuit.nfcn))
+        return Minimum(np.array(minuit.values), float(minuit.fval), fixed, minuit)
 
     def follow(self, hold: Mapping[str, float], start: FloatArray, hessian: FloatArray) -> Minimum:
         """Minimise from a good starting point, with the second derivatives of a minimum near by.
@@ -151,7 +161,7 @@ class Likelihood:
             point[self.names.index(name)] = value
         matrix = hessian[np.ix_(free, free)]
         step = 0.05 * STEP / np.sqrt(np.diag(matrix))
-        for count in range(MAX_FOLLOWED):
+        for _ in range(MAX_FOLLOWED):
             ahead, behind = (
                 np.array([self._at(point, {i: s * h}) for i, h in zip(free, step, strict=True)]) for s in (1, -1)
             )
@@ -164,21 +174,20 @@ class Likelihood:
             if np.any(point < low) or np.any(point > high):
                 break
             if distance < FOLLOWED:
-                return Minimum(point, self.twice_nll(point), fixed, (2 * len(free) + 1) * (count + 1))
+                return Minimum(point, self.twice_nll(point), fixed)
         return self.minimise(hold, start)
 
     def interval(self, minimum: Minimum) -> tuple[float, float] | None:
         """Distances of the ends of the 68 % interval of the signal strength by MINOS; None where one is not found."""
-        minuit = self._minuit({name: minimum.values[self.names.index(name)] for name in minimum.fixed}, minimum.values)
-        minuit.migrad()
-        if not minuit.valid:
-            return None
+        if minimum.minuit is None:
+            hold = {name: float(minimum.values[self.names.index(name)]) for name in minimum.fixed}
+            minimum = self.minimise(hold, minimum.values)
         poi = self.names[self.poi]
         try:
-            minuit.minos(poi)
+            minimum.minuit.minos(poi)
         except RuntimeError:
             return None
-        errors = minuit.merrors[poi]
+        errors = minimum.minuit.merrors[poi]
         return (float(errors.lower), float(errors.upper)) if errors.is_valid else None
 
     def covariance(self, minimum: Minimum, hessian: FloatArray | None = None) -> FloatArray:
