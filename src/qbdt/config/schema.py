@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from qbdt.config.fit import FitSettings
 from qbdt.expressions import Expression
 
 __all__ = [
@@ -184,7 +185,7 @@ class BuiltinDataset(Section):
 
 
 class Analysis(Section):
-    """One analysis: features, samples, systematic sources, folds, training."""
+    """One analysis: features, samples, systematic sources, folds, training, fit."""
 
     name: str = Field("analysis", description="what reports call it")
     dataset: BuiltinDataset | None = Field(
@@ -202,6 +203,7 @@ class Analysis(Section):
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
     training: Training = Field(Training(), description="settings of the training")
+    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
 
     @model_validator(mode="after")
     def _complete(self) -> Analysis:

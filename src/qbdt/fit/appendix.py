@@ -6,74 +6,17 @@ uncertainties and correlations of the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from qbdt.dataset import Role
 from qbdt.errors import FitError
 from qbdt.fit.newton import maximise
-from qbdt.fit.result import FitSummary
-from qbdt.results import Table
+from qbdt.fit.result import BackgroundUncertainty, FitSummary, SourceSignificance
 from qbdt.significance import significance
 from qbdt.templates import ModelArrays, TemplateSet
 from qbdt.templates.template_set import FloatArray
 
-__all__ = [
-    "BackgroundUncertainty",
-    "SourceSignificance",
-    "background_uncertainty",
-    "significance_table",
-    "source_significances",
-]
-
-
-@dataclass(frozen=True)
-class SourceSignificance:
-    """Representations of the significance with one source, in standard deviations (appendix A).
-
-    Attributes
-    ----------
-    source
-        Name.
-    z_chi2
-        sqrt(Σ s²/(b + Δ²)), eq:Zchi2: the uncertainty independent in each bin.
-    z_0
-        eq:Q with σ_b = Δ summed over bins, eq:ZQ: the same beyond s ≪ b.
-    z_constrained, z_free
-        Z_Q(1) and Z_Q(∞): one nuisance parameter common to all bins, with its prior and without, by the paper's
-        first-order formula for the best θ at μ = 0.
-    z_exact
-        Z_Q(1) with the θ that really minimises −2 ln L.
-    """
-
-    source: str
-    z_chi2: float
-    z_0: float
-    z_constrained: float
-    z_free: float
-    z_exact: float
-
-
-@dataclass(frozen=True)
-class BackgroundUncertainty:
-    """Uncertainty of the total background after the fit (appendix B), in events.
-
-    Attributes
-    ----------
-    correlated
-        With the correlations between the sources, eq:sigmab0.
-    uncorrelated
-        Without them.
-    """
-
-    correlated: float
-    uncorrelated: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return both as plain data."""
-        return dict(vars(self))
+__all__ = ["background_uncertainty", "source_significances"]
 
 
 def source_significances(templates: TemplateSet) -> tuple[SourceSignificance, ...]:
@@ -83,14 +26,6 @@ def source_significances(templates: TemplateSet) -> tuple[SourceSignificance, ..
         raise FitError(f"bin {number + 1} has no background: merge it first (qbdt.templates.with_usable_bins)")
     s, b = templates.signal, templates.background
     return tuple(_of_source(name, s, b, _delta(templates, name)) for name in templates.sources)
-
-
-def significance_table(rows: tuple[SourceSignificance, ...]) -> Table:
-    """Return the paper's table of significances."""
-    cells = tuple(
-        (r.source, *(f"{z:.2f}" for z in (r.z_chi2, r.z_0, r.z_constrained, r.z_free, r.z_exact))) for r in rows
-    )
-    return Table("Significance with one source", ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact"), cells)
 
 
 def background_uncertainty(templates: TemplateSet, summary: FitSummary) -> BackgroundUncertainty:

@@ -13,7 +13,16 @@ from qbdt.results import Table
 from qbdt.templates import TemplateSet
 from qbdt.templates.template_set import FloatArray
 
-__all__ = ["FitResult", "FitSummary", "FittedParameter", "Impact", "Scan", "Variant"]
+__all__ = [
+    "BackgroundUncertainty",
+    "FitResult",
+    "FitSummary",
+    "FittedParameter",
+    "Impact",
+    "Scan",
+    "SourceSignificance",
+    "Variant",
+]
 
 
 @dataclass(frozen=True)
@@ -211,6 +220,49 @@ class FitSummary:
         return Table("Sources after the fit", header, tuple(rows))
 
 
+@dataclass(frozen=True)
+class SourceSignificance:
+    """Representations of the significance with one source, in standard deviations (appendix A).
+
+    Attributes
+    ----------
+    source
+        Name.
+    z_chi2
+        sqrt(Σ s²/(b + Δ²)), eq:Zchi2: the uncertainty independent in each bin.
+    z_0
+        eq:Q with σ_b = Δ summed over bins, eq:ZQ: the same beyond s ≪ b.
+    z_constrained, z_free
+        Z_Q(1) and Z_Q(∞): one nuisance parameter common to all bins, with its prior and without, by the paper's
+        first-order formula for the best θ at μ = 0.
+    z_exact
+        Z_Q(1) with the θ that really minimises −2 ln L.
+    """
+
+    source: str
+    z_chi2: float
+    z_0: float
+    z_constrained: float
+    z_free: float
+    z_exact: float
+
+
+@dataclass(frozen=True)
+class BackgroundUncertainty:
+    """Uncertainty of the total background after the fit (appendix B), in events.
+
+    Attributes
+    ----------
+    correlated
+        With the correlations between the sources, eq:sigmab0.
+    uncorrelated
+        Without them.
+    """
+
+    correlated: float
+    uncorrelated: float
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """Everything that a fit of one scored dataset gives.
@@ -229,6 +281,10 @@ class FitResult:
         Settings of the fit, with what was chosen (c, edges) filled in.
     scan
         Profile likelihood on the fitted data, where it was asked for.
+    single
+        Significances of the paper's appendix A, each source alone.
+    total_background
+        Uncertainty of the total background after the expected fit, the paper's appendix B.
     """
 
     expected: FitSummary
@@ -237,6 +293,8 @@ class FitResult:
     workspace: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
     scan: Scan | None = None
+    single: tuple[SourceSignificance, ...] = ()
+    total_background: BackgroundUncertainty | None = None
 
     @property
     def best(self) -> FitSummary:
@@ -248,7 +306,7 @@ class FitResult:
         observed = () if self.observed is None else self.observed.tables()
         rows = tuple((note.subject, note.message) for note in self.templates.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
-        return self.expected.tables() + observed + notes
+        return self.expected.tables() + observed + self._single() + notes
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -258,7 +316,23 @@ class FitResult:
         return {
             "expected": self.expected.to_dict(),
             "observed": None if self.observed is None else self.observed.to_dict(),
+            "single": [dict(vars(row)) for row in self.single],
+            "total_background": None if self.total_background is None else dict(vars(self.total_background)),
             "notes": [str(note) for note in self.templates.notes],
             "settings": dict(self.settings),
             "scan": None if self.scan is None else {name: v.tolist() for name, v in vars(self.scan).items()},
         }
+
+    def _single(self) -> tuple[Table, ...]:
+        if not self.single:
+            return ()
+        title = "One source at a time (appendix A of the paper)"
+        if self.total_background is not None:
+            both = self.total_background
+            title += f"; σ_b after the fit {both.correlated:.1f}, without correlations {both.uncorrelated:.1f}"
+        header = ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact")
+        rows = tuple(
+            (r.source, *(f"{z:.3f}" for z in (r.z_chi2, r.z_0, r.z_constrained, r.z_free, r.z_exact)))
+            for r in self.single
+        )
+        return (Table(title, header, rows),)

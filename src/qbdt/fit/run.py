@@ -8,6 +8,7 @@ from pathlib import Path
 
 from qbdt.config.fit import FitSettings
 from qbdt.dataset import Dataset
+from qbdt.fit.appendix import background_uncertainty, source_significances
 from qbdt.fit.building import Built, build_templates
 from qbdt.fit.combine import write_datacard
 from qbdt.fit.histfactory import write_xml
@@ -75,7 +76,8 @@ def fit_templates(
         advance(int(observed is not None))
         scan = scan_mu(best) if settings.scan else None
         advance(int(settings.scan))
-    return FitResult(on_asimov, on_data, templates, spec, settings.model_dump(), scan)
+    single, total = source_significances(templates), background_uncertainty(templates, on_asimov)
+    return FitResult(on_asimov, on_data, templates, spec, settings.model_dump(), scan, single, total)
 
 
 def write_fit(result: FitResult, folder: Path | str) -> list[Path]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.fit.asimov import asimov
 from qbdt.fit.likelihood import Likelihood
@@ -50,7 +51,7 @@ class ToyStudy:
     mu: FloatArray
     sigma_mu: FloatArray
     z: FloatArray
-    inside: FloatArray
+    inside: NDArray[np.bool_]
     asimov_z: float
 
     @property

@@ -3,5 +3,16 @@
 from qbdt.plots.fits import correlation, likelihood_scan, pulls, ranking
 from qbdt.plots.style import save, styled
 from qbdt.plots.templates import envelope, stacked
+from qbdt.plots.writing import write_figures
 
-__all__ = ["correlation", "envelope", "likelihood_scan", "pulls", "ranking", "save", "stacked", "styled"]
+__all__ = [
+    "correlation",
+    "envelope",
+    "likelihood_scan",
+    "pulls",
+    "ranking",
+    "save",
+    "stacked",
+    "styled",
+    "write_figures",
+]
