@@ -171,7 +171,7 @@ class FitSummary:
 
     def tables(self) -> tuple[Table, ...]:
         """Significances, breakdown, and sources with pulls and impacts."""
-        return tuple(t for t in (self._variants(), self._breakdown(), self._sources()) if t.rows)
+        return tuple(t for t in (self._strength(), self._variants(), self._breakdown(), self._sources()) if t.rows)
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -198,13 +198,18 @@ class FitSummary:
             "twice_nll": self.twice_nll,
         }
 
-    def _variants(self) -> Table:
-        ends = "" if self.interval is None else f" (MINOS {self.interval[0]:+.3f} {self.interval[1]:+.3f})"
-        title = (
-            f"Fit to {self.data} data: μ = {self.mu:.3f} ± {self.sigma_mu:.3f}{ends}, Δμ(syst) = {self.delta_mu:.3f}"
+    def _strength(self) -> Table:
+        ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
+        rows = (
+            ("μ", f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
+            ("68 % interval (MINOS)", ends),
+            ("Δμ from the sources", f"{self.delta_mu:.3f}"),
         )
+        return Table(f"Fit to {self.data} data", ("signal strength", ""), rows)
+
+    def _variants(self) -> Table:
         rows = tuple((v.name, f"{v.z:.3f}", f"{v.sigma_mu:.3f}") for v in self.variants)
-        return Table(title, ("fit", "Z", "σ_μ"), rows)
+        return Table("Discovery significance", ("fit", "Z", "σ_μ"), rows)
 
     def _breakdown(self) -> Table:
         rows = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
@@ -306,7 +311,7 @@ class FitResult:
         observed = () if self.observed is None else self.observed.tables()
         rows = tuple((note.subject, note.message) for note in self.templates.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
-        return self.expected.tables() + observed + self._single() + notes
+        return self.expected.tables() + observed + self._appendix() + notes
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -323,16 +328,17 @@ class FitResult:
             "scan": None if self.scan is None else {name: v.tolist() for name, v in vars(self.scan).items()},
         }
 
-    def _single(self) -> tuple[Table, ...]:
-        if not self.single:
-            return ()
-        title = "One source at a time (appendix A of the paper)"
-        if self.total_background is not None:
-            both = self.total_background
-            title += f"; σ_b after the fit {both.correlated:.1f}, without correlations {both.uncorrelated:.1f}"
+    def _appendix(self) -> tuple[Table, ...]:
         header = ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact")
         rows = tuple(
             (r.source, *(f"{z:.3f}" for z in (r.z_chi2, r.z_0, r.z_constrained, r.z_free, r.z_exact)))
             for r in self.single
         )
-        return (Table(title, header, rows),)
+        if not rows or self.total_background is None:
+            return ()
+        total = self.total_background
+        sums = (("correlated", f"{total.correlated:.1f}"), ("uncorrelated", f"{total.uncorrelated:.1f}"))
+        return (
+            Table("One source at a time (appendix A)", header, rows),
+            Table("Total background after the fit (appendix B)", ("sources", "σ_b (events)"), sums),
+        )
