@@ -45,7 +45,7 @@ def jobs() -> dict[str, tuple[Callable[[], Any], float]]:
     likelihood = Likelihood(workspace_of(one))
     return {
         f"{FITS} fits by Newton's method": (lambda: asimov(many), 10.0),
-        "pyhf: full fit, four variants, MINOS, impacts": (lambda: summarise(likelihood), 30.0),
+        "pyhf: full fit, four variants, interval, impacts": (lambda: summarise(likelihood), 30.0),
         "pyhf: likelihood scan, 2 × 21 fits": (lambda: scan_mu(likelihood), 60.0),
         f"optimised binning, 200 to {BINS} bins": (lambda: merge_by_information(fine, BINS, 10.0), 5.0),
     }

@@ -62,7 +62,7 @@ def test_one_bin_without_uncertainties_is_the_textbook_formula():
     assert result.expected.sigma_mu == pytest.approx(np.sqrt(110) / 10, rel=1e-5)
 
 
-def test_minos_agrees_with_the_scan(likelihood, summary):
+def test_the_interval_agrees_with_the_scan(likelihood, summary):
     low, high = summary.interval
     scan = scan_mu(likelihood, 9)
     curve = np.interp(summary.mu + np.array([low, high]), scan.mu, scan.full)

@@ -95,7 +95,8 @@ class FitSummary:
     mu
         Best signal strength.
     interval
-        Distances of the lower (negative) and upper end of the 68 % interval by MINOS; None where one was not found.
+        Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
+        MINOS); None where one was not found.
     variants
         Significance and σ_μ with and without systematics and MC statistics; "full" comes first.
     parameters
@@ -202,7 +203,7 @@ class FitSummary:
         ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
         rows = (
             ("μ", f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
-            ("68 % interval (MINOS)", ends),
+            ("68 % interval (profile)", ends),
             ("Δμ from the sources", f"{self.delta_mu:.3f}"),
         )
         return Table(f"Fit to {self.data} data", ("signal strength", ""), rows)

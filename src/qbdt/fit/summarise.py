@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from qbdt.fit.likelihood import Likelihood, Minimum
+from qbdt.fit.likelihood import FORBIDDEN, Likelihood, Minimum
 from qbdt.fit.result import FitSummary, FittedParameter, Impact, Scan, Variant
 from qbdt.templates.template_set import FloatArray
 
-__all__ = ["refit_impacts", "scan_mu", "summarise"]
+__all__ = ["profile_interval", "refit_impacts", "scan_mu", "summarise"]
 
 
 def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
@@ -36,18 +36,44 @@ def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
     return FitSummary(
         data=data,
         mu=float(best.values[likelihood.poi]),
-        interval=likelihood.interval(best),
+        interval=profile_interval(likelihood, best, hessian),
         variants=_variants(likelihood, best, hessian),
         parameters=_parameters(likelihood, best, errors),
         correlation=covariance / np.outer(scale, scale),
         impacts=_impacts(likelihood, covariance),
         breakdown=_breakdown(likelihood, best, hessian),
-        counts=likelihood.data[: len(likelihood.expected(best.values))],
+        counts=likelihood.data,
         postfit=likelihood.expected_by_process(best.values),
         postfit_error=_expected_error(likelihood, best.values, covariance),
         prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
         twice_nll=best.twice_nll,
     )
+
+
+def profile_interval(likelihood: Likelihood, best: Minimum, hessian: FloatArray) -> tuple[float, float] | None:
+    """Distances to the signal strengths at which the profiled −2 Δln L is 1: what MINOS looks for.
+
+    None where an end is not found, because a bin would expect nothing before it.
+    """
+    sigma = _sigma_mu(likelihood, best, hessian, ())
+    ends = [_crossing(likelihood, best, hessian, sign * sigma) for sign in (-1.0, 1.0)]
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def _crossing(likelihood: Likelihood, best: Minimum, hessian: FloatArray, distance: float) -> float | None:
+    """Distance from the best μ at which −2 Δln L is 1; its root is nearly linear in the distance, so it is divided."""
+    poi, centre = likelihood.names[likelihood.poi], float(best.values[likelihood.poi])
+    low, high = likelihood.bounds[likelihood.poi]
+    for _ in range(30):
+        at = centre + distance
+        start = _conditional(likelihood, best, hessian, poi, at)
+        if not low < at < high or likelihood.twice_nll(start) >= FORBIDDEN:
+            return None
+        root = np.sqrt(max(likelihood.follow({poi: at}, start).twice_nll - best.twice_nll, 1e-12))
+        if abs(root - 1) < 1e-7:
+            return float(distance)
+        distance /= min(max(root, 0.2), 5.0)
+    return None
 
 
 def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
@@ -61,7 +87,7 @@ def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
 
     def curve(held: Mapping[str, float]) -> FloatArray:
         starts = [_conditional(likelihood, best, hessian, poi, value, held) for value in mu]
-        fits = [likelihood.follow({poi: v, **held}, s, hessian) for v, s in zip(mu, starts, strict=True)]
+        fits = [likelihood.follow({poi: v, **held}, s) for v, s in zip(mu, starts, strict=True)]
         return np.array([fit.twice_nll for fit in fits]) - best.twice_nll
 
     return Scan(mu, curve({}), curve(_held(likelihood, best.values, likelihood.of_kind("source"))))
@@ -76,7 +102,7 @@ def refit_impacts(likelihood: Likelihood) -> tuple[Impact, ...]:
     def change(name: str, distance: float) -> float:
         at = float(best.values[likelihood.names.index(name)]) + distance
         start = _conditional(likelihood, best, hessian, name, at)
-        moved = likelihood.follow({name: at}, start, hessian).values
+        moved = likelihood.follow({name: at}, start).values
         return float(moved[likelihood.poi] - best.values[likelihood.poi])
 
     impacts = []
@@ -124,7 +150,7 @@ def _conditional(
     start = best.values.copy()
     start[moved] = value
     shift = np.linalg.solve(hessian[np.ix_(free, free)], hessian[free, moved]) * (value - best.values[moved])
-    low, high = np.array(likelihood.bounds)[free].T
+    low, high = likelihood.bounds[free].T
     start[free] = np.clip(start[free] - shift, low, high)
     return start
 
@@ -134,7 +160,7 @@ def _significance(likelihood: Likelihood, best: Minimum, hessian: FloatArray, fi
     if best.values[likelihood.poi] <= 0:
         return 0.0
     start = _conditional(likelihood, best, hessian, likelihood.names[likelihood.poi], 0.0, fixed)
-    null = likelihood.follow({likelihood.names[likelihood.poi]: 0.0, **fixed}, start, hessian)
+    null = likelihood.follow({likelihood.names[likelihood.poi]: 0.0, **fixed}, start)
     return float(np.sqrt(max(null.twice_nll - best.twice_nll, 0.0)))
 
 
