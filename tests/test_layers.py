@@ -19,6 +19,7 @@ LAYERS = [
     {"templates"},
     {"fit"},
     {"tables", "plots", "report"},
+    {"running"},
     {"reproduce", "generate"},
     {"cli"},
 ]

@@ -76,7 +76,7 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
     copy = tmp_path / "run"
     shutil.copytree(finished.folder, copy)
     other = analysis.model_copy(update={"fit": FitSettings(bins=4, scan=False)})
-    assert run_analysis(other, files, copy).steps == ("scores: there already", "fit")
+    assert run_analysis(other, files, copy, figures=False).steps == ("scores: there already", "fit")
     assert len(json.loads((copy / "fit" / "templates.json").read_text())["edges"]) <= 5
 
 
@@ -93,10 +93,10 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
     monkeypatch.setattr(module, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_analysis(analysis, files, out)
+        run_analysis(analysis, files, out, figures=False)
     assert not (out / "scored").exists()
     monkeypatch.setattr(module, "train", whole)
-    resumed = run_analysis(analysis, files, out)
+    resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables
 
@@ -107,7 +107,7 @@ def test_finished_models_are_kept(finished, analysis, files, tmp_path):
     out = tmp_path / "run"
     out.mkdir()
     shutil.copytree(finished.folder / "models", out / "models")
-    steps = run_analysis(analysis, files, out).steps
+    steps = run_analysis(analysis, files, out, figures=False).steps
     assert steps == ("read", "train fold0: there already", "train fold1: there already", "score", "fit")
 
 

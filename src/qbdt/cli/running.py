@@ -18,6 +18,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for everything that the run makes.")] = Path("run"),
     data: DataFolder = None,
     threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
     quiet: Quiet = False,
 ) -> None:
     """Read, train by folds, score, make templates, fit, draw: everything into one folder.
@@ -33,6 +34,7 @@ def run(
         data or analysis.parent,
         out,
         n_threads=threads,
+        figures=figures,
         progress=bar(quiet),
         say=lambda text: None if quiet else typer.echo(text, err=True),
     )

@@ -18,6 +18,7 @@ from qbdt.fit.summarise import refit_impacts, scan_mu, summarise
 from qbdt.fit.workspace import workspace_of, write_workspace
 from qbdt.progress import Progress, silent
 from qbdt.templates import TemplateSet
+from qbdt.writing import write_text
 
 __all__ = ["fit_templates", "run_fit", "write_fit"]
 
@@ -92,7 +93,7 @@ def write_fit(result: FitResult, folder: Path | str) -> list[Path]:
     root.mkdir(parents=True, exist_ok=True)
     settings = FitSettings.model_validate({k: v for k, v in result.settings.items() if k in FitSettings.model_fields})
     for name, plain in (("fit.json", result.to_dict()), ("templates.json", result.templates.to_dict())):
-        (root / name).write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+        write_text(root / name, json.dumps(plain, indent=1) + "\n")
     card = write_datacard(result.templates, root / "combine", channel=settings.channel, mc_stat=settings.mc_stat)
     return [
         root / "fit.json",

@@ -22,6 +22,7 @@ from qbdt.dataset import Role
 from qbdt.errors import FitError
 from qbdt.fit.asimov import asimov
 from qbdt.templates import ProcessTemplates, TemplateSet
+from qbdt.writing import write_text
 
 __all__ = ["read_workspace", "workspace_of", "write_workspace"]
 
@@ -81,7 +82,7 @@ def write_workspace(spec: Mapping[str, Any], path: Path | str) -> Path:
 
     pyhf.schema.validate(dict(spec), "workspace.json")
     target = Path(path)
-    target.write_text(json.dumps(spec, indent=1) + "\n", encoding="utf-8")
+    write_text(target, json.dumps(spec, indent=1) + "\n")
     return target
 
 

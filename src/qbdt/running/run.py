@@ -27,6 +27,7 @@ from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
 from qbdt.results import Table
 from qbdt.running.scored import ANALYSIS_FILE, write_scored
+from qbdt.writing import write_text
 
 __all__ = ["Run", "run_analysis", "training_settings"]
 
@@ -58,6 +59,7 @@ def run_analysis(
     out: Path | str,
     *,
     n_threads: int | None = None,
+    figures: bool = True,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
 ) -> Run:
@@ -73,6 +75,8 @@ def run_analysis(
         Folder for models, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
     n_threads
         Threads of the training.
+    figures
+        Whether to draw.
     progress
         Told how far each step has come.
     say
@@ -100,7 +104,7 @@ def run_analysis(
     if (root / "result.json").exists():
         note("fit: there already")
     else:
-        _fit(analysis, root, progress, note)
+        _fit(analysis, root, figures, progress, note)
     content = json.loads((root / "result.json").read_text(encoding="utf-8"))
     tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
     return Run(root, tables, tuple(steps))
@@ -126,7 +130,7 @@ def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
             raise ConfigError(f"{root} holds a run of another analysis; give another folder, or remove this one")
         if known["fit"] != fit:
             (root / "result.json").unlink(missing_ok=True)
-    _write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1))
+    write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1) + "\n")
 
 
 def _train_and_score(
@@ -183,7 +187,7 @@ def _finished(training: Training) -> bool:
     return len(training.ensemble.trees) == training.settings.n_trees
 
 
-def _fit(analysis: Analysis, root: Path, progress: Progress, note: Callable[[str], None]) -> None:
+def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note: Callable[[str], None]) -> None:
     note("fit")
     where = root / "scored" / ANALYSIS_FILE
     scored = load(read_analysis(where), where.parent, progress)
@@ -191,7 +195,8 @@ def _fit(analysis: Analysis, root: Path, progress: Progress, note: Callable[[str
     part = root / ".fit.part"
     shutil.rmtree(part, ignore_errors=True)
     write_fit(result, part)
-    write_figures(result, part / "figures")
+    if figures:
+        write_figures(result, part / "figures")
     shutil.rmtree(root / "fit", ignore_errors=True)
     part.replace(root / "fit")
     content = {
@@ -201,14 +206,8 @@ def _fit(analysis: Analysis, root: Path, progress: Progress, note: Callable[[str
         "fit": result.to_dict(),
         "tables": [table.to_dict() for table in result.tables()],
     }
-    _write_text(root / "result.json", json.dumps(content, indent=1))
+    write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
 
 
 def _digest(plain: Any) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
-def _write_text(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
