@@ -1,7 +1,7 @@
 """The paper's study on its own events: published split and settings, fitted on the even events.
 
-Values are those of `design/algorithm.md`, section 3, and the author's own σ_μ; c = 0.25 is the paper's constant, 0.30 what
-the scan finds.
+Values are those of `design/algorithm.md`, section 3, and the author's own σ_μ; c = 0.25 is the paper's constant, 0.30
+what the scan finds.
 """
 
 import numpy as np
@@ -18,6 +18,10 @@ from qbdt.templates import scan_transform
 pytestmark = [pytest.mark.shared, pytest.mark.xdist_group("paper")]
 
 
+def scored_by(model, events):
+    return events.transform(lambda part: {"score": model.score(part)})
+
+
 @pytest.fixture(scope="module")
 def scored(paper_files):
     """Even events scored by QBDT0 and QBDT7, trained on the odd ones."""
@@ -28,7 +32,7 @@ def scored(paper_files):
         training = analysis.training.model_copy(update={"n_trees": n_trees})
         settings = training_settings(analysis.model_copy(update={"training": training}))
         model = train(events.fold(1).with_systematics(sources), settings).ensemble
-        found[name] = events.fold(0).transform(lambda e, model=model: {"score": model.score(e)})
+        found[name] = scored_by(model, events.fold(0))
     return found
 
 

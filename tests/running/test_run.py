@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import qbdt.running.run as module
+import qbdt.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.config import FitSettings, parse_analysis, read_analysis
 from qbdt.dataset import ModuloFolds, Role
@@ -81,7 +81,7 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
 
 
 def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, monkeypatch):
-    out, whole = tmp_path / "run", module.train
+    out, whole = tmp_path / "run", qbdt.boosting.train
 
     def interrupted(*arguments, progress, **options):
         def stop(training):
@@ -91,11 +91,11 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
         return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
 
-    monkeypatch.setattr(module, "train", interrupted)
+    monkeypatch.setattr("qbdt.running.run.train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_analysis(analysis, files, out, figures=False)
     assert not (out / "scored").exists()
-    monkeypatch.setattr(module, "train", whole)
+    monkeypatch.setattr("qbdt.running.run.train", whole)
     resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables
@@ -152,9 +152,9 @@ def test_scored_events_are_read_back_as_they_were(tmp_path):
         assert again.systematic(source.name).kind is source.kind
         for direction, _ in source.directions:
             for process, events in scored.varied(source.name, direction).items():
-                other = again.varied(source.name, direction)[process]
-                assert other.weight == pytest.approx(events.weight, rel=1e-12)
-                assert other.column("score") == pytest.approx(events.column("score"), rel=1e-12)
+                varied = again.varied(source.name, direction)[process]
+                assert varied.weight == pytest.approx(events.weight, rel=1e-12)
+                assert varied.column("score") == pytest.approx(events.column("score"), rel=1e-12)
 
 
 def test_a_name_that_is_no_file_name(tmp_path):
