@@ -174,7 +174,7 @@ def test_no_background_in_a_bin_is_named_and_can_be_merged():
     b = templates.process("b")
     empty = replace(b, nominal=b.nominal * [1, 1, 1, 0], variance=b.variance * [1, 1, 1, 0])
     broken = replace(templates, processes=(templates.process("s"), empty))
-    with pytest.raises(FitError, match=r"bin 4 \(3 to 4\) expects 0 background events: merge it"):
+    with pytest.raises(FitError, match=r"bin 4 \(3 to 4\) expects 0 background and 8 signal events: merge it"):
         fit_templates(broken, QUICK)
     merged = with_usable_bins(broken)
     assert merged.n_bins == 3

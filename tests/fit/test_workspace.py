@@ -151,6 +151,12 @@ def test_datacard_refuses_names_that_break_it(templates, tmp_path):
         write_datacard(templates, tmp_path, channel="signal region")
 
 
+def test_names_that_mean_something_else(templates):
+    for name in ("lumi", "staterror_signal_region"):
+        with pytest.raises(FitError, match=f"the name {name} means something else in HistFactory"):
+            workspace_of(templates, poi=name)
+
+
 def test_source_named_like_the_signal_strength(templates):
     with pytest.raises(FitError, match="source norm has the name of the signal strength"):
         workspace_of(templates, poi="norm")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import qbdt.boosting
+import qbdt.running.run as module
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.config import FitSettings, parse_analysis, read_analysis
 from qbdt.dataset import ModuloFolds, Role
@@ -115,6 +116,19 @@ def test_a_folder_of_another_analysis(finished, files):
     other = parse_analysis(ANALYSIS.replace("n_trees: 20", "n_trees: 30"), "other.yaml")
     with pytest.raises(ConfigError, match="holds a run of another analysis"):
         run_analysis(other, files, finished.folder)
+
+
+def test_files_that_have_changed(analysis, files, tmp_path):
+    import shutil
+
+    events, out = tmp_path / "events", tmp_path / "run"
+    out.mkdir()
+    shutil.copytree(files, events)
+    for _ in range(2):
+        module._claim(out, analysis, events)
+    (events / "ttbar.parquet").touch()
+    with pytest.raises(ConfigError, match="files that have changed"):
+        run_analysis(analysis, events, out)
 
 
 def test_folds_are_needed(files, tmp_path):

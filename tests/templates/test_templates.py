@@ -144,7 +144,7 @@ def test_plain_data_round_trip():
 def test_scores_that_are_missing_are_refused():
     events = Events({"score": [0.1, np.nan]}, [1.0, 1.0])
     scored = Dataset([Sample("s", Role.SIGNAL, events), Sample("b", Role.BACKGROUND, events)])
-    with pytest.raises(DataError, match="sample s: the score of 1 of 2 events is NaN"):
+    with pytest.raises(DataError, match="sample s: the score of 1 of 2 events is NaN or infinite"):
         fill(scored, Binning.of([0, 1]))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from qbdt.config.section import Section
 
 __all__ = ["FitSettings"]
 
 
-class FitSettings(BaseModel):
+class FitSettings(Section):
     """How scores become templates and templates a fit; the defaults are the paper's.
 
     Examples
@@ -18,8 +22,6 @@ class FitSettings(BaseModel):
     10
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     transform: Literal["tanh", "none"] = Field("tanh", description="map the score y to tanh(c·y), or leave it")
     c: float | Literal["scan"] = Field("scan", description="constant of the transform, or scan: largest binned Q")
     binning: Literal["uniform", "equal_signal", "equal_background", "edges", "optimised"] = Field(
@@ -27,16 +29,20 @@ class FitSettings(BaseModel):
         description="equal width, equal yield, given edges, or edges that keep the most information on the signal "
         "strength after profiling, chosen fold by fold on the events of the other folds",
     )
-    bins: int = Field(20, ge=1, description="number of bins")
+    bins: int = Field(20, ge=1, le=10_000, description="number of bins")
     edges: list[float] | None = Field(None, description="for binning: edges; of the transformed score, ascending")
     min_entries: float = Field(
         10.0,
         ge=0,
+        allow_inf_nan=False,
         description="smallest effective number of simulated background events, (Σw)²/Σw², in a bin; bins with fewer "
         "are merged towards lower scores",
     )
     scale: float = Field(
-        1.0, gt=0, description="factor on all simulated yields: 2 where half of the events stand for all"
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="factor on all simulated yields: 2 where half of the events stand for all",
     )
     mc_stat: bool = Field(True, description="include the statistical uncertainty of the simulation, one factor per bin")
     systematics: list[str] | None = Field(None, description="sources in the fit; all by default, [] for none")
@@ -55,8 +61,9 @@ class FitSettings(BaseModel):
     def _consistent(self) -> FitSettings:
         if (self.binning == "edges") != (self.edges is not None):
             raise ValueError("edges: to be given with binning: edges, and only then")
-        if self.edges is not None and (len(self.edges) < 2 or sorted(set(self.edges)) != list(self.edges)):
+        ascending = self.edges is None or all(low < high < math.inf for low, high in pairwise(self.edges))
+        if self.edges is not None and (len(self.edges) < 2 or not ascending):
             raise ValueError(f"edges {self.edges}: at least two ascending numbers are needed")
-        if isinstance(self.c, float) and self.c <= 0:
+        if isinstance(self.c, float) and not 0 < self.c < math.inf:
             raise ValueError(f"c {self.c}: must be positive")
         return self

@@ -63,7 +63,7 @@ def workspace_of(
     >>> spec["observations"]
     [{'name': 'signal_region', 'data': [91.0, 14.0]}]
     """
-    _check(templates, poi)
+    _check(templates, poi, channel)
     samples = [_sample(p, templates.sources, poi, channel, mc_stat) for p in templates.processes]
     data = templates.asimov if templates.data is None else templates.data
     parameters = [{"name": poi, "inits": [1.0], "bounds": [_poi_bounds(templates, mc_stat)]}]
@@ -135,16 +135,20 @@ def _poi_bounds(templates: TemplateSet, mc_stat: bool) -> list[float]:
     return [float(f"{1 - reach:.4g}"), float(f"{1 + reach:.4g}")]
 
 
-def _check(templates: TemplateSet, poi: str) -> None:
+def _check(templates: TemplateSet, poi: str, channel: str) -> None:
     if poi in templates.sources:
         raise FitError(f"source {poi} has the name of the signal strength: rename one (fit: poi)")
+    taken = sorted({"lumi", "Lumi", f"staterror_{channel}"} & {*templates.sources, poi})
+    if taken:
+        raise FitError(f"the name {taken[0]} means something else in HistFactory: rename it")
     if not np.any(templates.signal > 0):
         raise FitError("the signal templates are empty: no bin expects signal")
-    empty = np.flatnonzero(templates.background <= 0)
+    empty = np.flatnonzero((templates.background <= 0) | (templates.asimov <= 0))
     if empty.size:
         number = int(empty[0])
         where = f"bin {number + 1} ({templates.edges[number]:.4g} to {templates.edges[number + 1]:.4g})"
         raise FitError(
-            f"{where} expects {templates.background[number]:.3g} background events: "
+            f"{where} expects {templates.background[number]:.3g} background "
+            f"and {templates.signal[number]:.3g} signal events: "
             "merge it with its neighbour (qbdt.templates.with_usable_bins)"
         )

@@ -10,17 +10,19 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from qbdt.boosting import Settings, Training, train
-from qbdt.config import Analysis, read_analysis
+from qbdt.config import Analysis, ShapeSource, read_analysis
 from qbdt.dataset import Dataset
 from qbdt.ensemble import FoldedEnsemble
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, DataError
 from qbdt.fit import run_fit, write_fit
+from qbdt.io import expand
 from qbdt.loading import load
 from qbdt.model_io import read_model, write_model
 from qbdt.plots import write_figures
@@ -121,13 +123,16 @@ def training_settings(analysis: Analysis) -> Settings:
 def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
     """Refuse a folder that holds another analysis; the settings of the fit may differ, which redoes only the fit."""
     plain = analysis.model_dump(mode="json", exclude={"fit"})
-    training = _digest({"analysis": plain, "data": str(Path(folder).resolve())})
+    training = _digest({"analysis": plain, "files": _files(analysis, Path(folder))})
     fit = _digest(analysis.fit.model_dump(mode="json"))
     path = root / "run.json"
     if path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
         if known["training"] != training:
-            raise ConfigError(f"{root} holds a run of another analysis; give another folder, or remove this one")
+            raise ConfigError(
+                f"{root} holds a run of another analysis, or of files that have changed; "
+                "give another folder, or remove this one"
+            )
         if known["fit"] != fit:
             (root / "result.json").unlink(missing_ok=True)
     write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1) + "\n")
@@ -207,6 +212,19 @@ def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note
         "tables": [table.to_dict() for table in result.tables()],
     }
     write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
+
+
+def _files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of every file that the analysis reads."""
+    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
+    patterns = [path for sample in analysis.samples.values() for path in sample.files]
+    for path in (path for side in shapes if side is not None for path in side.files or ()):
+        patterns += [path.replace("{process}", process) for process in analysis.samples]
+    found = set()
+    for pattern in patterns:
+        with suppress(DataError):  # what is missing is the reader's to report
+            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
+    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
 
 
 def _digest(plain: Any) -> str:

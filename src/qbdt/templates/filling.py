@@ -79,9 +79,9 @@ def score_of(events: Events, what: str) -> FloatArray:
         names = ", ".join(events.features)
         raise DataError(f"{what} has the columns {names}: a scored dataset has one, use Dataset.with_features")
     score = np.asarray(events.column(events.features[0]), dtype=np.float64)
-    missing = int(np.isnan(score).sum())
-    if missing:
-        raise DataError(f"{what}: the score of {missing} of {len(score)} events is NaN")
+    bad = int((~np.isfinite(score)).sum())
+    if bad:
+        raise DataError(f"{what}: the score of {bad} of {len(score)} events is NaN or infinite")
     return score
 
 
