@@ -5,8 +5,10 @@ import pyhf
 import pytest
 
 from qbdt.config.fit import FitSettings
+from qbdt.dataset import Role
 from qbdt.errors import FitError
-from qbdt.fit import Likelihood, asimov, fit_templates, workspace_of
+from qbdt.fit import Likelihood, asimov, fit_templates, maximise, workspace_of
+from qbdt.templates import ProcessTemplates, Shift, TemplateSet
 from tests.fit.models import smooth_templates
 
 SETTINGS = {"histosys": {"interpcode": "code4p"}, "normsys": {"interpcode": "code4"}}
@@ -77,6 +79,22 @@ def test_a_bin_without_mc_uncertainty_has_no_parameter_to_fit():
 def test_no_interval_where_a_bin_would_be_negative():
     templates = smooth_templates(5, 2).scaled(1e-4)
     assert fit_templates(templates, FitSettings(scan=False)).expected.interval is None
+
+
+@pytest.mark.parametrize("counts", [[400, 100, 20, 0], [400, 100, 20, 3]])
+def test_an_empty_bin_with_signal(counts):
+    """Signal strengths below −b/s have no likelihood: the fit, the interval and the scan stop there."""
+    s, b = np.array([0.5, 1.0, 2.0, 1.5]), np.array([400.0, 100.0, 20.0, 0.4])
+    signal = ProcessTemplates("s", Role.SIGNAL, s, 0.01 * s)
+    background = ProcessTemplates("b", Role.BACKGROUND, b, 0.2 * b, {"k": Shift(1.05 * b, 0.95 * b, mirrored=True)})
+    data = np.array(counts, dtype=float)
+    templates = TemplateSet("score", np.arange(5.0), (signal, background), ("k",), data)
+    result = fit_templates(templates, FitSettings())
+    assert result.observed is not None
+    assert result.scan is not None
+    assert result.observed.mu == pytest.approx(float(maximise(templates.arrays(), data).mu), abs=0.05)
+    assert result.scan.mu.min() > -1
+    assert np.all(np.isfinite(result.scan.full))
 
 
 def test_a_workspace_without_parameter_of_interest():

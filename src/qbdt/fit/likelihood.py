@@ -130,12 +130,18 @@ class Likelihood(Model):
         return found if polished is None or polished.twice_nll > found.twice_nll else polished
 
     def follow(self, hold: Mapping[str, float], start: FloatArray) -> Minimum:
-        """Minimise from a good starting point: Newton steps alone, and MIGRAD where they do not converge."""
+        """Minimise from a good starting point: Newton steps alone, and MIGRAD where they do not converge.
+
+        Where a bin would be negative at that point, the search starts at the nominal values.
+        """
         fixed = frozenset(n for n, c in zip(self.names, self.constant, strict=True) if c) | frozenset(hold)
-        point = np.clip(start, *self.bounds.T)
-        for name, value in hold.items():
-            point[self.names.index(name)] = value
-        return self._newton(point, fixed) or self.minimise(hold, start)
+        for candidate in (start, self.start):
+            point = np.clip(candidate, *self.bounds.T)
+            for name, value in hold.items():
+                point[self.names.index(name)] = value
+            if self.twice_nll(point) < FORBIDDEN:
+                break
+        return self._newton(point, fixed) or self.minimise(hold, point)
 
     def _newton(self, start: FloatArray, fixed: frozenset[str]) -> Minimum | None:
         """Damped Newton steps with the part of the second derivatives that is never negative; None if they fail."""
@@ -224,6 +230,10 @@ class Likelihood(Model):
         parts = [f"the fit{held} did not converge (distance to the minimum {minuit.fmin.edm:.2g})"]
         if at_limit:
             parts.append(f"at the limit: {', '.join(at_limit)}")
+        expected = self.expected(np.array(minuit.values))
+        lowest = int(np.argmin(expected / np.maximum(self.expected(self.start), 1e-300)))
+        if expected[lowest] < 0.01 * self.expected(self.start)[lowest]:
+            parts.append(f"bin {lowest + 1}, with {self.data[lowest]:g} events, is driven to an expectation of 0")
         if pulled:
             parts.append(f"the source pulled most is {pulled} (θ = {minuit.values[pulled]:.2g})")
         return "; ".join(parts) + ". Merge sparse bins (min_entries) or drop that source (systematics)"

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from qbdt.fit.likelihood import FORBIDDEN, Likelihood, Minimum
+from qbdt.errors import FitError
+from qbdt.fit.likelihood import Likelihood, Minimum
 from qbdt.fit.result import FitSummary, FittedParameter, Impact, Scan, Variant
 from qbdt.templates.template_set import FloatArray
 
@@ -62,14 +63,15 @@ def profile_interval(likelihood: Likelihood, best: Minimum, hessian: FloatArray)
 
 def _crossing(likelihood: Likelihood, best: Minimum, hessian: FloatArray, distance: float) -> float | None:
     """Distance from the best μ at which −2 Δln L is 1; its root is nearly linear in the distance, so it is divided."""
-    poi, centre = likelihood.names[likelihood.poi], float(best.values[likelihood.poi])
+    centre = float(best.values[likelihood.poi])
     low, high = likelihood.bounds[likelihood.poi]
     for _ in range(30):
-        at = centre + distance
-        start = _conditional(likelihood, best, hessian, poi, at)
-        if not low < at < high or likelihood.twice_nll(start) >= FORBIDDEN:
+        if not low < centre + distance < high:
             return None
-        root = np.sqrt(max(likelihood.follow({poi: at}, start).twice_nll - best.twice_nll, 1e-12))
+        rise = _profiled(likelihood, best, hessian, centre + distance, {})
+        if rise is None:
+            return None
+        root = np.sqrt(max(rise, 1e-12))
         if abs(root - 1) < 1e-7:
             return float(distance)
         distance /= min(max(root, 0.2), 5.0)
@@ -77,20 +79,33 @@ def _crossing(likelihood: Likelihood, best: Minimum, hessian: FloatArray, distan
 
 
 def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
-    """Profile −2 Δln L over ±2.5 standard deviations of μ, with all sources free and with them held at their best."""
+    """Profile −2 Δln L over ±2.5 standard deviations of μ, with all sources free and with them held at their best.
+
+    Signal strengths at which a bin would expect nothing, whatever the sources do, are left out.
+    """
     best = likelihood.minimise()
     hessian = likelihood.hessian(best)
-    poi, centre = likelihood.names[likelihood.poi], best.values[likelihood.poi]
-    reach = 2.5 * _sigma_mu(likelihood, best, hessian, ())
+    centre, sigma = float(best.values[likelihood.poi]), _sigma_mu(likelihood, best, hessian, ())
     low, high = likelihood.bounds[likelihood.poi]
-    mu = np.linspace(max(centre - reach, low), min(centre + reach, high), points)
+    held = _held(likelihood, best.values, likelihood.of_kind("source"))
+    rows = []
+    for mu in np.linspace(max(centre - 2.5 * sigma, low), min(centre + 2.5 * sigma, high), points):
+        values = [_profiled(likelihood, best, hessian, float(mu), fixed) for fixed in ({}, held)]
+        if values[0] is not None and values[1] is not None:
+            rows.append((float(mu), values[0], values[1]))
+    return Scan(*(np.array(column) for column in zip(*rows, strict=True)))
 
-    def curve(held: Mapping[str, float]) -> FloatArray:
-        starts = [_conditional(likelihood, best, hessian, poi, value, held) for value in mu]
-        fits = [likelihood.follow({poi: v, **held}, s) for v, s in zip(mu, starts, strict=True)]
-        return np.array([fit.twice_nll for fit in fits]) - best.twice_nll
 
-    return Scan(mu, curve({}), curve(_held(likelihood, best.values, likelihood.of_kind("source"))))
+def _profiled(
+    likelihood: Likelihood, best: Minimum, hessian: FloatArray, mu: float, held: Mapping[str, float]
+) -> float | None:
+    """−2 Δln L at a signal strength, or None where a bin would be negative there."""
+    poi = likelihood.names[likelihood.poi]
+    start = _conditional(likelihood, best, hessian, poi, mu, held)
+    try:
+        return likelihood.follow({poi: mu, **held}, start).twice_nll - best.twice_nll
+    except FitError:
+        return None
 
 
 def refit_impacts(likelihood: Likelihood) -> tuple[Impact, ...]:
