@@ -1,6 +1,6 @@
 """Commands: parse, one library call, write."""
 
-from qbdt.cli import demo, fit, generate, inspecting
+from qbdt.cli import demo, fit, generate, inspecting, running
 from qbdt.cli.app import app, main
 
-__all__ = ["app", "demo", "fit", "generate", "inspecting", "main"]
+__all__ = ["app", "demo", "fit", "generate", "inspecting", "main", "running"]
