@@ -132,7 +132,8 @@ class Likelihood(Model):
     def follow(self, hold: Mapping[str, float], start: FloatArray) -> Minimum:
         """Minimise from a good starting point: Newton steps alone, and MIGRAD where they do not converge.
 
-        Where a bin would be negative at that point, the search starts at the nominal values.
+        Where a bin would be negative at that point, the search starts at the nominal values; where it is negative there
+        too, there is nothing to search.
         """
         fixed = frozenset(n for n, c in zip(self.names, self.constant, strict=True) if c) | frozenset(hold)
         for candidate in (start, self.start):
@@ -140,8 +141,10 @@ class Likelihood(Model):
             for name, value in hold.items():
                 point[self.names.index(name)] = value
             if self.twice_nll(point) < FORBIDDEN:
-                break
-        return self._newton(point, fixed) or self.minimise(hold, point)
+                return self._newton(point, fixed) or self.minimise(hold, point)
+        number = int(np.argmin(self.expected(point)))
+        held = ", ".join(f"{name} = {value:g}" for name, value in hold.items())
+        raise FitError(f"bin {number + 1} expects {self.expected(point)[number]:.3g} events for {held}")
 
     def _newton(self, start: FloatArray, fixed: frozenset[str]) -> Minimum | None:
         """Damped Newton steps with the part of the second derivatives that is never negative; None if they fail."""
