@@ -7,7 +7,7 @@ EXTRAS := test,baselines,generate
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit bench validate-sample clean
+.PHONY: demo test setup lint types unit bench validate-sample toys paper clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo
@@ -40,6 +40,12 @@ bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wa
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
+
+toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
+	$(BIN)/python -m validation.toys
+
+paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
+	$(THREADS) $(BIN)/python -m validation.paper
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

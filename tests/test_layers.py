@@ -9,17 +9,19 @@ SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
     {"errors"},
-    {"dtypes", "results", "progress", "workers", "_optional", "examples", "writing"},
-    {"significance", "expressions", "dataset"},
+    {"dtypes", "results", "progress", "writing", "workers", "_optional", "examples"},
+    {"significance", "information", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},
     {"loading", "store", "grower", "ensemble"},
     {"boosting", "profile", "dask"},
     {"model_io"},
     {"estimator", "export"},
-    {"templates", "fit"},
-    {"tables", "plots", "report"},
-    {"reproduce", "generate"},
+    {"templates"},
+    {"fit"},
+    {"tables", "plots"},
+    {"report"},
+    {"running", "reproduce", "generate"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

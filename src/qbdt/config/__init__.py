@@ -1,5 +1,6 @@
 """An analysis as one YAML file: its schema, and how it is read and checked."""
 
+from qbdt.config.fit import FitSettings
 from qbdt.config.reading import json_schema, parse_analysis, read_analysis
 from qbdt.config.schema import (
     Analysis,
@@ -16,6 +17,7 @@ from qbdt.config.schema import (
 __all__ = [
     "Analysis",
     "BuiltinDataset",
+    "FitSettings",
     "Folds",
     "NormSource",
     "SampleFiles",

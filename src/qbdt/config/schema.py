@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from qbdt.config.fit import FitSettings
+from qbdt.config.section import Section
 from qbdt.expressions import Expression
 
 __all__ = [
@@ -52,23 +54,6 @@ ExpressionText = Annotated[
 ]
 Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
 Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
-
-
-class Section(BaseModel):
-    """A part of an analysis file; unknown keys are errors, a key without a value counts as not given."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        for name, value in data.items():
-            known = cls.model_fields.get(name)
-            if isinstance(value, bool) and known is not None and known.annotation in (int, float, int | None):
-                raise ValueError(f"{name}: a number is needed, not {str(value).lower()}")
-        return {name: value for name, value in data.items() if value is not None}
 
 
 class SampleFiles(Section):
@@ -188,7 +173,7 @@ class BuiltinDataset(Section):
 
 
 class Analysis(Section):
-    """One analysis: features, samples, systematic sources, folds, training."""
+    """One analysis: features, samples, systematic sources, folds, training, fit."""
 
     name: str = Field("analysis", description="what reports call it")
     dataset: BuiltinDataset | None = Field(
@@ -206,6 +191,7 @@ class Analysis(Section):
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
     training: Training = Field(Training(), description="settings of the training")
+    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
 
     @model_validator(mode="after")
     def _complete(self) -> Analysis:

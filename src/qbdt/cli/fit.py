@@ -1,0 +1,52 @@
+"""The command from scores to an answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.dataset import Dataset
+from qbdt.errors import ConfigError
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt fit scored.yaml --out fit --score bdt")
+def fit(
+    analysis: AnalysisFile,
+    data: DataFolder = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for results, workspaces and figures.")] = None,
+    score: Annotated[str | None, typer.Option(help="Feature that is the score; the only one by default.")] = None,
+    figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file."""
+    from qbdt.config import read_analysis
+    from qbdt.fit import run_fit, write_fit
+    from qbdt.loading import load
+    from qbdt.tables import show
+
+    settings = read_analysis(analysis)
+    scored = _scored(load(settings, data or analysis.parent, bar(quiet)), score)
+    result = run_fit(scored, settings.fit, progress=bar(quiet))
+    if out is not None:
+        write_fit(result, out)
+        if figures:
+            from qbdt.plots import write_figures
+
+            write_figures(result, out / "figures")
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        show(result.tables())
+
+
+def _scored(dataset: Dataset, score: str | None) -> Dataset:
+    if score is None and len(dataset.features) > 1:
+        raise ConfigError(f"which feature is the score? --score NAME, one of: {', '.join(dataset.features)}")
+    return dataset if score is None else dataset.with_features([score])

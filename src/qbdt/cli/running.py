@@ -1,0 +1,42 @@
+"""The command that does everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Quiet, app, bar
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt run analysis.yaml --out results")
+def run(
+    analysis: AnalysisFile,
+    out: Annotated[Path, typer.Option(help="Folder for everything that the run makes.")] = Path("run"),
+    data: DataFolder = None,
+    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Read, train by folds, score, make templates, fit, draw: everything into one folder.
+
+    A run that was interrupted goes on where it stopped. Numbers for machines are in result.json.
+    """
+    from qbdt.config import read_analysis
+    from qbdt.running import run_analysis
+    from qbdt.tables import show
+
+    done = run_analysis(
+        read_analysis(analysis),
+        data or analysis.parent,
+        out,
+        n_threads=threads,
+        figures=figures,
+        progress=bar(quiet),
+        say=lambda text: None if quiet else typer.echo(text, err=True),
+    )
+    show(done.tables)
+    typer.echo(f"everything is in {done.folder}")

@@ -1,0 +1,81 @@
+"""HistFactory's XML form with its ROOT file: pyhf writes and reads it, what ROOT needs besides is added here.
+
+Paths are relative to the folder, so that it can be moved. MC statistics are declared Gaussian and for all bins, as pyhf
+takes them: without that ROOT assumes a Poisson constraint and leaves out bins below 5 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from qbdt.errors import FitError
+
+__all__ = ["read_xml", "write_xml"]
+
+
+def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurement") -> Path:
+    """Write a workspace as `NAME.xml`, one file per channel in `config/` and the histograms in `data/data.root`.
+
+    Parameters
+    ----------
+    spec
+        pyhf workspace.
+    folder
+        Where to write; made if it is not there.
+    name
+        Prefix of the files.
+
+    Returns
+    -------
+    Path
+        The top XML file, for `hist2workspace` (from within the folder), `pyhf xml2json` or `read_workspace`.
+    """
+    from pyhf import writexml
+
+    root = Path(folder)
+    config, data = root / "config", root / "data"
+    for part in (config, data):
+        part.mkdir(parents=True, exist_ok=True)
+    combination = ElementTree.fromstring(writexml.writexml(spec, config, data, name))
+    combination.set("OutputFilePrefix", f"config/{name}")
+    for entry in combination.iter("Input"):
+        channel = Path(entry.text or "")
+        _complete_channel(channel)
+        entry.text = f"config/{channel.name}"
+    return _write(combination, root / f"{name}.xml", "HistFactorySchema.dtd")
+
+
+def read_xml(path: Path | str) -> dict[str, Any]:
+    """Read a HistFactory measurement into a pyhf workspace; relative paths start from its folder."""
+    from pyhf import exceptions, readxml
+
+    source = Path(path)
+    try:
+        spec: dict[str, Any] = dict(readxml.parse(source, source.parent))
+    except (OSError, KeyError, RuntimeError, ElementTree.ParseError, exceptions.InvalidSpecification) as error:
+        raise FitError(f"{source} cannot be read as a HistFactory measurement: {error}") from error
+    finally:
+        readxml.clear_filecache()
+    return spec
+
+
+def _complete_channel(path: Path) -> None:
+    """Make the paths of one channel relative and declare its MC statistics."""
+    channel = ElementTree.parse(path).getroot()
+    for element in channel.iter():
+        if "InputFile" in element.attrib:
+            element.set("InputFile", f"data/{Path(element.attrib['InputFile']).name}")
+    if channel.find("Sample/StatError") is not None:
+        declared = ElementTree.Element("StatErrorConfig", RelErrorThreshold="0", ConstraintType="Gaussian")
+        channel.insert(len(channel.findall("Data")), declared)
+    _write(channel, path, "../HistFactorySchema.dtd")
+
+
+def _write(element: ElementTree.Element, path: Path, schema: str) -> Path:
+    ElementTree.indent(element)
+    text = ElementTree.tostring(element, encoding="unicode")
+    path.write_text(f"<!DOCTYPE {element.tag} SYSTEM '{schema}'>\n\n{text}\n", encoding="utf-8")
+    return path

@@ -1,0 +1,231 @@
+"""One analysis from files to an answer: read, train by folds, score, template, fit, draw; resumable.
+
+Each step leaves files that appear whole or not at all. A run that is started again in the same folder skips what is
+there: trained models (a partly trained one goes on where it stopped), scored events, the fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from qbdt.boosting import Settings, Training, train
+from qbdt.config import Analysis, ShapeSource, read_analysis
+from qbdt.dataset import Dataset
+from qbdt.ensemble import FoldedEnsemble
+from qbdt.errors import ConfigError, DataError
+from qbdt.fit import run_fit, write_fit
+from qbdt.io import expand
+from qbdt.loading import load
+from qbdt.model_io import read_model, write_model
+from qbdt.plots import write_figures
+from qbdt.progress import Progress, silent
+from qbdt.results import Table
+from qbdt.running.scored import ANALYSIS_FILE, write_scored
+from qbdt.writing import write_text
+
+__all__ = ["Run", "run_analysis", "training_settings"]
+
+CHECKPOINT_EVERY = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes
+    ----------
+    folder
+        Where everything is.
+    tables
+        Results for people, as in `result.json`.
+    steps
+        What was done, and what was there already.
+    """
+
+    folder: Path
+    tables: tuple[Table, ...]
+    steps: tuple[str, ...]
+
+
+def run_analysis(
+    analysis: Analysis,
+    folder: Path | str,
+    out: Path | str,
+    *,
+    n_threads: int | None = None,
+    figures: bool = True,
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda text: None,
+) -> Run:
+    """Run an analysis into a folder.
+
+    Parameters
+    ----------
+    analysis
+        The analysis; it must have folds, so that no event is scored by a model that saw it.
+    folder
+        Where relative paths of its files start.
+    out
+        Folder for models, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
+    n_threads
+        Threads of the training.
+    figures
+        Whether to draw.
+    progress
+        Told how far each step has come.
+    say
+        Told which step begins, or was done before.
+
+    Returns
+    -------
+    Run
+    """
+    if analysis.folds is None and analysis.dataset is None:
+        raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
+    root = Path(out)
+    root.mkdir(parents=True, exist_ok=True)
+    _claim(root, analysis, folder)
+    steps: list[str] = []
+
+    def note(text: str) -> None:
+        steps.append(text)
+        say(text)
+
+    if (root / "scored" / ANALYSIS_FILE).exists():
+        note("scores: there already")
+    else:
+        _train_and_score(analysis, Path(folder), root, n_threads, progress, note)
+    if (root / "result.json").exists():
+        note("fit: there already")
+    else:
+        _fit(analysis, root, figures, progress, note)
+    content = json.loads((root / "result.json").read_text(encoding="utf-8"))
+    tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
+    return Run(root, tables, tuple(steps))
+
+
+def training_settings(analysis: Analysis) -> Settings:
+    """Settings of the training, from the `training` section."""
+    values = analysis.training.model_dump(exclude={"systematics"})
+    if values["method"] not in ("paper",):
+        raise ConfigError(f"training.method: {values['method']} cannot be run by folds yet; use paper")
+    return Settings(**{name: value for name, value in values.items() if value is not None})
+
+
+def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
+    """Refuse a folder that holds another analysis; the settings of the fit may differ, which redoes only the fit."""
+    plain = analysis.model_dump(mode="json", exclude={"fit"})
+    training = _digest({"analysis": plain, "files": _files(analysis, Path(folder))})
+    fit = _digest(analysis.fit.model_dump(mode="json"))
+    path = root / "run.json"
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["training"] != training:
+            raise ConfigError(
+                f"{root} holds a run of another analysis, or of files that have changed; "
+                "give another folder, or remove this one"
+            )
+        if known["fit"] != fit:
+            (root / "result.json").unlink(missing_ok=True)
+    write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1) + "\n")
+
+
+def _train_and_score(
+    analysis: Analysis, folder: Path, root: Path, n_threads: int | None, progress: Progress, note: Callable[[str], None]
+) -> None:
+    note("read")
+    dataset = load(analysis, folder, progress)
+    if dataset.folds is None:
+        raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
+    wanted = analysis.training.systematics
+    trained_on = dataset if wanted is None else dataset.with_systematics(wanted)
+    settings = training_settings(analysis)
+    (root / "models").mkdir(exist_ok=True)
+    ensembles = []
+    for fold in range(dataset.folds.k):
+        path = root / "models" / f"fold{fold}.qbdt"
+        ensembles.append(_train(trained_on.without_fold(fold), settings, path, n_threads, progress, note).ensemble)
+    note("score")
+    models = FoldedEnsemble(tuple(ensembles), dataset.folds)
+    scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
+    fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
+    write_scored(scored, root / "scored", analysis.name, fit)
+
+
+def _train(
+    part: Dataset,
+    settings: Settings,
+    path: Path,
+    n_threads: int | None,
+    progress: Progress,
+    note: Callable[[str], None],
+) -> Training:
+    earlier = read_model(path)[0] if path.exists() else None
+    if earlier is not None and _finished(earlier):
+        note(f"train {path.stem}: there already")
+        return earlier
+    more = f", going on after {len(earlier.ensemble.trees)} trees" if earlier else ""
+    note(f"train {path.stem}{more}")
+
+    def checkpoint(training: Training) -> None:
+        if len(training.ensemble.trees) % CHECKPOINT_EVERY == 0:
+            write_model(path, training)
+
+    done = train(part, settings, n_threads=n_threads, progress=progress, resume=earlier, checkpoint=checkpoint)
+    write_model(path, done)
+    if not _finished(done):
+        raise KeyboardInterrupt
+    return done
+
+
+def _finished(training: Training) -> bool:
+    if training.stopped is not None:
+        return "interrupted" not in training.stopped
+    return len(training.ensemble.trees) == training.settings.n_trees
+
+
+def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note: Callable[[str], None]) -> None:
+    note("fit")
+    where = root / "scored" / ANALYSIS_FILE
+    scored = load(read_analysis(where), where.parent, progress)
+    result = run_fit(scored, analysis.fit, progress=progress)
+    part = root / ".fit.part"
+    shutil.rmtree(part, ignore_errors=True)
+    write_fit(result, part)
+    if figures:
+        write_figures(result, part / "figures")
+    shutil.rmtree(root / "fit", ignore_errors=True)
+    part.replace(root / "fit")
+    content = {
+        "name": analysis.name,
+        "qbdt": version("qbdt"),
+        "analysis": analysis.model_dump(mode="json"),
+        "fit": result.to_dict(),
+        "tables": [table.to_dict() for table in result.tables()],
+    }
+    write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
+
+
+def _files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of change of every file that the analysis reads."""
+    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
+    patterns = [path for sample in analysis.samples.values() for path in sample.files]
+    for path in (path for side in shapes if side is not None for path in side.files or ()):
+        patterns += [path.replace("{process}", process) for process in analysis.samples]
+    found = set()
+    for pattern in patterns:
+        with suppress(DataError):  # what is missing is the reader's to report
+            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
+    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+
+
+def _digest(plain: Any) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

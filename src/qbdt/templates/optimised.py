@@ -1,0 +1,120 @@
+"""Optimised binning: edges that keep as much profiled information as possible in few bins.
+
+From about 200 fine bins the neighbouring pair whose merging raises σ_μ² least is merged, until few enough are left.
+Joining bins i and j takes from the Fisher matrix exactly one rank-one term,
+
+    d dᵀ,  d = sqrt(v_i v_j / (v_i + v_j)) (a_i/v_i − a_j/v_j),
+
+with a = (s, Δ₁ … Δ_K) and v the variance of a bin, so the Sherman–Morrison formula gives the new σ_μ² for every pair at
+once. Bins below the floor on effective simulated background events are merged first.
+
+The result depends on the events it was chosen on. Never fit those: choose on others, or fold by fold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.dataset import Dataset, Role
+from qbdt.errors import FitError
+from qbdt.information import information_matrix
+from qbdt.templates.edges import equal_yield_edges
+from qbdt.templates.filling import Binning, fill
+from qbdt.templates.template_set import FloatArray, TemplateSet
+
+__all__ = ["FINE_BINS", "merge_by_information", "optimised_binning", "optimised_edges"]
+
+FINE_BINS = 200
+"""Bins to start from: half of them hold equal signal, half equal background."""
+
+
+def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> FloatArray:
+    """Choose edges on a scored dataset, to be used on another one.
+
+    Parameters
+    ----------
+    scored
+        Events to choose on: those of the training folds, with scores of the model that scores the events to be fitted.
+    n_bins
+        Largest number of bins.
+    min_entries
+        Smallest effective number of simulated background events in a bin of the fit.
+    scale
+        Events of the fit per event here, so that information and floor are those of the fit.
+    """
+    half = FINE_BINS // 2
+    fine = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
+    templates = fill(scored, Binning.of(fine))
+    grown = [p.map(lambda values: scale * values) for p in templates.processes]
+    templates = TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
+    return templates.merged(merge_by_information(templates, n_bins, min_entries)).edges
+
+
+def optimised_binning(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> Binning:
+    """Edges for each fold of a scored dataset, chosen on the events of all other folds.
+
+    The number of bins is that of the fold with the fewest.
+    """
+    if scored.folds is None:
+        raise FitError(
+            "binning optimised: edges must be chosen on other events than those fitted; "
+            "give the dataset a fold rule, or other events to choose on"
+        )
+    while True:
+        total = scored.total(Role.BACKGROUND)
+        chosen = []
+        for number in range(scored.folds.k):
+            rest = scored.without_fold(number)
+            chosen.append(optimised_edges(rest, n_bins, min_entries, total / rest.total(Role.BACKGROUND)))
+        fewest = min(len(edges) for edges in chosen) - 1
+        if all(len(edges) - 1 == fewest for edges in chosen):
+            return Binning(tuple(tuple(edges.tolist()) for edges in chosen), scored.folds)
+        n_bins = fewest
+
+
+def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float) -> list[int]:
+    """First fine bin of each group, after merging down to at most `n_bins` groups that meet the floor.
+
+    Examples
+    --------
+    >>> from qbdt.templates import ProcessTemplates
+    >>> s = ProcessTemplates("s", Role.SIGNAL, np.array([1.0, 1.0, 5.0, 5.0]), np.zeros(4))
+    >>> b = ProcessTemplates("b", Role.BACKGROUND, np.full(4, 100.0), np.full(4, 1.0))
+    >>> merge_by_information(TemplateSet("score", np.arange(5.0), (s, b)), 2, 10)
+    [0, 2]
+    """
+    model = templates.arrays()
+    rows = np.concatenate([model.signal[None], model.shifts])
+    background = model.background.copy()
+    variance = model.signal + background + model.mc_variance
+    columns = np.vstack([rows, background, model.mc_variance, variance])
+    starts = list(range(templates.n_bins))
+    while len(starts) > 1:
+        poor = _below_floor(columns[-3], columns[-2], min_entries) | (columns[-1] <= 0)
+        if len(starts) <= n_bins and not poor.any():
+            break
+        rise = _rise_of_variance(columns[:-3], np.where(columns[-1] > 0, columns[-1], 1e-9))
+        if poor.any():
+            rise = np.where(poor[:-1] | poor[1:], rise, np.inf)
+        pair = int(np.argmin(rise))
+        columns[:, pair] += columns[:, pair + 1]
+        columns = np.delete(columns, pair + 1, axis=1)
+        del starts[pair + 1]
+    return starts
+
+
+def _below_floor(background: FloatArray, mc_variance: FloatArray, min_entries: float) -> NDArray[np.bool_]:
+    positive = np.maximum(background, 0.0)
+    return np.asarray((background <= 0) | (positive**2 < min_entries * mc_variance))
+
+
+def _rise_of_variance(rows: FloatArray, variance: FloatArray) -> FloatArray:
+    """Increase of σ_μ² for merging each bin with the next."""
+    covariance = np.linalg.inv(information_matrix(rows[0], rows[1:], variance))
+    left, right = variance[:-1], variance[1:]
+    lost = np.sqrt(left * right / (left + right)) * (rows[:, :-1] / left - rows[:, 1:] / right)
+    moved = covariance @ lost
+    remaining = 1.0 - np.sum(lost * moved, axis=0)
+    rise = moved[0] ** 2 / np.where(remaining > 0, remaining, 1.0)
+    return np.where(remaining > 0, rise, np.inf)

@@ -1,0 +1,33 @@
+"""Settings of the fit: what contradicts itself is refused with a reason."""
+
+import pytest
+from pydantic import ValidationError
+
+from qbdt.config import FitSettings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"binning": "edges"}, "edges: to be given with binning: edges"),
+        ({"edges": [0, 1]}, "edges: to be given with binning: edges"),
+        ({"binning": "edges", "edges": [0, 1, 1]}, "ascending"),
+        ({"binning": "edges", "edges": [0, float("nan")]}, "ascending"),
+        ({"c": 0.0}, "must be positive"),
+        ({"c": float("nan")}, "must be positive"),
+        ({"c": "best"}, "scan"),
+        ({"bins": 0}, "greater than or equal to 1"),
+        ({"bins": True}, "a number is needed"),
+        ({"scale": float("inf")}, "finite"),
+        ({"channel": "signal region"}, "pattern"),
+        ({"nonsense": 1}, "Extra inputs"),
+    ],
+)
+def test_refused(values, message):
+    with pytest.raises(ValidationError, match=message):
+        FitSettings(**values)
+
+
+def test_the_defaults_are_the_papers():
+    settings = FitSettings()
+    assert (settings.transform, settings.c, settings.binning, settings.bins) == ("tanh", "scan", "uniform", 20)
