@@ -13,7 +13,7 @@ from qbdt.cli.app import Quiet, app, bar
 
 __all__: list[str] = []
 
-generate = typer.Typer(help="Simulate samples (needs the extra: pip install 'qbdt[generate]').", no_args_is_help=True)
+generate = typer.Typer(help="Simulate samples (needs the extra: pip install 'qbdt\\[generate]').", no_args_is_help=True)
 app.add_typer(generate, name="generate")
 
 
