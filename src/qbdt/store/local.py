@@ -53,6 +53,7 @@ class LocalStore:
         self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
         self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
         self._nodes: list[Fixed] = []
+        self._asked: tuple[int, bytes, Fixed] | None = None
         self._sums = dict.fromkeys(Side, 0.0)
         self._load_weights(segments)
 
@@ -70,6 +71,7 @@ class LocalStore:
             self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
             self._quantise(seed, threshold)
         self._nodes = [self.layout.whole]
+        self._asked = None
 
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
@@ -81,8 +83,14 @@ class LocalStore:
         return _total(parts)
 
     def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where."""
+        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where.
+
+        The last answer is kept: a tree's first split is judged on what fixed its units.
+        """
         layout = self.layout
+        asked = (node, features.tobytes())
+        if self._asked is not None and self._asked[:2] == asked:
+            return self._asked[2]
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
         parts = np.zeros((len(shares), len(features), layout.detail_size), dtype=np.int64)
@@ -90,7 +98,8 @@ class LocalStore:
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
         arguments = (*weights, *places, features, self._rows, node == 0)
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return _total(parts)
+        self._asked = (*asked, _total(parts))
+        return self._asked[2]
 
     def size(self, node: int) -> int:
         """Number of rows in a node."""
