@@ -3,36 +3,39 @@
 import numpy as np
 import pytest
 
-from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, splitmix
+from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights, splitmix
 
 
 def test_boosting_multiplies_each_leaf():
     rng = np.random.default_rng(1)
-    n, start, offset, width = 5000, 300, 7, 2
-    current = rng.normal(size=offset + n * width)
+    n, start = 5000, 300
+    current = rng.normal(size=n)
     leaf_of = rng.integers(0, 3, n)
     rows = np.concatenate([np.flatnonzero(leaf_of == leaf) + start for leaf in range(3)]).astype(np.int32)
     ends = np.cumsum(np.bincount(leaf_of, minlength=3))
     leaves = np.stack([ends - np.bincount(leaf_of, minlength=3), ends], axis=1)
     factors = np.array([2.0, 0.5, 3.0])
-    expected = current.copy()
-    expected[offset:] *= np.repeat(factors[leaf_of], width)
+    expected = current * factors[leaf_of]
     for low, high in ((0, 1234), (1234, n)):
-        boost_rows(current, start, offset, width, rows, leaves, factors, start + low, start + high)
+        boost_rows(current, start, rows, leaves, factors, start + low, start + high)
     assert np.array_equal(current, expected)
 
 
-@pytest.mark.parametrize(("n_columns", "width"), [(1, 1), (3, 4), (1, 4)])
+@pytest.mark.parametrize(("n_columns", "width"), [(3, 4), (1, 4), (5, 8)])
 def test_fixed_point_equals_rounding(n_columns, width):
     rng = np.random.default_rng(2)
     n, scale = 200, 2.0**40
-    current = rng.normal(size=(n, n_columns)) * 10.0 ** rng.integers(-12, 1, (n, n_columns))
+    initial = rng.normal(size=(n, n_columns)) * 10.0 ** rng.integers(-12, 1, (n, n_columns))
+    growth = np.exp2(rng.integers(-3, 3, n), dtype=np.float64)
     fixed = np.full((n, width), 99)
-    total = quantise_columns(current.ravel(), n_columns, fixed.ravel(), width, scale)
-    expected = np.rint(current * scale).astype(np.int64)
+    total = quantise_columns(initial.ravel(), growth, fixed.ravel(), width, scale)
+    expected = np.rint(initial * growth[:, None] * scale).astype(np.int64)
     assert np.array_equal(fixed[:, :n_columns], expected)
     assert np.all(fixed[:, n_columns:] == 99)
     assert total == np.abs(expected).sum()
+    one = np.empty(n, np.int64)
+    assert quantise_weights(growth, one, scale) == np.rint(growth * scale).sum()
+    assert np.array_equal(one, np.rint(growth * scale))
 
 
 def test_squares():

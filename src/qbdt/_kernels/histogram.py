@@ -45,8 +45,19 @@ def _add_byte(words: Words, feature: int, weights: Fixed, out: Fixed) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_columns(words: Words, feature: int, weights: Fixed, n_columns: int, out: Fixed) -> None:
-    """Add several weights per row, a multiple of four, to the bins of one feature.
+def _add_columns(
+    words: Words,
+    feature: int,
+    rows: Rows,
+    whole: bool,
+    begin: int,
+    end: int,
+    weights: Fixed,
+    start: int,
+    n_columns: int,
+    out: Fixed,
+) -> None:
+    """Add several weights per row, a multiple of four, to the bins of one feature; row `start` has the first weights.
 
     Four sums are formed before four are stored, so that the compiler can use vectors without knowing that the arrays
     do not overlap; unsigned indices spare it the check for negative ones.
@@ -54,21 +65,22 @@ def _add_columns(words: Words, feature: int, weights: Fixed, n_columns: int, out
     byte, four, width = np.uint64(255), np.uint64(4), np.uint64(n_columns)
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
-    row = np.uint64(0)
-    for i in range(words.size):
-        at = (words[i] >> shift & byte) * width
-        end = at + width
-        while at < end:
-            sum0 = out[at] + weights[row]
-            sum1 = out[at + one] + weights[row + one]
-            sum2 = out[at + two] + weights[row + two]
-            sum3 = out[at + three] + weights[row + three]
+    for i in range(begin, end):
+        row = np.uint64(i) if whole else np.uint64(rows[i])
+        at = (words[row] >> shift & byte) * width
+        source = (row - np.uint64(start)) * width
+        stop = at + width
+        while at < stop:
+            sum0 = out[at] + weights[source]
+            sum1 = out[at + one] + weights[source + one]
+            sum2 = out[at + two] + weights[source + two]
+            sum3 = out[at + three] + weights[source + three]
             out[at] = sum0
             out[at + one] = sum1
             out[at + two] = sum2
             out[at + three] = sum3
             at += four
-            row += four
+            source += four
 
 
 @njit(cache=True, nogil=True)
@@ -149,31 +161,25 @@ def add_details(
         Details that are added to, one row per feature.
     """
     word_block = np.empty(BLOCK, np.uint64)
-    weight_block = np.empty(BLOCK * max(1, widths.max()), np.int64)
+    weight_block = np.empty(BLOCK, np.int64)
     for p in range(share.shape[0]):
         segment, begin, end = share[p, 0], share[p, 1], share[p, 2]
-        width, base = widths[segment], bases[segment]
-        shift = offsets[segment] - starts[segment] * width
-        step = max(1, BLOCK // max(1, width))
-        for low in range(begin, end, step):
-            high = min(low + step, end)
+        width, base, start = widths[segment], bases[segment], starts[segment]
+        for low in range(begin, end, BLOCK):
+            high = min(low + BLOCK, end)
             n = high - low
-            if whole:
-                block_weights = extra[shift + low * width : shift + high * width] if width else weights[low:high]
-            else:
-                block_weights = weight_block[: n * max(1, width)]
+            block_weights = weights[low:high] if whole else weight_block[:n]
+            if width == 0 and not whole:
                 for i in range(n):
-                    if width == 0:
-                        block_weights[i] = weights[rows[low + i]]
-                    for c in range(width):
-                        block_weights[i * width + c] = extra[shift + rows[low + i] * width + c]
+                    block_weights[i] = weights[rows[low + i]]
             for f in range(features.size):
                 column = words[features[f] // FEATURES_PER_WORD]
+                if width > 0:
+                    own = extra[offsets[segment] :]
+                    _add_columns(column, features[f], rows, whole, low, high, own, start, width, out[f, base:])
+                    continue
                 block_words = column[low:high] if whole else word_block[:n]
                 if not whole:
                     for i in range(n):
                         block_words[i] = column[rows[low + i]]
-                if width == 0:
-                    _add_byte(block_words, features[f], block_weights, out[f, base:])
-                else:
-                    _add_columns(block_words, features[f], block_weights, width, out[f, base:])
+                _add_byte(block_words, features[f], block_weights, out[f, base:])

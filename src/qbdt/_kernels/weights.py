@@ -7,7 +7,7 @@ from numba import njit
 
 from qbdt.dtypes import Fixed, Rows, Yields
 
-__all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "splitmix"]
+__all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "quantise_weights", "splitmix"]
 
 BLOCK = 2048
 """Rows treated at a time, so that the weights that all leaves' rows touch stay in cache."""
@@ -27,8 +27,6 @@ def splitmix(seed: int, position: int) -> np.int64:
 def boost_rows(
     current: Yields,
     start: int,
-    offset: int,
-    n_columns: int,
     rows: Rows,
     leaves: Fixed,
     factors: Yields,
@@ -40,7 +38,7 @@ def boost_rows(
     Parameters
     ----------
     current
-        Weights of all segments; this one's from `offset`, `n_columns` for each row from row `start`.
+        One number per row, from row `start` on.
     rows
         Row numbers of the nodes.
     leaves
@@ -48,7 +46,6 @@ def boost_rows(
     factors
         Factor of each leaf.
     """
-    shift = offset - start * n_columns
     position = np.empty(leaves.shape[0], np.int64)
     for leaf in range(leaves.shape[0]):
         begin, end = leaves[leaf, 0], leaves[leaf, 1]
@@ -58,26 +55,31 @@ def boost_rows(
         for leaf in range(leaves.shape[0]):
             factor, end, i = factors[leaf], leaves[leaf, 1], position[leaf]
             while i < end and rows[i] < block_end:
-                at = shift + rows[i] * n_columns
-                for c in range(n_columns):
-                    current[at + c] *= factor
+                current[rows[i] - start] *= factor
                 i += 1
             position[leaf] = i
 
 
 @njit(cache=True, nogil=True)
-def quantise_columns(current: Yields, n_columns: int, fixed: Fixed, width: int, scale: float) -> np.int64:
-    """Fixed point of `n_columns` weights per row, into the first of `width` columns; returns Σ of absolute values."""
+def quantise_weights(current: Yields, fixed: Fixed, scale: float) -> np.int64:
+    """Fixed point of one weight per row; returns Σ of absolute values."""
     total = np.int64(0)
-    if n_columns == 1 and width == 1:
-        for i in range(current.size):
-            value = np.int64(np.rint(current[i] * scale))
-            fixed[i] = value
-            total += abs(value)
-        return total
-    for i in range(current.size // max(1, n_columns)):
+    for i in range(current.size):
+        value = np.int64(np.rint(current[i] * scale))
+        fixed[i] = value
+        total += abs(value)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def quantise_columns(initial: Yields, growth: Yields, fixed: Fixed, width: int, scale: float) -> np.int64:
+    """Fixed point of several weights per row, initial × growth, into the first of `width` columns; returns Σ |…|."""
+    total = np.int64(0)
+    n_columns = initial.size // growth.size
+    for i in range(growth.size):
+        factor = growth[i] * scale
         for c in range(n_columns):
-            value = np.int64(np.rint(current[i * n_columns + c] * scale))
+            value = np.int64(np.rint(initial[i * n_columns + c] * factor))
             fixed[i * width + c] = value
             total += abs(value)
     return total

@@ -147,11 +147,11 @@ class _Boosting:
         ensemble, history = Ensemble(self.features, tuple(trees)), tuple(self.monitor.history)
         return Training(ensemble, self.binning, self.settings, history, self.stopped, self.data)
 
-    def _start_tree(self) -> tuple[Fixed, Fixed] | None:
+    def _start_tree(self, features: Fixed) -> tuple[Fixed, Fixed] | None:
         """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
         self._fix_weights()
         root = self.store.histogram(0)
-        sums = self.criterion.start_tree(root, partial(self.store.details, 0))
+        sums = self.criterion.start_tree(root, partial(self.store.details, 0), features)
         if sums is None:
             self.stopped = f"signal or background has no positive yield after {len(self.trees)} trees"
             return None
@@ -164,12 +164,13 @@ class _Boosting:
 
     def _one_tree(self) -> None:
         settings = self.settings
-        start = self._start_tree()
+        features = self._drawn_features()
+        start = self._start_tree(features)
         if start is None:
             return
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = grow(self.store, self.criterion, rule, *start, self._drawn_features(), depth)
+        grown = grow(self.store, self.criterion, rule, *start, features, depth)
         if len(grown.leaves) < 2:
             self.stopped = f"no split gains anything after {len(self.trees)} trees"
             return

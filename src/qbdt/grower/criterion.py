@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from qbdt._kernels.scan import bound_features, node_variance, scan_features, total_sums
-from qbdt.dtypes import SUM_BITS, Fixed, Yields
+from qbdt.dtypes import BINS, SUM_BITS, Fixed, Yields
 from qbdt.significance import purity_value, significance_value
 from qbdt.workers import Workers
 
@@ -114,8 +114,8 @@ class PaperCriterion:
         self.has_details = bool(columns[0].any())
         self._factor: Yields = np.array([quantity.factor for quantity in self._quantities])
 
-    def start_tree(self, root: Fixed, details: Details) -> Fixed | None:
-        """Fix the units of a tree: after this the root has s = b = 1.
+    def start_tree(self, root: Fixed, details: Details, features: Fixed) -> Fixed | None:
+        """Fix the units of a tree that may cut on these features: after this the root has s = b = 1.
 
         Returns
         -------
@@ -123,18 +123,24 @@ class PaperCriterion:
             Quantities of the root; None where signal or background has no positive yield, to which negative weights
             can grow.
         """
-        first = np.zeros(1, dtype=np.int64)
-        totals = np.asarray(total_sums(root, self._details(details, first)[0], 0, *self._terms))
-        if totals[0] <= 0 or totals[1] <= 0:
+        s, b = (sum(t.sign * int(root[t.base : t.base + BINS].sum()) for t in q.terms) for q in self._quantities[:2])
+        if s <= 0 or b <= 0:
             return None
         factor = np.array([quantity.factor for quantity in self._quantities])
-        factor[0] /= totals[0]
-        factor[1 : 2 + self._n_sources] /= totals[1]
+        factor[0] /= s
+        factor[1 : 2 + self._n_sources] /= b
         if self._has_mc:
             # One unit of a weight and of a squared weight is 2^−SUM_BITS each.
-            factor[2 + self._n_sources] *= math.ldexp(1.0, SUM_BITS) / float(totals[1]) ** 2
+            factor[2 + self._n_sources] *= math.ldexp(1.0, SUM_BITS) / float(b) ** 2
         self._factor = factor
-        return totals
+        leading = self._leading(root, np.array([s, b], dtype=np.int64), features)[0]
+        return np.asarray(total_sums(root, self._details(details, leading)[0], int(leading[0]), *self._terms))
+
+    def _leading(self, histogram: Fixed, sums: Fixed, features: Fixed) -> tuple[Fixed, Yields]:
+        """Return the feature with the largest bound on Q_L + Q_R, and the bounds of all."""
+        bounds = np.asarray(bound_features(histogram, sums, self._factor, *self._terms, features, self._n_cuts))
+        at = int(np.argmax(bounds))
+        return features[at : at + 1], bounds
 
     def describe(self, sums: Fixed) -> Yield:
         """Yields, significance and output of a node."""
@@ -145,8 +151,7 @@ class PaperCriterion:
 
     def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
         """Return what ΔQ of a node cannot pass, found without details."""
-        bounds = bound_features(histogram, sums, self._factor, *self._terms, features, self._n_cuts)
-        return float(bounds.max()) - q
+        return float(self._leading(histogram, sums, features)[1].max()) - q
 
     def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
@@ -156,11 +161,9 @@ class PaperCriterion:
         """
         if not self.has_details:
             return self._scan(histogram, details, sums, q, features)
-        bounds = bound_features(histogram, sums, self._factor, *self._terms, features, self._n_cuts)
-        leading = int(np.argmax(bounds))
-        best = self._scan(histogram, details, sums, q, features[leading : leading + 1])
-        rest = (bounds - q >= best.gain) & (bounds > -np.inf)
-        rest[leading] = False
+        leading, bounds = self._leading(histogram, sums, features)
+        best = self._scan(histogram, details, sums, q, leading)
+        rest = (bounds - q >= best.gain) & (bounds > -np.inf) & (features != leading)
         if rest.any():
             other = self._scan(histogram, details, sums, q, features[rest])
             best = max(best, other, key=lambda split: (split.gain, -split.feature))

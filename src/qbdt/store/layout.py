@@ -95,6 +95,7 @@ class Layout:
         self.boosted: Fixed = np.array([len(segment.extras.boosted) for segment in segments], dtype=np.int64)
         self.extra_offsets, self.extra_size = _running(rows * self.widths)
         self.boosted_offsets, self.boosted_size = _running(rows * self.boosted)
+        self.growth_offsets, self.growth_size = _running(rows * (self.boosted > 0))
         details = [BINS * (s.extras.width if s.nominal else 1) for s in segments]
         self.detail_bases, self.detail_size = _running(np.array(details, dtype=np.int64))
         self.histogram_size = self.n_nominal * n_features * BINS

@@ -13,7 +13,7 @@ import numpy as np
 
 from qbdt._kernels.histogram import add_details, add_rows
 from qbdt._kernels.partition import copy_divided, divide_rows
-from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares
+from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.binning import Binning
 from qbdt.dtypes import FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Rows, Words, Yields
 from qbdt.errors import DataError
@@ -48,11 +48,13 @@ class LocalStore:
         self._words = _encoded(segments, self.layout, binning, workers)
         self._floats: Yields = np.empty(self.layout.n_rows)
         self._extra_floats: Yields = np.empty(self.layout.boosted_size)
+        self._growth: Yields = np.ones(self.layout.growth_size)
         self._fixed: Fixed = np.empty(self.layout.n_rows, dtype=np.int64)
         self._extra_fixed: Fixed = np.zeros(self.layout.extra_size, dtype=np.int64)
         self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
         self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
         self._nodes: list[Fixed] = []
+        self._asked: tuple[int, bytes, Fixed] | None = None
         self._sums = dict.fromkeys(Side, 0.0)
         self._load_weights(segments)
 
@@ -70,6 +72,7 @@ class LocalStore:
             self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
             self._quantise(seed, threshold)
         self._nodes = [self.layout.whole]
+        self._asked = None
 
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
@@ -81,8 +84,14 @@ class LocalStore:
         return _total(parts)
 
     def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where."""
+        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where.
+
+        The last answer is kept: a tree's first split is judged on what fixed its units.
+        """
         layout = self.layout
+        asked = (node, features.tobytes())
+        if self._asked is not None and self._asked[:2] == asked:
+            return self._asked[2]
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
         parts = np.zeros((len(shares), len(features), layout.detail_size), dtype=np.int64)
@@ -90,7 +99,8 @@ class LocalStore:
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
         arguments = (*weights, *places, features, self._rows, node == 0)
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return _total(parts)
+        self._asked = (*asked, _total(parts))
+        return self._asked[2]
 
     def size(self, node: int) -> int:
         """Number of rows in a node."""
@@ -123,12 +133,12 @@ class LocalStore:
 
         def boost_share(share: Fixed) -> None:
             for segment, low, high in share:
-                start, width = layout.starts[segment], layout.boosted[segment]
                 factor = np.ascontiguousarray(scaled[:, layout.sides[segment]])
                 leaf = (self._rows, ends[:, segment], factor, low, high)
-                boost_rows(self._floats, start, start, 1, *leaf)
-                if width:
-                    boost_rows(self._extra_floats, start, layout.boosted_offsets[segment], width, *leaf)
+                boost_rows(self._floats, 0, *leaf)
+                if layout.boosted[segment]:
+                    own = self._growth[layout.growth_offsets[segment] :]
+                    boost_rows(own, layout.starts[segment], *leaf)
 
         self._workers.run(boost_share, [(share,) for share in share_ranges(layout.whole, self._workers.n_threads)])
 
@@ -139,32 +149,36 @@ class LocalStore:
     def _load_weights(self, segments: Sequence[Segment]) -> None:
         for (j, low, high), segment in zip(self.layout.whole, segments, strict=True):
             self._floats[low:high] = segment.events.weight
-            boosted, extra = self._extra_of(j, low, high)
+            boosted, _, extra = self._extra_of(j, low, high)
             for c, weight in enumerate(segment.extras.boosted):
                 boosted[:, c] = weight()
             for c, integers in enumerate(segment.extras.static):
                 extra[:, segment.extras.size - len(segment.extras.static) + c] = integers()
         self._rescale({side: self._bound(side) for side in Side})
 
-    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Fixed]:
-        """Boosted floats and integers of the further columns of a segment's rows low … high − 1, as views."""
+    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Yields, Fixed]:
+        """Views of the further columns of a segment's rows low … high − 1: initial floats, their growth, integers."""
         layout = self.layout
         n, before = high - low, low - int(layout.starts[segment])
         n_boosted, width = int(layout.boosted[segment]), int(layout.widths[segment])
         floats = self._extra_floats[int(layout.boosted_offsets[segment]) + before * n_boosted :]
         fixed = self._extra_fixed[int(layout.extra_offsets[segment]) + before * width :]
-        return floats[: n * n_boosted].reshape(n, n_boosted), fixed[: n * width].reshape(n, width)
+        growth = self._growth[int(layout.growth_offsets[segment]) + before :][: n if n_boosted else 0]
+        return floats[: n * n_boosted].reshape(n, n_boosted), growth, fixed[: n * width].reshape(n, width)
 
     def _bound(self, side: Side) -> float:
         """Return what the absolute weights of a side cannot pass: rows × largest, which no order of rows changes."""
-        parts = [part for part in self._parts(side) if part.size]
+        parts = [part for part in self._parts(side, with_extras=True) if part.size]
         return sum(part.size for part in parts) * max((float(max(p.max(), -p.min())) for p in parts), default=0.0)
 
-    def _parts(self, side: Side) -> list[Yields]:
+    def _parts(self, side: Side, with_extras: bool = False) -> list[Yields]:
+        """Return a side's weights with what grows with them, or with the further columns themselves."""
         found: list[Yields] = []
         for j, low, high in self.layout.whole:
             if self.layout.sides[j] is side:
-                found += [self._floats[low:high], self._extra_of(j, low, high)[0].reshape(-1)]
+                initial, growth, _ = self._extra_of(j, low, high)
+                extras = (initial * growth[:, None]).ravel() if with_extras and growth.size else growth
+                found += [self._floats[low:high], extras]
         return found
 
     def _rescale(self, sums: dict[Side, float]) -> None:
@@ -193,11 +207,11 @@ class LocalStore:
         """Fixed point of some rows' weights; returns the sum of absolute values of all of them, drawn or not."""
         scale, square = math.ldexp(1.0, SUM_BITS), self.layout.squares[segment]
         floats, fixed = self._floats[low:high], self._fixed[low:high]
-        boosted, extra = self._extra_of(segment, low, high)
+        boosted, growth, extra = self._extra_of(segment, low, high)
         n_boosted, width = boosted.shape[1], extra.shape[1]
-        total = int(quantise_columns(floats, 1, fixed, 1, scale))
+        total = int(quantise_weights(floats, fixed, scale))
         if n_boosted:
-            total += int(quantise_columns(boosted.ravel(), n_boosted, extra.ravel(), width, scale))
+            total += int(quantise_columns(boosted.ravel(), growth, extra.ravel(), width, scale))
         if square:
             quantise_squares(floats, extra.ravel(), width, n_boosted, scale)
         if threshold != ALL_ROWS:
