@@ -55,7 +55,7 @@ def test_results_workspaces_and_figures(folder):
 
 
 def test_json_is_the_only_output(folder):
-    done = qbdt("fit", "scored.yaml", "--json", cwd=folder)
+    done = qbdt("fit", "scored.yaml", "--json", "--no-figures", cwd=folder)
     found = json.loads(done.stdout)
     assert set(found["expected"]["variants"]) == {"full", "full, no MC stat", "stat", "stat, no MC stat"}
 

@@ -14,6 +14,8 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.loading import load
 from qbdt.running import run_analysis, write_scored
 
+pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
+
 ANALYSIS = """
 name: small
 features: [x, y]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,6 @@ from qbdt.errors import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from qbdt.config import Analysis
     from qbdt.dataset import Dataset, Events, FoldRule
     from qbdt.ensemble import Ensemble, FoldedEnsemble
 
@@ -42,9 +40,10 @@ def train(
     from qbdt.config import read_analysis
     from qbdt.loading import load
     from qbdt.model_io import read_model, write_model
+    from qbdt.running import training_settings
 
     plan = read_analysis(analysis)
-    settings = _settings(plan)
+    settings = training_settings(plan)
     dataset = load(plan, data or analysis.parent, bar(quiet))
     if plan.training.systematics is not None:
         dataset = dataset.with_systematics(plan.training.systematics)
@@ -93,17 +92,6 @@ def score(
         raise ConfigError(f"--column {column}: the events have a column of this name")
     names = write_tables(output, _scored(dataset, trained, column, threads))
     typer.echo(f"wrote {output}: {', '.join(names)}")
-
-
-def _settings(plan: Analysis) -> Any:
-    from qbdt.boosting import Settings
-
-    values = plan.training.model_dump(exclude={"systematics"})
-    if values["method"] == "profile":
-        raise ConfigError("training.method: profile: the profiled method is not in this version; use paper")
-    known = inspect.signature(Settings).parameters
-    chosen = {name: value for name, value in values.items() if name in known and value is not None}
-    return Settings(**chosen)
 
 
 def _fold_path(path: Path, fold: int) -> Path:
