@@ -1,8 +1,9 @@
 """The paper's fits on its own events: Z, σ_μ, Δμ and σ_b of QBDT0, 1, 3 and 7 beside the published numbers.
 
 Published split and settings: trained on odd, fitted on even events scaled by 2, 20 bins of tanh(c·y), MC statistics on.
-The published fits have a Poisson constraint for MC statistics (ROOT's default), these a Gaussian one (pyhf's): 0.01 to
-0.02 in Z. Run:  python -m validation.paper [--data DIR] [--c C …] [--json FILE]     (make paper)
+ROOT's default constraint for MC statistics is Poisson, pyhf's is Gaussian, which gives a slightly larger Z.
+
+Run:  python -m validation.paper [--data DIR] [--c C …] [--json FILE]     (make paper)
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The yield is not split off: with linear interpolation a shift of the yield and o
 paper's likelihood has, and for two-sided sources with a small asymmetry the difference is of second order. MC
 statistics are one `staterror` per bin for all backgrounds (Barlow–Beeston lite, Gaussian). The signal has none: its
 nominal yield in the sum would shrink the uncertainty of the background by b/(s + b) just where the signal is, and raise
-the discovery significance (by 7 % for the paper's study).
+the discovery significance.
 """
 
 from __future__ import annotations
