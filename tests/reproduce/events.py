@@ -33,3 +33,8 @@ def imitation(n_signal=500, n_background=1500, seed=5):
         sources.append(Systematic.shape(name, up={"background": varied}))
     samples = [Sample("signal", Role.SIGNAL, signal), Sample("background", Role.BACKGROUND, background)]
     return Dataset(samples, sources, ModuloFolds(2, "event_number"))
+
+
+def imitation_instead(folder):
+    """Stand in for `load_events`; a function of a module, so that another process finds it too."""
+    return imitation()
