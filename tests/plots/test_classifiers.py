@@ -38,12 +38,12 @@ def test_naive_formula_agrees_where_it_can_and_exceeds_the_limit_where_it_cannot
 
 def test_figures_are_drawn(tmp_path):
     rng = np.random.default_rng(3)
-    half = {"edges": np.linspace(-1, 1, 21).tolist()}
+    half: dict[str, list[float]] = {"edges": np.linspace(-1, 1, 21).tolist()}
     for role in ("signal", "background"):
         content, variance = histogram(rng, 2000, 1.0)
         half |= {role: content.tolist(), f"{role}_variance": variance.tolist()}
     shape = (np.full(10, 0.1), np.full(10, 0.01))
-    curve = {"trees": [1, 2, 3], "train": [1.0, 2.0, 3.0], "test": [1.0, 1.5, 1.4]}
+    curve = {"trees": [1.0, 2.0, 3.0], "train": [1.0, 2.0, 3.0], "test": [1.0, 1.5, 1.4]}
     rates = np.linspace(0, 1, 11)
     figures = {
         "variable": variable("$m_{vis}$ (GeV)", np.linspace(0, 100, 11), shape, shape),

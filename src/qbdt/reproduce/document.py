@@ -21,7 +21,9 @@ __all__ = ["study_document"]
 ABOUT_HALVES = (
     "The paper has one split of a small sample. Here the events are divided at random, every method is trained on one "
     "side and tested on the other, and then the other way round, so that differences between methods are taken on the "
-    "same events. The error of a mean counts a division and its swap once, since they share their events."
+    "same events. The error of a mean counts a division and its swap once, since they share their events. "
+    "Where a floor is named, bins are joined until each has ten effective simulated background events; the paper asks "
+    "for one in the last bin."
 )
 
 ABOUT_FITS = (

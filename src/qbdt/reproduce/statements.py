@@ -10,7 +10,15 @@ import numpy as np
 from qbdt.plots.studies import naive_significance
 from qbdt.report.document import Statement, Verdict
 from qbdt.reproduce.halves import Difference, standard_deviations
-from qbdt.reproduce.paper import CASES, CORRELATION, DELTA_MU, SIGNIFICANCE, SOURCE_SIGNIFICANCE
+from qbdt.reproduce.paper import (
+    CASES,
+    CORRELATION,
+    DELTA_MU,
+    SIGMA_THETA,
+    SIGNIFICANCE,
+    SOURCE_SIGNIFICANCE,
+    SOURCES,
+)
 from qbdt.reproduce.study import Study
 from qbdt.significance import significance
 
@@ -39,6 +47,7 @@ def statements(study: Study) -> tuple[Statement, ...]:
     if study.options.data is not None and study.options.trees == PAPER_TREES:
         found += list(_reproduced(study))
         found += list(_templates(study))
+        found.append(_constraints(study))
         found += list(_correlation(study))
     if study.options.halves > 1:
         found += list(_gains(study))
@@ -107,6 +116,24 @@ def _templates(study: Study) -> Iterator[Statement]:
     if "QBDT0" in study.published and "QBDT7" in study.published:
         yield _one_treatment(study)
         yield _published_gain(study)
+
+
+def _constraints(study: Study) -> Statement:
+    """Whether the paper's post-fit uncertainties look like those of smoothed shifts."""
+    gaps: dict[str, list[float]] = {"plain": [], "smooth": []}
+    for (case, name), values in SIGMA_THETA.items():
+        if name in study.published:
+            numbers = study.published[name]["cases"][case]
+            for source, paper in zip(SOURCES, values, strict=False):
+                gaps["plain"].append(numbers["fit"]["parameters"][source]["error"] - paper)
+                gaps["smooth"].append(numbers["smooth"]["sigma_theta"][source] - paper)
+    plain, smooth = (float(np.sqrt(np.mean(np.square(gaps[kind])))) for kind in ("plain", "smooth"))
+    return Statement(
+        "The paper's post-fit uncertainties σ_θ are those of smoothed shifts.",
+        _held(smooth < plain / 2),
+        f"Root mean square difference over {len(gaps['plain'])} values of σ_θ: {plain:.2f} with shifts as they are, "
+        f"{smooth:.2f} with smoothed ones. Unsmoothed, the noise of the simulation constrains the nuisance parameters.",
+    )
 
 
 def _one_treatment(study: Study) -> Statement:
@@ -193,10 +220,12 @@ def _gains(study: Study) -> Iterator[Statement]:
     for first, second, claimed, claim in pairs:
         if first not in study.halves or second not in study.halves:
             continue
-        plain, smooth = (study.difference(first, second, key) for key in ("z_full", "z_full_smooth"))
+        keys = ("z_full", "z_full_smooth", "z_full_floor")
+        plain, smooth, floor = (study.difference(first, second, key) for key in keys)
         evidence = (
             f"Full-fit Z with seven sources over {plain.n} random divisions and their swaps, paired: "
-            f"{_said(plain)}; with smoothed shifts {_said(smooth)}."
+            f"{_said(plain)}; with smoothed shifts {_said(smooth)}; with at least ten simulated background events in "
+            f"every bin {_said(floor)}."
         )
         if claimed:
             evidence += f" The paper's one split gives {claimed:+.2f}."

@@ -150,6 +150,7 @@ def halves_table(study: Study) -> Table:
         "z_stat": "Z stat-only",
         "z_full": "Z full",
         "z_full_smooth": "Z full, smoothed",
+        "z_full_floor": "Z full, 10 events per bin",
         "delta_mu": "Δμ",
         "delta_mu_smooth": "Δμ, smoothed",
         "auc": "AUC",
@@ -174,12 +175,13 @@ def differences_table(study: Study, reference: str) -> Table:
         if method == reference:
             continue
         cells = []
-        for quantity in ("z_stat", "z_full", "z_full_smooth", "delta_mu"):
+        for quantity in ("z_stat", "z_full", "z_full_smooth", "z_full_floor", "delta_mu"):
             d = study.difference(method, reference, quantity)
             cells.append(f"{_signed(d.mean, 3)} ± {d.error:.3f} ({_signed(d.significance, 1)}σ)")
         rows.append((method, *cells))
     title = f"Paired differences to {reference} on the same halves"
-    return Table(title, ("method", "Z stat-only", "Z full", "Z full, smoothed", "Δμ"), tuple(rows))
+    header = ("method", "Z stat-only", "Z full", "Z full, smoothed", "Z full, 10 events per bin", "Δμ")
+    return Table(title, header, tuple(rows))
 
 
 def methods_table(study: Study) -> Table:
