@@ -47,7 +47,7 @@ def test_figures_are_drawn(tmp_path):
     rates = np.linspace(0, 1, 11)
     figures = {
         "variable": variable("$m_{vis}$ (GeV)", np.linspace(0, 100, 11), shape, shape),
-        "roc": roc_curves({"a": (rates, 1 - rates**2), "b": (rates, 1 - rates**3)}, "a"),
+        "roc": roc_curves({name: (rates.tolist(), (1 - rates**n).tolist()) for name, n in (("a", 2), ("b", 3))}, "a"),
         "scores": train_and_test("a method", half, half),
         "curves": training_curves({"QBDT0": curve, "QBDT7": curve}),
         "weights": tree_weights({"fold 0": [1.0, 0.5], "fold 1": [1.1, 0.4]}),
