@@ -32,7 +32,7 @@ def reproduce(
         typer.Option(help="Trees of QBDT0; the others keep the paper's proportions: 2 × for QBDT7, 10 × for GradBDT."),
     ] = 100,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes for the random halves.")] = 2,
-    force: Annotated[bool, typer.Option("--force", help="Replace another study in the folder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,13 +48,12 @@ def reproduce(
 @app.command(epilog="Example:  qbdt demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-demo"),
-    force: Annotated[bool, typer.Option("--force", help="Replace another study in the folder.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's study on the bundled sample with few trees and halves: two minutes, then a report to open."""
     from qbdt.reproduce import Options
 
-    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, force, False, quiet, demo=True)
+    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, True, False, quiet, demo=True)
 
 
 def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:

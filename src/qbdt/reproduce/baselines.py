@@ -34,12 +34,7 @@ PATIENCE = 50
 
 def gradient(data: Dataset, n_trees: int, seed: int) -> Scorer:
     """Train scikit-learn's HistGradientBoostingClassifier: learning rate 0.1, depth 3, 255 bins, log loss."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    model = HistGradientBoostingClassifier(
-        max_iter=n_trees, learning_rate=LEARNING_RATE, max_depth=DEPTH, early_stopping=False, random_state=seed
-    )
-    return _single_threaded(model, table_of(data))
+    return _trained_gradient(table_of(data), n_trees, seed)
 
 
 def with_few_cuts(data: Dataset, n_trees: int, seed: int) -> Scorer:
@@ -51,12 +46,7 @@ def with_few_cuts(data: Dataset, n_trees: int, seed: int) -> Scorer:
         columns = [np.searchsorted(cuts, column, side="right") for cuts, column in zip(edges, values.T, strict=True)]
         return np.stack(columns, axis=1).astype(np.float64)
 
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    model = HistGradientBoostingClassifier(
-        max_iter=n_trees, learning_rate=LEARNING_RATE, max_depth=DEPTH, early_stopping=False, random_state=seed
-    )
-    scorer = _single_threaded(model, (coarse(X), y, weight))
+    scorer = _trained_gradient((coarse(X), y, weight), n_trees, seed)
     return lambda events: scorer(
         Events(dict(zip(events.features, coarse(_matrix(events)).T, strict=True)), events.weight)
     )
@@ -149,9 +139,13 @@ def _matrix(events: Events) -> Floats:
     return np.asarray(events.matrix(), dtype=np.float64)
 
 
-def _single_threaded(model: Any, table: Table) -> Scorer:
+def _trained_gradient(table: Table, n_trees: int, seed: int) -> Scorer:
+    from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
+    model = HistGradientBoostingClassifier(
+        max_iter=n_trees, learning_rate=LEARNING_RATE, max_depth=DEPTH, early_stopping=False, random_state=seed
+    )
     with threadpool_limits(1):
         model.fit(*table)
 

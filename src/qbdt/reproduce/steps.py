@@ -27,7 +27,7 @@ class Steps:
     settings
         Everything the numbers depend on.
     force
-        Drop what an earlier run with other settings left, instead of refusing.
+        Drop what an earlier run left.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], force: bool = False) -> None:
@@ -35,12 +35,11 @@ class Steps:
         plain = json.loads(json.dumps(settings))
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            for path in self._folder.glob("*.json") if force else ():
+                path.unlink()
             earlier = self._read("settings")
             if earlier is not None and earlier != plain:
-                if not force:
-                    raise ConfigError(_refusal(folder, earlier, plain))
-                for path in self._folder.glob("*.json"):
-                    path.unlink()
+                raise ConfigError(_refusal(folder, earlier, plain))
             self._write("settings", plain)
         except OSError as error:
             raise OutputError(f"{folder}: {error.strerror or error}") from error

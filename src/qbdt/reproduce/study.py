@@ -135,7 +135,7 @@ def reproduce(
     progress
         Shows how far it is.
     force
-        Replace what another study left in the folder.
+        Start anew, whatever the folder holds.
     methods
         What to compare.
     """
