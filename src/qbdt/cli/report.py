@@ -1,0 +1,29 @@
+"""The command that makes a report of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import Quiet, app, bar
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt report run --data /data/ntuples")
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder that `qbdt run` or `qbdt fit --out` wrote.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder that the analysis was run on, to draw its variables.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report; that of the run by default.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report of a run: one HTML page that needs nothing else, notes in Markdown, and all figures as PDF."""
+    from qbdt.report.run import run_document
+    from qbdt.report.writing import write_report
+
+    page = write_report(run_document(folder, data, bar(quiet)), out or folder, bar(quiet))
+    typer.echo(f"Report: {page.resolve()}")

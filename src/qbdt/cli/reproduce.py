@@ -1,0 +1,78 @@
+"""The paper's study in one command, and the demonstration, which is the same with few trees and halves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qbdt.cli.app import Json, Quiet, app, bar
+
+if TYPE_CHECKING:
+    from qbdt.reproduce import Options
+
+__all__: list[str] = []
+
+DEMO_TREES, DEMO_HALVES = 10, 2
+DEMO_METHODS = ("GradBDT", "LightGBM", "QBDT0", "QBDT1", "QBDT3", "QBDT7")
+
+
+@app.command(epilog="Example:  qbdt reproduce --data ../shared/data/tautaugamma --out paper")
+def reproduce(
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder with the paper's files; the bundled sample by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-reproduction"),
+    seed: Annotated[int, typer.Option(help="Seed of the random halves and of every training.")] = 1,
+    halves: Annotated[int, typer.Option(help="Random divisions; each is used with both of its sides.")] = 10,
+    trees: Annotated[
+        int,
+        typer.Option(help="Trees of QBDT0; the others keep the paper's proportions: 2 × for QBDT7, 10 × for GradBDT."),
+    ] = 100,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes for the random halves.")] = 2,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's h → γττ study and write a report with every table and figure next to the paper's numbers.
+
+    Interrupted and started again it goes on where it stopped; twice with the same seed it writes the same numbers.
+    """
+    from qbdt.reproduce import Options
+
+    _run(Options(data, trees, halves, seed, jobs), out, force, as_json, quiet)
+
+
+@app.command(epilog="Example:  qbdt demo")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-demo"),
+    quiet: Quiet = False,
+) -> None:
+    """Run the paper's study on the bundled sample with few trees and halves: two minutes, then a report to open."""
+    from qbdt.reproduce import Options
+
+    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, True, False, quiet, demo=True)
+
+
+def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
+    from qbdt.report import write_report
+    from qbdt.reproduce import reproduce as run_study
+    from qbdt.reproduce.document import study_document
+    from qbdt.reproduce.methods import METHODS, named
+    from qbdt.reproduce.statements import statements
+    from qbdt.reproduce.tables import main_table
+    from qbdt.tables import show
+
+    methods = tuple(named(name) for name in DEMO_METHODS) if demo else METHODS
+    study = run_study(options, out, bar(quiet), force, methods)
+    page = write_report(study_document(study, bar(quiet), brief=demo), out, bar(quiet))
+    if as_json:
+        typer.echo(json.dumps(study.to_dict(), indent=2))
+        return
+    show([main_table(study)])
+    typer.echo("")
+    for statement in statements(study):
+        typer.echo(f"[{statement.verdict}] {statement.claim}")
+    typer.echo(f"\nReport: {page.resolve()}")

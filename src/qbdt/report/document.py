@@ -1,0 +1,121 @@
+"""What a report consists of: sections with text, statements, tables and figures; no format yet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, TypeAlias
+
+from qbdt.results import Table
+
+__all__ = ["Block", "Document", "Figure", "Fold", "Headline", "Section", "Statement", "Text", "Verdict"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+class Verdict:
+    """Outcome of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A claim, whether the numbers bear it out, and the numbers."""
+
+    claim: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn figure with its caption and the numbers behind it.
+
+    Attributes
+    ----------
+    name
+        Unique name, for files and links; letters, digits and hyphens.
+    drawn
+        Matplotlib figure.
+    caption
+        What it shows.
+    data
+        Columns of the numbers in it.
+    wide
+        Whether it takes the width of the page.
+    """
+
+    name: str
+    drawn: Any = field(repr=False)
+    caption: str
+    data: Mapping[str, Sequence[Any]] = field(repr=False)
+    wide: bool = False
+
+    def csv(self) -> str:
+        """Return the numbers as comma-separated values; shorter columns end in empty cells."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.data)
+        writer.writerows(zip_longest(*self.data.values(), fillvalue=""))
+        return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Figures or tables that are shown on demand."""
+
+    title: str
+    blocks: tuple[Figure | Table, ...]
+
+
+Block: TypeAlias = Text | Statement | Figure | Table | Fold
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A number that stands at the top: its label, its value, and what it is compared with."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of the report."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Name to link to."""
+        return "-".join("".join(c if c.isalnum() else " " for c in self.title.lower()).split())
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    headlines: tuple[Headline, ...]
+    sections: tuple[Section, ...]
+
+    def figures(self) -> Iterator[Figure]:
+        """All figures, in order."""
+        for section in self.sections:
+            for block in section.blocks:
+                inner = block.blocks if isinstance(block, Fold) else (block,)
+                yield from (b for b in inner if isinstance(b, Figure))

@@ -1,0 +1,67 @@
+"""A document as one HTML page that needs nothing else: figures, numbers, style and script are inside."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from qbdt.plots.style import styled
+from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
+from qbdt.results import Table
+
+__all__ = ["render_html", "svg"]
+
+
+def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
+    """Return the page; every name from outside is escaped by the template engine.
+
+    Parameters
+    ----------
+    document
+        What to show.
+    pictures
+        SVG of each figure, by its name; `svg` makes them.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["kind"] = _kind
+    environment.filters["picture"] = lambda figure: _data_url("image/svg+xml", pictures[figure.name])
+    environment.filters["csv_link"] = lambda figure: _data_url("text/csv;charset=utf-8", figure.csv().encode())
+    template = environment.from_string(_part("report.html"))
+    style, script = (Markup(_part(name)) for name in ("report.css", "report.js"))  # our own files
+    return template.render(document=document, style=style, script=script)
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as SVG, the same bytes every time; its layout stays as it is from then on."""
+    import matplotlib as mpl
+
+    out = io.BytesIO()
+    with styled(), mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path", "savefig.facecolor": "white"}):
+        figure.drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    figure.drawn.set_layout_engine("none")
+    return re.sub(rb' d="[^"]*"', _rounded, out.getvalue())
+
+
+def _rounded(path: re.Match[bytes]) -> bytes:
+    """Outlines to a hundredth of a point: half the size, and nothing that can be seen."""
+    return re.sub(rb"(\.\d\d)\d+", rb"\1", path.group())
+
+
+def _part(name: str) -> str:
+    return files("qbdt.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _data_url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _kind(block: Any) -> str:
+    kinds = {Text: "text", Statement: "statement", Figure: "figure", Table: "table", Fold: "fold", Section: "section"}
+    return kinds[type(block)]

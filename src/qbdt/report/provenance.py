@@ -1,0 +1,57 @@
+"""Where numbers come from: settings, versions, machine, checksums of files, timings."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from qbdt.results import Table
+
+__all__ = ["provenance_tables"]
+
+PACKAGES = (
+    "qbdt",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "pyhf",
+    "iminuit",
+    "uproot",
+    "matplotlib",
+    "lightgbm",
+    "xgboost",
+)
+
+
+def provenance_tables(
+    settings: Mapping[str, Any], files: Mapping[str, str], seconds: Mapping[str, float]
+) -> Iterator[Table]:
+    """Tables of settings, versions, checksums and timings.
+
+    Parameters
+    ----------
+    settings
+        Name to value.
+    files
+        File name to SHA-256.
+    seconds
+        Stage to seconds.
+    """
+    yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
+    rows = [("Python", platform.python_version()), ("machine", f"{platform.machine()}, {os.cpu_count()} cores")]
+    yield Table("Versions", ("what", "version"), tuple(rows + [(p, v) for p in PACKAGES if (v := _version(p))]))
+    if files:
+        yield Table("Files", ("file", "SHA-256"), tuple(files.items()))
+    if seconds:
+        yield Table("Time spent in this run", ("stage", "seconds"), tuple((s, f"{t:.1f}") for s, t in seconds.items()))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
