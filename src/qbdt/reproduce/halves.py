@@ -121,7 +121,7 @@ def standard_deviations(mean: float, error: float, n: int) -> float:
     Examples
     --------
     >>> round(standard_deviations(3.0, 1.0, 10), 2), round(standard_deviations(3.0, 1.0, 1000), 2)
-    (2.44, 2.99)
+    (2.43, 2.99)
     """
     from scipy.stats import norm, t
 
