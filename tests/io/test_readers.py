@@ -54,7 +54,7 @@ def path(request, tmp_path):
     return write(tmp_path / f"events{request.param}")
 
 
-def same(left: Events, right: Events) -> None:
+def assert_same(left: Events, right: Events) -> None:
     assert left.features == right.features
     for name in left.features:
         np.testing.assert_allclose(left.column(name), right.column(name), rtol=1e-7)  # CSV holds 9 digits of float32
@@ -70,7 +70,7 @@ def test_all_formats_agree_with_memory(path):
     }
     from_file = read_events(path, ["x", "pt", "n"], **options)
     from_memory = read_events(COLUMNS, ["x", "pt", "n"], **options)
-    same(from_file, from_memory)
+    assert_same(from_file, from_memory)
     kept = (COLUMNS["pt"] > 20) & (COLUMNS["n"] < 4)
     np.testing.assert_array_equal(from_file.identifier("event"), COLUMNS["event"][kept])
 
@@ -80,8 +80,8 @@ def test_chunks_change_nothing(path, monkeypatch):
     for module in ("arrow", "root"):
         monkeypatch.setattr(f"qbdt.io.{module}.CHUNK_BYTES", 8000 if path.endswith(".csv") else 200)
     pieces = read_events(path, ["pt", "eta"], weight="w")
-    same(whole, pieces)
-    same(read_events(path, ["pt"], selection="pt > 30"), read_events(COLUMNS, ["pt"], selection="pt > 30"))
+    assert_same(whole, pieces)
+    assert_same(read_events(path, ["pt"], selection="pt > 30"), read_events(COLUMNS, ["pt"], selection="pt > 30"))
 
 
 def test_float32_stays_float32_and_native(path):
@@ -99,7 +99,7 @@ def test_several_files_and_wildcards(tmp_path):
 
 @pytest.mark.parametrize("wrap", [pd.DataFrame, pa.table, ak.Array], ids=["pandas", "arrow", "awkward"])
 def test_tables_in_memory(wrap):
-    same(read_events(wrap(COLUMNS), ["pt", "n"], weight="w"), read_events(COLUMNS, ["pt", "n"], weight="w"))
+    assert_same(read_events(wrap(COLUMNS), ["pt", "n"], weight="w"), read_events(COLUMNS, ["pt", "n"], weight="w"))
 
 
 def test_array_branches(tmp_path):

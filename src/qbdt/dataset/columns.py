@@ -108,6 +108,6 @@ def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
         chunk = column.chunk(0)
         try:
             return np.asarray(chunk.to_numpy(zero_copy_only=True))
-        except (ValueError, TypeError, NotImplementedError):
+        except ValueError:
             return np.asarray(chunk.to_numpy(zero_copy_only=False))
     return np.asarray(column.to_numpy())
