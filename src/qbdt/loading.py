@@ -17,6 +17,7 @@ from qbdt.datasets import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError
 from qbdt.expressions import Expression
 from qbdt.io import NOMINAL, ColumnPlan, Request, expand, open_table, read_request
+from qbdt.naming import repeated
 from qbdt.progress import Progress, silent
 
 __all__ = ["load"]
@@ -176,17 +177,12 @@ class _Loader:
     ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
         try:
             files = [file for path in paths for file in expand(path, self._folder)]
-            _refuse_repeated(files)
+            if twice := repeated(files):
+                raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
             tables = (open_table(file, tree or self._analysis.tree) for file in files)
             return read_request(tables, request, description=what, progress=self._progress)
         except (DataError, ExpressionError) as error:
             raise type(error)(f"{what}: {error}") from error
-
-
-def _refuse_repeated(files: Sequence[str]) -> None:
-    repeated = sorted({file for file in files if files.count(file) > 1})
-    if repeated:
-        raise DataError(f"{repeated[0]} is named twice: its events would count twice")
 
 
 def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from qbdt.config.fit import FitSettings
 from qbdt.config.section import Section
 from qbdt.expressions import Expression
+from qbdt.naming import repeated
 
 __all__ = [
     "Analysis",
@@ -204,9 +205,8 @@ class Analysis(Section):
         for key in ("features", "samples"):
             if not getattr(self, key):
                 raise ValueError(f"{key}: at least one is needed")
-        repeated = sorted({name for name in self.features if self.features.count(name) > 1})
-        if repeated:
-            raise ValueError(f"features: {', '.join(repeated)} is given twice")
+        if twice := repeated(self.features):
+            raise ValueError(f"features: {', '.join(twice)} is given twice")
         self._check_training()
         return self
 

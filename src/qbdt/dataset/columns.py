@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.errors import DataError
+from qbdt.naming import repeated
 
-__all__ = ["as_columns"]
+__all__ = ["arrow_to_numpy", "as_columns", "refuse_repeated"]
 
 
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
@@ -30,16 +31,16 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     >>> list(as_columns(np.zeros((3, 2))))
     ['x0', 'x1']
     """
-    _refuse_repeated(names or (), context)
+    refuse_repeated(names or (), context)
     if isinstance(table, Mapping):
-        _refuse_repeated([str(name) for name in table], context)
+        refuse_repeated([str(name) for name in table], context)
         columns = {str(name): np.asanyarray(values) for name, values in table.items()}
     elif _is_from(table, "awkward"):
         columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
     elif _is_from(table, "pandas"):
         if not hasattr(table, "columns"):
             raise DataError(f"{context}X is a {type(table).__name__}: a table of rows × features is needed")
-        _refuse_repeated([str(name) for name in table.columns], context)
+        refuse_repeated([str(name) for name in table.columns], context)
         columns = {str(name): table[name].to_numpy() for name in table.columns}
     elif _is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__"):
         columns = _arrow_columns(table, context)
@@ -70,10 +71,10 @@ def _array_columns(array: NDArray[Any], names: Sequence[str] | None, context: st
     return {label: array[:, i] for i, label in enumerate(labels)}
 
 
-def _refuse_repeated(names: Sequence[str], context: str) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
-    if repeated:
-        raise DataError(f"{context}two columns are named {', '.join(repeated)}")
+def refuse_repeated(names: Sequence[str], context: str) -> None:
+    """Refuse a table in which two columns have one name."""
+    if twice := repeated(names):
+        raise DataError(f"{context}two columns are named {', '.join(twice)}")
 
 
 def _awkward_column(array: Any, name: str, context: str) -> NDArray[Any]:
@@ -88,7 +89,7 @@ def _arrow_columns(table: Any, context: str) -> dict[str, NDArray[Any]]:
     import pyarrow as pa
 
     arrow = table if isinstance(table, pa.Table) else pa.table(table)
-    _refuse_repeated(arrow.column_names, context)
+    refuse_repeated(arrow.column_names, context)
     return {name: arrow_to_numpy(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
 
 

@@ -19,6 +19,7 @@ from qbdt.dataset.events import Events, Selection
 from qbdt.dataset.folds import FoldRule
 from qbdt.dataset.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
 from qbdt.errors import DataError
+from qbdt.naming import repeated
 
 if TYPE_CHECKING:
     from qbdt.dataset.summary import DatasetSummary
@@ -322,9 +323,8 @@ def _require_yield(what: str, events: Events, role: Role) -> None:
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{what} {', '.join(repeated)} is given twice: names must differ")
+    if twice := repeated(names):
+        raise DataError(f"{what} {', '.join(twice)} is given twice: names must differ")
 
 
 def _known(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:

@@ -28,6 +28,7 @@ from qbdt.generate.output import PartRecord, finish_process, read_part, write_me
 from qbdt.generate.simulate import LIBRARY_KEY, PILOT_POINTS, Inputs, Simulator, prepare, pythia_seed, sequence
 from qbdt.generate.taus import TauLibrary, decay_chunk, library_chunks
 from qbdt.progress import Progress, silent
+from qbdt.writing import replacing
 
 __all__ = ["GenerateSettings", "generate_tautaugamma"]
 
@@ -206,9 +207,8 @@ def _ensure_library(path: Path, settings: GenerateSettings, pool: Executor, work
         for chunk in _in_order(tasks, 2 * workers if workers > 1 else 0):
             made.append(chunk)
             advance(len(chunk[0]))
-    temporary = path.with_suffix(".tmp")
-    TauLibrary.join(settings.tau_decays, made).save(temporary)
-    temporary.replace(path)
+    with replacing(path) as scratch:
+        TauLibrary.join(settings.tau_decays, made).save(scratch)
 
 
 def _part(out: Path, name: str, number: int) -> Path:

@@ -25,6 +25,7 @@ from qbdt.generate.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LU
 from qbdt.generate.hard import Pilot
 from qbdt.generate.simulate import Batch
 from qbdt.progress import Progress
+from qbdt.writing import replacing, write_text
 
 __all__ = ["PartRecord", "finish_process", "read_part", "write_metadata", "write_part", "write_root"]
 
@@ -46,9 +47,8 @@ def write_part(path: Path, batch: Batch) -> PartRecord:
     """Write one batch with its counts."""
     record = PartRecord(int(batch.nominal.sum()), batch.n_points, batch.n_showered, batch.weight_sum, batch.clipped_sum)
     table = batch.objects.to_table().replace_schema_metadata({COUNTS: json.dumps(asdict(record))})
-    temporary = path.with_suffix(".tmp")
-    pq.write_table(table, temporary, compression="zstd", use_dictionary=False)
-    temporary.replace(path)
+    with replacing(path) as scratch:
+        pq.write_table(table, scratch, compression="zstd", use_dictionary=False)
     return record
 
 
@@ -66,17 +66,15 @@ def finish_process(
     The yield uses every event of all parts; the weight spreads it over those that are kept.
     """
     path = out / f"{name}.parquet"
-    temporary = path.with_suffix(".tmp")
     stored = 0
     missing = wanted
-    with ObjectsWriter(temporary) as writer:
+    with replacing(path) as scratch, ObjectsWriter(scratch) as writer:
         for part in paths:
             objects, _ = read_part(part)
             objects = objects[: _length_with(Reconstruction(objects).passes(), missing)]
             missing -= int(Reconstruction(objects).passes().sum())
             writer.write(_renumbered(objects, stored))
             stored += len(objects)
-    temporary.replace(path)
     return {"file": path.name, "sha256": checksum(path), "events": stored, "selected": wanted} | _normalisation(
         wanted, records, pilot
     )
@@ -124,9 +122,7 @@ def write_metadata(out: Path, processes: dict[str, Any], settings: dict[str, Any
         "versions": {"qbdt": __version__, "pythia8mc": _pythia_version(), "numpy": np.__version__},
         "processes": processes,
     }
-    temporary = out / f"{METADATA}.tmp"
-    temporary.write_text(json.dumps(metadata, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(out / METADATA)
+    write_text(out / METADATA, json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
 
 
 def _pythia_version() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from qbdt.dataset.columns import arrow_to_numpy, as_columns
+from qbdt.dataset.columns import arrow_to_numpy, as_columns, refuse_repeated
 from qbdt.errors import DataError
 from qbdt.io.table import CHUNK_BYTES, TableFile, each_readable, readable
 
@@ -47,9 +47,7 @@ class _Batches:
         n_rows: int | None,
         read: Callable[[list[str]], Iterator[Any]],
     ) -> None:
-        repeated = sorted({name for name in names if list(names).count(name) > 1})
-        if repeated:
-            raise DataError(f"{path}: two columns are named {', '.join(repeated)}")
+        refuse_repeated(names, f"{path}: ")
         self.label = path
         self.names = tuple(names)
         self.n_rows = n_rows

@@ -22,6 +22,7 @@ from qbdt.io.arrow import MemoryTable
 from qbdt.io.plan import ColumnPlan
 from qbdt.io.stack import ColumnStack
 from qbdt.io.table import TableFile, expand, open_table
+from qbdt.naming import repeated
 from qbdt.progress import Progress, silent
 
 __all__ = ["NOMINAL", "Request", "read_events", "read_request"]
@@ -110,9 +111,8 @@ def read_request(
     progress: Progress = silent,
 ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
     """Read all tables in turn; returns the events and the weights of the variations."""
-    repeated = sorted({name for name in request.features if request.features.count(name) > 1})
-    if repeated:
-        raise DataError(f"feature {', '.join(repeated)} is asked for twice")
+    if twice := repeated(request.features):
+        raise DataError(f"feature {', '.join(twice)} is asked for twice")
     names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
     for table in tables:
