@@ -6,5 +6,6 @@ everything in this process; anything with the same methods can take its place (s
 
 from qbdt.store.layout import Channel, Extras, Layout, Segment, Side
 from qbdt.store.local import LocalStore
+from qbdt.store.rows import RowStore
 
-__all__ = ["Channel", "Extras", "Layout", "LocalStore", "Segment", "Side"]
+__all__ = ["Channel", "Extras", "Layout", "LocalStore", "RowStore", "Segment", "Side"]

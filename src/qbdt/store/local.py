@@ -7,17 +7,17 @@ kept, by powers of two, such that the absolute weights of each side sum to at mo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from qbdt._kernels.histogram import add_details, add_rows
-from qbdt._kernels.partition import copy_divided, divide_rows
 from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.binning import Binning
-from qbdt.dtypes import FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Rows, Words, Yields
+from qbdt.dtypes import SUM_BITS, Fixed, Yields
 from qbdt.errors import DataError
-from qbdt.store.layout import Layout, Segment, Side
+from qbdt.store.layout import Segment, Side
+from qbdt.store.rows import RowStore, joined
 from qbdt.workers import Workers, share_ranges
 
 __all__ = ["LocalStore"]
@@ -29,7 +29,7 @@ LEAST_SUM = 2.0**-4
 """Where a side's absolute weights sum to less than this (at most one), they are scaled up, so that no bits are lost."""
 
 
-class LocalStore:
+class LocalStore(RowStore):
     """Binned rows, their weights and the nodes they are in.
 
     Parameters
@@ -43,17 +43,12 @@ class LocalStore:
     """
 
     def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> None:
-        self.layout = Layout(segments, len(binning.features))
-        self._workers = workers
-        self._words = _encoded(segments, self.layout, binning, workers)
+        super().__init__(segments, binning, workers)
         self._floats: Yields = np.empty(self.layout.n_rows)
         self._extra_floats: Yields = np.empty(self.layout.boosted_size)
         self._growth: Yields = np.ones(self.layout.growth_size)
         self._fixed: Fixed = np.empty(self.layout.n_rows, dtype=np.int64)
         self._extra_fixed: Fixed = np.zeros(self.layout.extra_size, dtype=np.int64)
-        self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
-        self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
-        self._nodes: list[Fixed] = []
         self._asked: tuple[int, bytes, Fixed] | None = None
         self._sums = dict.fromkeys(Side, 0.0)
         self._load_weights(segments)
@@ -71,7 +66,7 @@ class LocalStore:
         while min(self._sums.values()) < LEAST_SUM:
             self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
             self._quantise(seed, threshold)
-        self._nodes = [self.layout.whole]
+        self._gather_rows()
         self._asked = None
 
     def histogram(self, node: int) -> Fixed:
@@ -81,7 +76,7 @@ class LocalStore:
         parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
         arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return _total(parts)
+        return joined(parts)
 
     def details(self, node: int, features: Fixed) -> Fixed:
         """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where.
@@ -99,31 +94,8 @@ class LocalStore:
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
         arguments = (*weights, *places, features, self._rows, node == 0)
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        self._asked = (*asked, _total(parts))
+        self._asked = (*asked, joined(parts))
         return self._asked[2]
-
-    def size(self, node: int) -> int:
-        """Number of rows in a node."""
-        ranges = self._nodes[node]
-        return int((ranges[:, 2] - ranges[:, 1]).sum())
-
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
-        """Divide a node's rows: codes below `cut` go left. Returns the two new nodes."""
-        ranges = self._nodes[node]
-        shares = share_ranges(ranges, self._workers.n_threads)
-        arguments = (self._words, feature, cut, missing_left, self._rows, node == 0)
-        counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
-        labels = np.concatenate([share[:, 0] for share in shares])
-        n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
-        middle = ranges[:, 1] + n_left[ranges[:, 0]]
-        copies = [
-            (self._scratch, share, count, left, right, self._rows)
-            for share, count, left, right in _targets(ranges, middle, shares, counts)
-        ]
-        self._workers.run(copy_divided, copies)
-        self._nodes.append(np.column_stack([ranges[:, 0], ranges[:, 1], middle]))
-        self._nodes.append(np.column_stack([ranges[:, 0], middle, ranges[:, 2]]))
-        return len(self._nodes) - 2, len(self._nodes) - 1
 
     def boost(self, leaves: Sequence[int], factors: Yields) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
@@ -220,35 +192,3 @@ class LocalStore:
                 drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
                 drop_rows(extra.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
         return total
-
-
-def _total(parts: Fixed) -> Fixed:
-    """Sum over shares, into the first."""
-    total: Fixed = parts[0]
-    for part in parts[1:]:
-        total += part
-    return total
-
-
-def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers) -> Words:
-    n_words = -(-layout.n_features // FEATURES_PER_WORD)
-    words: Words = np.zeros((n_words, layout.n_rows), dtype=np.uint64)
-    codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)
-    for segment, start in zip(segments, layout.starts, strict=True):
-        binning.encode(segment.events, codes, int(start), workers)
-    return words
-
-
-def _targets(
-    ranges: Fixed, middle: Fixed, shares: Sequence[Fixed], counts: Sequence[Fixed]
-) -> Iterator[tuple[Fixed, Fixed, Fixed, Fixed]]:
-    """For each share: itself, its counts of left rows, and where its left and right rows go."""
-    left = {int(segment): int(begin) for segment, begin, _ in ranges}
-    right = {int(segment): int(at) for segment, at in zip(ranges[:, 0], middle, strict=True)}
-    for share, count in zip(shares, counts, strict=True):
-        lefts, rights = np.empty_like(count), np.empty_like(count)
-        for p, (segment, begin, end) in enumerate(share):
-            lefts[p], rights[p] = left[segment], right[segment]
-            left[segment] += count[p]
-            right[segment] += end - begin - count[p]
-        yield share, count, lefts, rights

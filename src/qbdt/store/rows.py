@@ -1,0 +1,96 @@
+"""Bin codes of all rows of a training, and which node each row is in: what every store in this process has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qbdt._kernels.partition import copy_divided, divide_rows
+from qbdt.binning import Binning
+from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words
+from qbdt.store.layout import Layout, Segment
+from qbdt.workers import Workers, share_ranges
+
+__all__ = ["RowStore", "joined"]
+
+
+class RowStore:
+    """Binned rows and the nodes they are in.
+
+    Parameters
+    ----------
+    segments
+        What the rows are.
+    binning
+        Where features may be cut.
+    workers
+        Threads.
+    """
+
+    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> None:
+        self.layout = Layout(segments, len(binning.features))
+        self._workers = workers
+        self._words = _encoded(segments, self.layout, binning, workers)
+        self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
+        self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
+        self._nodes: list[Fixed] = []
+
+    def _gather_rows(self) -> None:
+        """Begin a tree: node 0 holds all rows."""
+        self._nodes = [self.layout.whole]
+
+    def size(self, node: int) -> int:
+        """Number of rows in a node."""
+        ranges = self._nodes[node]
+        return int((ranges[:, 2] - ranges[:, 1]).sum())
+
+    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+        """Divide a node's rows: codes below `cut` go left. Returns the two new nodes."""
+        ranges = self._nodes[node]
+        shares = share_ranges(ranges, self._workers.n_threads)
+        arguments = (self._words, feature, cut, missing_left, self._rows, node == 0)
+        counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
+        labels = np.concatenate([share[:, 0] for share in shares])
+        n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
+        middle = ranges[:, 1] + n_left[ranges[:, 0]]
+        copies = [
+            (self._scratch, share, count, left, right, self._rows)
+            for share, count, left, right in _targets(ranges, middle, shares, counts)
+        ]
+        self._workers.run(copy_divided, copies)
+        self._nodes.append(np.column_stack([ranges[:, 0], ranges[:, 1], middle]))
+        self._nodes.append(np.column_stack([ranges[:, 0], middle, ranges[:, 2]]))
+        return len(self._nodes) - 2, len(self._nodes) - 1
+
+
+def joined(parts: Fixed) -> Fixed:
+    """Sum over shares, into the first."""
+    summed: Fixed = parts[0]
+    for part in parts[1:]:
+        summed += part
+    return summed
+
+
+def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers) -> Words:
+    n_words = -(-layout.n_features // FEATURES_PER_WORD)
+    words: Words = np.zeros((n_words, layout.n_rows), dtype=np.uint64)
+    codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)
+    for segment, start in zip(segments, layout.starts, strict=True):
+        binning.encode(segment.events, codes, int(start), workers)
+    return words
+
+
+def _targets(
+    ranges: Fixed, middle: Fixed, shares: Sequence[Fixed], counts: Sequence[Fixed]
+) -> Iterator[tuple[Fixed, Fixed, Fixed, Fixed]]:
+    """For each share: itself, its counts of left rows, and where its left and right rows go."""
+    left = {int(segment): int(begin) for segment, begin, _ in ranges}
+    right = {int(segment): int(at) for segment, at in zip(ranges[:, 0], middle, strict=True)}
+    for share, count in zip(shares, counts, strict=True):
+        lefts, rights = np.empty_like(count), np.empty_like(count)
+        for p, (segment, begin, end) in enumerate(share):
+            lefts[p], rights[p] = left[segment], right[segment]
+            left[segment] += count[p]
+            right[segment] += end - begin - count[p]
+        yield share, count, lefts, rights
