@@ -22,7 +22,7 @@ from qbdt.boosting import Monitor, Settings, Training, train
 from qbdt.boosting.monitor import Callback
 from qbdt.dataset import Dataset, Events, FlatSystematic, Kind
 from qbdt.dataset.columns import as_columns
-from qbdt.ensemble import Ensemble
+from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.model_io import read_model, write_model
 from qbdt.progress import silent, terminal
@@ -189,7 +189,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self.ensemble_.leaves(self._events(X), self.n_threads)
 
     @property
-    def ensemble_(self) -> Ensemble:
+    def ensemble_(self) -> Ensemble | ProfiledEnsemble:
         """The trees."""
         check_is_fitted(self, "training_")
         return self.training_.ensemble

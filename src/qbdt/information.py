@@ -6,14 +6,70 @@ and the profiled information I* = 1/σ_μ². Pure formulas, shared by templates,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["information_matrix", "profiled_information"]
+__all__ = ["Expectation", "SourceExpectation", "information_matrix", "profiled_information"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SourceExpectation:
+    """What one source is expected to do to σ_μ.
+
+    Attributes
+    ----------
+    name
+        The source.
+    coefficient
+        Its c_k: how far a fit pulls θ_k for one unit of μ.
+    cost
+        sqrt(σ_μ² − σ_μ²(without this source)) if events were ordered by s/b alone.
+    profiled_cost
+        The same for the trained score.
+    """
+
+    name: str
+    coefficient: float
+    cost: float
+    profiled_cost: float
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Expected uncertainty of the signal strength, estimated on events that took no part in the estimate's training.
+
+    Attributes
+    ----------
+    stat
+        σ_μ without systematic uncertainties.
+    full
+        σ_μ of the trained score, with all sources.
+    unprofiled
+        σ_μ with all sources if events were ordered by s/b alone.
+    sources
+        Each source by itself.
+    """
+
+    stat: float
+    full: float
+    unprofiled: float
+    sources: tuple[SourceExpectation, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
+        """Inverse of `to_dict`."""
+        sources = tuple(SourceExpectation(**source) for source in plain["sources"])
+        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
 
 
 def information_matrix(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> FloatArray:

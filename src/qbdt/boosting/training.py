@@ -16,9 +16,10 @@ from qbdt.boosting.plan import make_plan
 from qbdt.boosting.settings import Settings
 from qbdt.dataset import Dataset, Role
 from qbdt.dtypes import Fixed, Nodes, Yields
-from qbdt.ensemble import Ensemble
+from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError
 from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow
+from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.store import LocalStore
 from qbdt.tree import Tree
@@ -47,14 +48,17 @@ class Training:
         Why there are fewer trees than asked for, otherwise None.
     data
         What it was trained on: rows and yield of each sample, names of the sources.
+    expectation
+        Expected σ_μ and what each source does to it; of the profiled method only.
     """
 
-    ensemble: Ensemble
+    ensemble: Ensemble | ProfiledEnsemble
     binning: Binning
     settings: Settings
     history: tuple[float, ...] = ()
     stopped: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    expectation: Expectation | None = None
 
 
 def train(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qbdt.dataset import Dataset, Events, FoldRule
-    from qbdt.ensemble import Ensemble, FoldedEnsemble
+    from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
 
 __all__: list[str] = []
 
@@ -107,7 +107,7 @@ def _parts(dataset: Dataset, output: Path) -> Iterator[tuple[Path, Dataset]]:
         yield _fold_path(output, fold), dataset.without_fold(fold)
 
 
-def _models(rule: FoldRule | None, path: Path) -> Ensemble | FoldedEnsemble:
+def _models(rule: FoldRule | None, path: Path) -> Ensemble | ProfiledEnsemble | FoldedEnsemble:
     from qbdt.ensemble import FoldedEnsemble
     from qbdt.model_io import read_model
 
@@ -117,7 +117,7 @@ def _models(rule: FoldRule | None, path: Path) -> Ensemble | FoldedEnsemble:
 
 
 def _scored(
-    dataset: Dataset, trained: Ensemble | FoldedEnsemble, column: str, threads: int | None
+    dataset: Dataset, trained: Ensemble | ProfiledEnsemble | FoldedEnsemble, column: str, threads: int | None
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
     def table(events: Events) -> dict[str, NDArray[Any]]:
         columns = {name: events.column(name) for name in events.features}

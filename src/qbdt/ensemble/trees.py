@@ -1,4 +1,4 @@
-"""The trained sum of trees, and scores from it.
+"""A sum of trees, and scores from it.
 
 Flows in: trees and the features they cut on. Flows out: scores, staged scores, and leaves of events. Values are turned
 into codes among the thresholds that the trees really use; comparisons of codes decide exactly as comparisons of values.
@@ -18,13 +18,13 @@ from qbdt._kernels.codes import encode
 from qbdt._kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
 from qbdt._optional import require
 from qbdt.binning import Binning, chunk_matrices
-from qbdt.dataset import Events, FoldRule
+from qbdt.dataset import Events
 from qbdt.dtypes import FEATURES_PER_WORD, MISSING, Fixed, Yields
 from qbdt.errors import DataError
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Ensemble", "FoldedEnsemble"]
+__all__ = ["Ensemble"]
 
 CHUNK = 8192
 """Rows scored at a time: their codes stay in the second-level cache."""
@@ -222,34 +222,6 @@ class Ensemble:
             np.array(masks, dtype=np.uint8),
             tables,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FoldedEnsemble:
-    """One ensemble per fold, each trained without that fold: every event is scored by the one that never saw it.
-
-    Parameters
-    ----------
-    ensembles
-        In the order of folds.
-    folds
-        The rule that says which fold an event is in.
-    """
-
-    ensembles: tuple[Ensemble, ...]
-    folds: FoldRule
-
-    def __post_init__(self) -> None:
-        if len(self.ensembles) != self.folds.k:
-            raise DataError(f"{len(self.ensembles)} models for {self.folds.k} folds: one for each is needed")
-
-    def score(self, events: Events, n_threads: int | None = None) -> Yields:
-        """Score of every event, from the ensemble of its fold."""
-        fold = self.folds.assign(events)
-        scores = np.empty(events.n_rows)
-        for number, ensemble in enumerate(self.ensembles):
-            scores[fold == number] = ensemble.score(events[fold == number], n_threads)
-        return scores
 
 
 def _reachable(tree: Tree) -> tuple[list[int], list[tuple[int, int]]]:
