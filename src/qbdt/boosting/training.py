@@ -60,6 +60,13 @@ class Training:
     data: Mapping[str, Any] = field(default_factory=dict)
     expectation: Expectation | None = None
 
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end: all trees, or a reason other than an interruption to have fewer."""
+        if self.stopped is not None:
+            return "interrupted" not in self.stopped
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) == self.settings.n_trees
+
 
 def train(
     dataset: Dataset,
