@@ -25,7 +25,7 @@ from qbdt.store import LocalStore
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Training", "train"]
+__all__ = ["Training", "described", "train"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
@@ -127,7 +127,7 @@ class _Boosting:
     ) -> None:
         self.settings = settings
         self.features = dataset.features
-        self.data = _described(dataset)
+        self.data = described(dataset)
         self.monitor = monitor
         self.workers = workers
         self.binning = _binning(dataset, settings, workers)
@@ -238,7 +238,7 @@ def _binning(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
     return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
 
 
-def _described(dataset: Dataset) -> dict[str, Any]:
+def described(dataset: Dataset) -> dict[str, Any]:
     """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources."""
     return {
         "samples": [
