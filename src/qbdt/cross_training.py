@@ -60,7 +60,7 @@ def cross_train(
     >>> from qbdt.datasets import BUILTIN
     >>> crossed = cross_train(BUILTIN["inferno"](n=200, k=3), Settings(n_trees=2, n_leaves=3), n_threads=1)
     >>> len(crossed.trainings), crossed.folds.columns
-    (3, ('event',))
+    (3, ('event_number',))
     """
     rule = dataset.folds
     if rule is None:
