@@ -24,7 +24,7 @@ STEP = 0.1
 """Share of a tree's best output that is added to the sum, for a learning rate of one."""
 
 RIDGE = 1.0
-LEAST = 1.0
+LEAST = 5.0
 """Curvature that is added to a node's, and the least that it must have. An event of unit weight has at most 1/4."""
 
 
