@@ -7,7 +7,8 @@ from qbdt.dataset import HashFolds, ModuloFolds, SplitFolds
 from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
 from tests.test_ensemble import random_tree
 
-EXTREMES = np.array([5e-324, 1e-310, -1e-40, 0.0, 0.1, 1 / 3, 16777217.0, 3.4028235e38, -3.4e38])
+LARGEST = float(np.finfo(np.float32).max)
+EXTREMES = np.array([5e-324, 1e-310, -1e-40, 0.0, 0.1, 1 / 3, 16777217.0, LARGEST, -LARGEST])
 """Cuts at which single and double precision differ the most, within the range of single precision."""
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 
 from qbdt.dataset import Events, HashFolds, ModuloFolds, SplitFolds
+from qbdt.dtypes import NODE
 from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError, OutputError
-from qbdt.export import export_model
+from qbdt.export import FORMATS, export_model
 from qbdt.export.cpp_header import Compiled, header_text, namespace_of
 from qbdt.export.onnx_graph import read_onnx
 from qbdt.export.parts import float32_at_least, members, rounding_bound, sums
@@ -71,7 +72,7 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
     ensembles = [ensemble for member in members(model) for ensemble in sums(member).values()]
     for booster, ensemble in zip(boosters, ensembles, strict=True):
         if ensemble.trees:
-            leaves = booster.predict(xgboost.DMatrix(values), pred_leaf=True).reshape(len(values), -1)
+            leaves = booster.predict(xgboost.DMatrix(values, nthread=1), pred_leaf=True).reshape(len(values), -1)
             assert np.array_equal(leaves, ensemble.leaves(events, 1))
     assert done.difference <= max(rounding_bound(member) for member in members(model))
 
@@ -125,8 +126,8 @@ def compiled(tmp_path_factory):
         given_ids = "".join(f", id[{j}]" for j in range(len(ids)))
         average = f"m{i}::average(x)" if ids else "0.0"
         calls.append(
-            f'  {{ double x[{n}]; std::int64_t id[{len(ids) + 1}]; std::FILE* in = std::fopen("{folder}/in{i}", "rb");\n'
-            f'    std::FILE* out = std::fopen("{folder}/out{i}", "wb");\n'
+            f'  {{ double x[{n}]; std::int64_t id[{len(ids) + 1}]; std::FILE* in = std::fopen("in{i}", "rb");\n'
+            f'    std::FILE* out = std::fopen("out{i}", "wb");\n'
             f"    while (std::fread(x, 8, {n}, in) == {n} && std::fread(id, 8, {len(ids)}, in) == {len(ids)}) {{\n"
             f"      const double result[2] = {{m{i}::score(x{given_ids}), {average}}};\n"
             "      std::fwrite(result, 8, 2, out); }\n    std::fclose(out); }"
@@ -154,17 +155,7 @@ def test_cpp_agrees_bit_for_bit(compiled):
             assert np.allclose(found[:, 1], average, rtol=0, atol=1e-14 if is_profiled(model) else 0)
 
 
-def test_the_formula_of_profiled_models_is_exact_in_cpp(compiled):
-    """Without trees the exponential is that of one number, on which all libraries agree."""
-    checked = 0
-    for model, (score, _), found in zip(*compiled, strict=True):
-        if is_profiled(model) and not any(member.trees for member in members(model)):
-            assert np.array_equal(found[:, 0], score)
-            checked += 1
-    assert checked
-
-
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(models)
 def test_probes_reach_every_node_at_its_cut(model):
     """Every inner node that any row can reach is reached by a row exactly at its cut, and by one just below it."""
@@ -221,15 +212,24 @@ def test_single_precision_cuts_decide_alike():
         [rng.normal(size=500), 10.0 ** rng.uniform(-320, 300, 500), [0.0, -0.0, 1e39, -1e39, 3.4028235e38]]
     )
     singles = float32_at_least(cuts)
-    for cut, single in zip(cuts, singles, strict=True):
-        near = [single, np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))]
-        for x in np.array([*near, np.inf, -np.inf], dtype=np.float32):
-            assert (np.float64(x) < cut) == (x < single)
+    with np.errstate(all="ignore"):
+        near = [np.nextafter(singles, np.float32(-np.inf)), singles, np.nextafter(singles, np.float32(np.inf))]
+    for x in (*near, np.full_like(singles, np.inf), np.full_like(singles, -np.inf)):
+        assert np.array_equal(x.astype(np.float64) < cuts, x < singles)
 
 
-def small_model(seed=3, n_trees=4):
+def small_model(seed=3, n_trees=4, cut=None):
+    """Trees with two features, one below the other, so that every node can be reached."""
     rng = np.random.default_rng(seed)
-    trees = (random_tree(rng, 2, 6, rng.normal(size=30)) for _ in range(n_trees))
+    trees = []
+    for _ in range(n_trees):
+        nodes = np.zeros(7, NODE)
+        nodes["feature"] = 0, 1, 1, -1, -1, -1, -1
+        nodes["left"], nodes["right"] = (1, 3, 5, -1, -1, -1, -1), (2, 4, 6, -1, -1, -1, -1)
+        nodes["threshold"][:3], nodes["value"] = rng.normal(size=3), rng.normal(size=7)
+        nodes["missing_left"], nodes["b"] = rng.random(7) < 0.5, 1.0
+        nodes["threshold"][0] = nodes["threshold"][0] if cut is None else cut
+        trees.append(Tree(nodes, 1.0))
     return Ensemble(("pt", "m"), tuple(trees))
 
 
@@ -256,7 +256,7 @@ def test_a_wrong_file_is_noticed_and_not_kept(tmp_path, monkeypatch, to, fault):
     plain = getattr(module, writer)
     monkeypatch.setattr(module, writer, lambda ensemble, *rest: plain(spoiled(ensemble), *rest))
     with pytest.raises(OutputError, match=f"the {to} file does not agree with the model"):
-        export_model(model, tmp_path / "m.x", to)
+        export_model(model, tmp_path / f"m{FORMATS[to]}", to)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -267,16 +267,11 @@ def test_cuts_rounded_to_the_nearest_single_would_be_noticed(tmp_path, monkeypat
 
 
 def test_events_that_single_precision_moves_across_a_cut_are_counted(tmp_path):
-    model = small_model()
-    tree = model.trees[0]
-    cut, feature = float(tree.nodes["threshold"][0]), int(tree.nodes["feature"][0])
-    table = np.zeros((5, 2))
-    table[:, feature] = np.nextafter(cut, -np.inf)
-    events = Events(dict(zip(model.features, table.T, strict=True)), np.ones(5))
+    """The double just below 0.1 becomes the same single-precision number as 0.1 itself, which goes right."""
+    model = small_model(n_trees=1, cut=0.1)
+    events = Events({"pt": np.full(5, np.nextafter(0.1, 0)), "m": np.zeros(5)}, np.ones(5))
     done = export_model(model, tmp_path / "m.json", "xgboost", events=[("ttbar", events)])
     assert (done.checks[-1].what, done.checks[-1].rows) == ("ttbar", 5)
-    moved = np.float32(np.nextafter(cut, -np.inf)) >= float32_at_least(np.array([cut]))[0]
-    assert moved, "this cut is a single-precision number; choose another seed"
     assert "ttbar: 5 of 5 events take another way through the trees" in done.warnings
     assert export_model(model, tmp_path / "m.onnx", "onnx", events=[("ttbar", events)]).checks[-1].difference == 0
 
@@ -333,6 +328,8 @@ def test_what_cannot_be_exported(tmp_path):
     model = small_model()
     with pytest.raises(ConfigError, match="--to pmml: there are: onnx, xgboost, tmva, cpp"):
         export_model(model, tmp_path / "m", "pmml")
+    with pytest.raises(ConfigError, match=r"m.txt: xgboost reads files by the end of their names: it must be .json"):
+        export_model(model, tmp_path / "m.txt", "xgboost")
     with pytest.raises(OutputError, match="there is no folder"):
         export_model(model, tmp_path / "no" / "m", "onnx")
     (tmp_path / "m.onnx").write_text("mine")

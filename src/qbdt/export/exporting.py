@@ -75,6 +75,8 @@ def export_model(
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: there are: {', '.join(FORMATS)}")
     target = Path(path)
+    if to in SINGLE and target.suffix != FORMATS[to]:
+        raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     try:
