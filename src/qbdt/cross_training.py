@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from qbdt.boosting import CrossTraining, Settings, Training, described, train
+from qbdt.boosting import CrossTraining, Settings, Training, described
 from qbdt.dataset import Dataset
+from qbdt.ensemble import ProfiledEnsemble
 from qbdt.errors import DataError, OutputError
 from qbdt.model_io import read_any_model, write_model
 from qbdt.progress import Progress, silent
+from qbdt.training import train
 
 __all__ = ["cross_train", "train_into"]
 
@@ -161,11 +163,15 @@ class _Writer:
 
     def __call__(self, training: Training | CrossTraining) -> None:
         last = training if isinstance(training, Training) else training.trainings[-1]
-        if len(last.ensemble.trees) % self._every == 0:
+        whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
+        if whole_part or len(last.ensemble.trees) % self._every == 0:
             write_model(self._path, training)
 
 
 def _unfinished(training: Training) -> Training:
+    """Mark what a checkpoint is given, so that it is not taken for a finished training."""
+    if training.stopped is not None:
+        return training
     return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
 
 

@@ -84,7 +84,7 @@ def tmva_value(path, row):
     assert (options["BoostType"], options["UseYesNoLeaf"]) == ("AdaBoost", "False")
     total = norm = 0.0
     for tree in root.iter("BinaryTree"):
-        node = tree.find("Node")
+        node = tree[0]
         while node.attrib["nType"] == "0":
             right = np.float32(row[int(node.attrib["IVar"])]) >= np.float32(node.attrib["Cut"])
             side = "r" if right == (node.attrib["cType"] == "1") else "l"
@@ -133,7 +133,7 @@ def compiled(tmp_path_factory):
             "      std::fwrite(result, 8, 2, out); }\n    std::fclose(out); }"
         )
     (folder / "all.cpp").write_text("\n".join([*source, "int main() {", *calls, "}"]))
-    command = [Compiled.compiler(), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "all.cpp"]
+    command = [str(Compiled.compiler()), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "all.cpp"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     expected = []
@@ -285,7 +285,7 @@ def test_xgboost_files_are_what_rbdt_reads(tmp_path):
     regressor = xgboost.XGBRegressor()
     regressor.load_model(tmp_path / "m.json")
     assert regressor.objective == "reg:squarederror"
-    assert json.loads(regressor.get_booster().attr("features")) == ["pt", "m"]
+    assert json.loads(str(regressor.get_booster().attr("features"))) == ["pt", "m"]
     config = json.loads(regressor.get_booster().save_config())
     assert float(config["learner"]["learner_model_param"]["base_score"].strip("[]")) == 0
     assert "[f0<" in regressor.get_booster().get_dump()[0] or "[f1<" in regressor.get_booster().get_dump()[0]

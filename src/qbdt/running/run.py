@@ -114,8 +114,6 @@ def run_analysis(
 def training_settings(analysis: Analysis) -> Settings:
     """Settings of the training, from the `training` section."""
     values = analysis.training.model_dump(exclude={"systematics"})
-    if values["method"] == "profile":
-        raise ConfigError("training.method: profile: the profiled method is not in this version; use paper")
     return Settings(**{name: value for name, value in values.items() if value is not None})
 
 
