@@ -5,9 +5,10 @@ Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from qbdt.boosting import CrossTraining, Settings, Training, described
 from qbdt.dataset import Dataset
@@ -97,6 +98,7 @@ def train_into(
     *,
     resume: bool = False,
     force: bool = True,
+    extra: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
@@ -113,6 +115,8 @@ def train_into(
         Go on from the file, if it is there.
     force
         Whether a file that is there may be replaced.
+    extra
+        Further plain values to keep with the model.
 
     Returns
     -------
@@ -127,7 +131,7 @@ def train_into(
         raise DataError(f"{target}: cannot resume: it holds {found}, and this is {wanted}")
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
-    write = _Writer(target, settings, force or earlier is not None)
+    write = _Writer(target, settings, force or earlier is not None, extra)
     if dataset.folds is None:
         assert not isinstance(earlier, CrossTraining)
         result: Training | CrossTraining = train(
@@ -149,23 +153,24 @@ def train_into(
             checkpoint=write,
             say=say,
         )
-    write_model(target, result)
+    write_model(target, result, extra)
     return result
 
 
 class _Writer:
     """Writes an unfinished model every so many trees."""
 
-    def __init__(self, path: Path, settings: Settings, force: bool) -> None:
+    def __init__(self, path: Path, settings: Settings, force: bool, extra: Mapping[str, Any] | None) -> None:
         if not force and path.exists():
             raise OutputError(f"{path} exists; --force overwrites it, --resume goes on from it")
-        self._path, self._every = path, max(LEAST_BETWEEN_WRITES, settings.n_trees // 10)
+        self._path, self._extra = path, extra
+        self._every = max(LEAST_BETWEEN_WRITES, settings.n_trees // 10)
 
     def __call__(self, training: Training | CrossTraining) -> None:
         last = training if isinstance(training, Training) else training.trainings[-1]
         whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
         if whole_part or len(last.ensemble.trees) % self._every == 0:
-            write_model(self._path, training)
+            write_model(self._path, training, self._extra)
 
 
 def _unfinished(training: Training) -> Training:

@@ -9,7 +9,7 @@ import pytest
 import uproot
 
 from qbdt.model_io import read_cross_trained, read_model
-from tests.cli.test_inspecting import qbdt
+from tests.cli.inside import qbdt
 
 ANALYSIS = """
 dataset:

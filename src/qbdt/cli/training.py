@@ -53,6 +53,7 @@ def train(
         training_settings(plan),
         resume=resume,
         force=force,
+        extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
         n_threads=threads,
         progress=bar(quiet),
         say=lambda text: None if quiet else typer.echo(text, err=True),

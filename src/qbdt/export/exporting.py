@@ -58,7 +58,7 @@ def export_model(
         A model of either method, single or cross-trained.
     path
         File to write. Where a format needs several, their names are made from it: `NAME.fold0.ratio.json`, …, and
-        `NAME.index.json`, which says how to use them together.
+        `NAME.xgboost-index.json`, which says how to use them together.
     to
         "onnx", "xgboost", "tmva" or "cpp".
     events
@@ -151,6 +151,7 @@ class _Separate:
         self.model, self.to, self._scratch, self._target = model, to, scratch, target
         self.bound = max(rounding_bound(member) for member in members(model))
         self.holds_missing = to != "tmva" or not self._missing_right()
+        self._index_name = f"{target.stem}.{to}-index.json"
 
     def write(self) -> list[Path]:
         files = []
@@ -160,7 +161,7 @@ class _Separate:
                 self._write_one(ensemble, file)
                 files.append(file)
         if len(files) > 1:
-            index = self._scratch / f"{self._target.stem}.index.json"
+            index = self._scratch / self._index_name
             index.write_text(json.dumps(self._index(), indent=1) + "\n", encoding="utf-8")
             files.append(index)
         return files
@@ -229,7 +230,7 @@ class _Separate:
         if self.to == "tmva":
             write_tmva(ensemble, file)
         else:
-            write_xgboost(ensemble, file, {"see": f"{self._target.stem}.index.json"} if self._several() else {})
+            write_xgboost(ensemble, file, {"see": self._index_name} if self._several() else {})
 
     def _several(self) -> bool:
         return not isinstance(self.model, Ensemble)
