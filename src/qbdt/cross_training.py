@@ -12,7 +12,6 @@ from typing import Any
 
 from qbdt.boosting import CrossTraining, Settings, Training, described
 from qbdt.dataset import Dataset
-from qbdt.ensemble import ProfiledEnsemble
 from qbdt.errors import DataError, OutputError
 from qbdt.model_io import read_any_model, write_model
 from qbdt.progress import Progress, silent
@@ -168,8 +167,7 @@ class _Writer:
 
     def __call__(self, training: Training | CrossTraining) -> None:
         last = training if isinstance(training, Training) else training.trainings[-1]
-        whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
-        if whole_part or len(last.ensemble.trees) % self._every == 0:
+        if last.is_checkpoint(self._every):
             write_model(self._path, training, self._extra)
 
 

@@ -67,6 +67,10 @@ class Training:
             return "interrupted" not in self.stopped
         return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) == self.settings.n_trees
 
+    def is_checkpoint(self, every: int) -> bool:
+        """Whether an unfinished training is to be written: after so many trees; a profiled one, after each part."""
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) % every == 0
+
 
 def train(
     dataset: Dataset,
