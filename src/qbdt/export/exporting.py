@@ -71,6 +71,12 @@ def export_model(
     Export
         Files, differences, and warnings about what the format cannot hold. Files that do not agree with the model as
         far as the format can hold it are not left behind: that is an error.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_model(Ensemble(("pt",), ()), Path(folder) / "model.xml", "tmva").checks[0].difference
+    0.0
     """
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: there are: {', '.join(FORMATS)}")
