@@ -3,7 +3,8 @@
 Flows in: a `Store` (rows), a `Criterion` (what a good split is) and a `Growth` rule (when to stop). Flows out: `Grown`.
 """
 
-from qbdt.grower.criterion import Details, PaperCriterion, Quantity, Split, Term, Yield
+from qbdt.grower.criterion import PaperCriterion, Quantity, Split, Term, Yield
+from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growing import Criterion, Grown, Store, grow
 from qbdt.grower.growth import Growth, LeafGrowth, PublishedGrowth
 
@@ -19,6 +20,7 @@ __all__ = [
     "Split",
     "Store",
     "Term",
+    "TreeDetails",
     "Yield",
     "grow",
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
 from qbdt.dtypes import NODE, Fixed, Nodes
-from qbdt.grower.criterion import Details, Split, Yield
+from qbdt.grower.criterion import Split, Yield
+from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growth import Growth
 
 __all__ = ["Criterion", "Grown", "Store", "grow"]
@@ -22,8 +22,8 @@ class Store(Protocol):
     def histogram(self, node: int) -> Fixed:
         """Integer sums of the main channels for every feature and bin."""
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Integer sums of all other channels for some features, one row each."""
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Integer sums of all other channels for some words of eight features, one row each."""
 
     def size(self, node: int) -> int:
         """Number of rows in a node: of two children the smaller one is histogrammed."""
@@ -77,7 +77,14 @@ class _Growing:
 
 
 def grow(
-    store: Store, criterion: Criterion, rule: Growth, root: Fixed, sums: Fixed, features: Fixed, max_depth: int
+    store: Store,
+    criterion: Criterion,
+    rule: Growth,
+    root: Fixed,
+    sums: Fixed,
+    features: Fixed,
+    max_depth: int,
+    details: TreeDetails | None = None,
 ) -> Grown:
     """Grow one tree.
 
@@ -91,7 +98,10 @@ def grow(
         Features that may be cut on, in the order in which ties are decided.
     max_depth
         Most cuts above a leaf.
+    details
+        Details of the root that are known already.
     """
+    known = TreeDetails(store) if details is None else details
     first = _Growing(0, 0, 0, sums, criterion.describe(sums))
     made = [first]
     waiting: list[_Growing] = []
@@ -100,8 +110,7 @@ def grow(
     def judge(node: _Growing) -> bool:
         """Find a node's best split; return whether it stays a leaf."""
         assert node.histogram is not None
-        details = partial(store.details, node.node)
-        split = criterion.best_split(node.histogram, details, node.sums, node.yields.q, features)
+        split = criterion.best_split(node.histogram, known.of(node.node), node.sums, node.yields.q, features)
         node.split, node.promise = split, split.gain
         return split.feature < 0 or rule.closes(split.gain)
 
@@ -128,6 +137,7 @@ def grow(
             waiting.remove(node)
             children = _divide(store, criterion, node, len(made))
             made += children
+            known.note_split(node.node, (children[0].node, children[1].node))
             rule.note_split()
             closed = [one.depth >= max_depth or rule.closes_early(one.yields.s, one.yields.q) for one in children]
             for child, histogram in zip(children, _histograms(store, node, children, closed), strict=True):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qbdt._kernels.histogram import add_details, add_rows
+from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.binning import Binning
 from qbdt.dtypes import SUM_BITS, Fixed, Yields
@@ -48,8 +49,7 @@ class LocalStore(RowStore):
         self._extra_floats: Yields = np.empty(self.layout.boosted_size)
         self._growth: Yields = np.ones(self.layout.growth_size)
         self._fixed: Fixed = np.empty(self.layout.n_rows, dtype=np.int64)
-        self._extra_fixed: Fixed = np.zeros(self.layout.extra_size, dtype=np.int64)
-        self._asked: tuple[int, bytes, Fixed] | None = None
+        self._extra_fixed: Fixed = aligned_zeros(self.layout.extra_size)
         self._sums = dict.fromkeys(Side, 0.0)
         self._load_weights(segments)
 
@@ -67,7 +67,6 @@ class LocalStore(RowStore):
             self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
             self._quantise(seed, threshold)
         self._gather_rows()
-        self._asked = None
 
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
@@ -78,24 +77,17 @@ class LocalStore(RowStore):
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where.
-
-        The last answer is kept: a tree's first split is judged on what fixed its units.
-        """
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
         layout = self.layout
-        asked = (node, features.tobytes())
-        if self._asked is not None and self._asked[:2] == asked:
-            return self._asked[2]
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
-        parts = np.zeros((len(shares), len(features), layout.detail_size), dtype=np.int64)
-        weights = (self._words, self._fixed, self._extra_fixed)
+        parts = aligned_zeros(len(shares), len(words), layout.detail_size)
+        weights = (self._words, words, layout.n_features, self._fixed, self._extra_fixed)
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
-        arguments = (*weights, *places, features, self._rows, node == 0)
+        arguments = (*weights, *places, self._rows, node == 0)
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        self._asked = (*asked, joined(parts))
-        return self._asked[2]
+        return joined(parts)
 
     def boost(self, leaves: Sequence[int], factors: Yields) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
