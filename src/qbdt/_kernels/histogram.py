@@ -2,8 +2,8 @@
 
 A node has a histogram of *main* channels, one weight per nominal row (signal, each background process), for all
 features: flat, laid out as (segment, feature, bin). What else a split is judged on (further weight columns of nominal
-rows, rows of variations) are *details*, asked for word by word, eight features at a time: flat, segment by segment as
-(feature in word, bin, column).
+rows, rows of variations) are *details*, asked for word by word, eight features at a time: flat, segment by segment, a
+segment's columns in planes of eight (the last may be four), each as (feature in word, bin, column of the plane).
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from qbdt._kernels.lanes import LANES, add_lanes
+from qbdt._kernels.lanes import LANES, add_lanes, copy_lanes
 from qbdt.dtypes import BINS, FEATURES_PER_WORD, Fixed, Rows, Words
 
-__all__ = ["add_details", "add_rows"]
+__all__ = ["PLANE", "add_details", "add_rows"]
+
+PLANE = 8
+"""Columns whose sums lie side by side: a cache line."""
 
 BLOCK = 1024
 """Weights gathered at a time: a block of words and weights stays in the first-level cache."""
@@ -47,20 +50,45 @@ def _add_word(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None
 
 
 @njit(cache=True, nogil=True)
-def _add_columns(words: Words, n_features: int, weights: Fixed, width: int, out: Fixed) -> None:
-    """Add several weights per row, a multiple of four, to the bins of up to eight features."""
-    byte, eight, columns = np.uint64(255), np.uint64(8), np.uint64(width)
+def _add_plane(words: Words, n_features: int, weights: Fixed, first: int, width: int, double: bool, out: Fixed) -> None:
+    """Add four of `width` weights per row, or eight where `double`, to the bins of up to eight features.
+
+    Row 0 has its weights from `first` on. Strides that the compiler knows are worth having planes.
+    """
+    byte, eight, four = np.uint64(255), np.uint64(8), np.uint64(4)
+    shift = np.uint64(3 if double else 2)
     for i in range(words.size):
         word = words[i]
-        source = np.uint64(i) * columns
-        first = np.uint64(0)
+        source = np.uint64(first) + np.uint64(i) * np.uint64(width)
+        bins = np.uint64(0)
         for _ in range(n_features):
-            at = (first + (word & byte)) * columns
-            for vector in range(width // LANES):
-                lane = np.uint64(vector * LANES)
-                add_lanes(out, at + lane, weights, source + lane)
+            at = (bins + (word & byte)) << shift
+            add_lanes(out, at, weights, source)
+            if double:
+                add_lanes(out, at + four, weights, source + four)
             word >>= eight
-            first += np.uint64(BINS)
+            bins += np.uint64(BINS)
+
+
+@njit(cache=True, nogil=True)
+def _add_columns(words: Words, n_features: int, weights: Fixed, width: int, out: Fixed) -> None:
+    """Add several weights per row, a multiple of four, to the bins of up to eight features, plane by plane."""
+    for first in range(0, width, PLANE):
+        own = out[FEATURES_PER_WORD * BINS * first :]
+        _add_plane(words, n_features, weights, first, width, width - first >= PLANE, own)
+
+
+@njit(cache=True, nogil=True)
+def _gather_weights(weights: Fixed, width: int, start: int, rows: Rows, out: Fixed) -> None:
+    """Copy the weights of some rows; row `start` has the first, and every row one or a multiple of four."""
+    if width == 1:
+        for i in range(rows.size):
+            out[i] = weights[rows[i] - start]
+        return
+    for i in range(rows.size):
+        source, target = np.uint64(rows[i] - start) * np.uint64(width), np.uint64(i * width)
+        for lane in range(0, width, LANES):
+            copy_lanes(out, target + np.uint64(lane), weights, source + np.uint64(lane))
 
 
 @njit(cache=True, nogil=True)
@@ -84,17 +112,13 @@ def _add_range(
     then under way at once, while additions would wait for each. Word k goes to `out` from k × `step` on.
     """
     size = max(1, BLOCK // width)
-    columns = np.uint64(width)
     word_block = np.empty(size, np.uint64)
     weight_block = np.empty(size * width, np.int64)
     for low in range(begin, end, size):
         n = min(size, end - low)
         block = weights[(low - start) * width :] if whole else weight_block
         if not whole:
-            for i in range(n):
-                source, target = np.uint64(rows[low + i] - start) * columns, np.uint64(i) * columns
-                for c in range(columns):
-                    block[target + c] = weights[source + c]
+            _gather_weights(weights, width, start, rows[low : low + n], block)
         for k in range(chosen.size):
             column = words[chosen[k]]
             block_words = column[low : low + n] if whole else word_block[:n]

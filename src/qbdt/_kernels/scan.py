@@ -134,24 +134,23 @@ def _side(sums: Fixed, rules: Rules) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_bounds(s: Yields, b: Yields, ratio: Yields, bits: Fixed, out: Yields) -> None:
-    """Add to `out` a number that Q cannot pass, whatever σ_b is, or −inf where b ≤ 0; all loops run in vectors.
+def _add_bounds(s: Yields, b: Yields, ratio: Yields, mantissa: Yields, out: Yields) -> None:
+    """Add to `out` a number that Q cannot pass, whatever σ_b is, or −inf where b ≤ 0.
 
     Q falls with σ_b, so eq:Q0 = 2[(s+b) ln r − s], r = (s+b)/b, is a bound. The logarithm is that of the exponent of r
-    plus 2 artanh((m−1)/(m+1)) of its mantissa m, by a series whose remainder is below REMAINDER. `bits` is the memory
-    of `ratio` read as integers.
+    plus 2 artanh((m−1)/(m+1)) of its mantissa m, by a series whose remainder is below REMAINDER. No loop reads memory
+    both as numbers and as bits, so all of them run in vectors.
     """
+    bits, mantissa_bits = ratio.view(np.int64), mantissa.view(np.int64)
     for i in range(s.size):
-        signal = max(s[i], 0.0)
-        ratio[i] = (signal + b[i]) / b[i] if b[i] > 0.0 else 1.0
+        ratio[i] = (max(s[i], 0.0) + b[i]) / b[i] if b[i] > 0.0 else 1.0
     for i in range(s.size):
-        exponent = bits[i] >> 52
-        bits[i] = (bits[i] & MANTISSA) | ONE
-        m = ratio[i]
-        f = (m - 1.0) / (m + 1.0)
+        mantissa_bits[i] = (bits[i] & MANTISSA) | ONE
+    for i in range(s.size):
+        f = (mantissa[i] - 1.0) / (mantissa[i] + 1.0)
         g = f * f
         series = 1.0 + g * (1 / 3 + g * (1 / 5 + g * (1 / 7 + g * (1 / 9 + g * (1 / 11 + g * (1 / 13))))))
-        log = (exponent - 1023) * LN2 + 2.0 * f * series + REMAINDER
+        log = ((bits[i] >> 52) - 1023) * LN2 + 2.0 * f * series + REMAINDER
         signal = max(s[i], 0.0)
         bound = 2.0 * ((signal + b[i]) * log - signal)
         out[i] += bound if b[i] > 0.0 else -np.inf
@@ -161,17 +160,16 @@ def _add_bounds(s: Yields, b: Yields, ratio: Yields, bits: Fixed, out: Yields) -
 def _fill_bounds(left: Fixed, total: Fixed, factor: Yields, work: Yields, out: Yields) -> None:
     """Bound on Q_L + Q_R for each cut, from s and b left of it (rows 0 and 1 of `left`)."""
     n = out.size
-    s, b, ratio = work[0, :n], work[1, :n], work[2, :n]
-    bits = work[2].view(np.int64)[:n]
+    s, b, ratio, mantissa = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
     out[:] = 0.0
     for i in range(n):
         s[i] = left[0, i] * factor[0]
         b[i] = left[1, i] * factor[1]
-    _add_bounds(s, b, ratio, bits, out)
+    _add_bounds(s, b, ratio, mantissa, out)
     for i in range(n):
         s[i] = (total[0] - left[0, i]) * factor[0]
         b[i] = (total[1] - left[1, i]) * factor[1]
-    _add_bounds(s, b, ratio, bits, out)
+    _add_bounds(s, b, ratio, mantissa, out)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -181,7 +179,7 @@ def bound_features(hist: Fixed, total: Fixed, factor: Yields, terms: Terms, feat
     left = np.empty((2, BINS), np.int64)
     missing = np.empty(2, np.int64)
     nothing = np.empty(0, np.int64)
-    work, bound = np.empty((3, BINS)), np.empty(BINS)
+    work, bound = np.empty((4, BINS)), np.empty(BINS)
     for f in range(features.size):
         size = n_cuts[features[f]]
         if size == 0:
@@ -266,7 +264,7 @@ def scan_features(
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     left = np.empty((total.size, BINS), np.int64)
     missing, side = np.empty(total.size, np.int64), np.empty(total.size, np.int64)
-    work, bound = np.empty((3, BINS)), np.empty(BINS)
+    work, bound = np.empty((4, BINS)), np.empty(BINS)
     for f in range(features.size):
         feature = features[f]
         size = n_cuts[feature]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qbdt._kernels.histogram import PLANE
 from qbdt._kernels.lanes import LANES
 from qbdt.dataset import Events
 from qbdt.dtypes import BINS, FEATURES_PER_WORD, Fixed, Yields
@@ -115,7 +116,9 @@ class Layout:
 
     def detail(self, segment: int, column: int = 0) -> Channel:
         """Channel of a variation's weight, or of one of a nominal segment's further columns."""
-        return Channel(True, int(self.detail_bases[segment]) + column, max(1, int(self.widths[segment])))
+        first = column - column % PLANE
+        base = int(self.detail_bases[segment]) + FEATURES_PER_WORD * BINS * first + column % PLANE
+        return Channel(True, base, min(PLANE, max(1, int(self.widths[segment]) - first)))
 
 
 def _running(sizes: Fixed) -> tuple[Fixed, int]:
