@@ -5,8 +5,9 @@ Flows in: a `Store` (rows), a `Criterion` (what a good split is) and a `Growth` 
 
 from qbdt.grower.criterion import PaperCriterion, Quantity, Split, Term, Yield
 from qbdt.grower.details import Details, TreeDetails
-from qbdt.grower.growing import Criterion, Grown, Store, grow
+from qbdt.grower.growing import Criterion, Grown, Store, grow, with_thresholds
 from qbdt.grower.growth import Growth, LeafGrowth, PublishedGrowth
+from qbdt.grower.newton import NewtonCriterion
 
 __all__ = [
     "Criterion",
@@ -14,6 +15,7 @@ __all__ = [
     "Grown",
     "Growth",
     "LeafGrowth",
+    "NewtonCriterion",
     "PaperCriterion",
     "PublishedGrowth",
     "Quantity",
@@ -23,4 +25,5 @@ __all__ = [
     "TreeDetails",
     "Yield",
     "grow",
+    "with_thresholds",
 ]

@@ -146,24 +146,26 @@ class PaperCriterion:
         q = float(significance_value(s, b, sigma2))
         return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
-    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
-        """Return what ΔQ of a node cannot pass, found without details."""
-        return float(self._bounds(histogram, sums, features).max()) - q
+    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
+        """Return for each feature what ΔQ cannot pass: ΔQ without systematics, which needs no details."""
+        return self._bounds(histogram, sums, features) - q
 
-    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
+    def best_split(
+        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+    ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
 
-        ΔQ without systematics is a bound that needs no details. They are asked for where that bound is largest, and
-        then for the words with features that could still do better.
+        Details are asked for where most is promised, and then for the words with features that could still do better.
         """
         if not self.has_details:
             return self._scan(histogram, NOTHING, sums, q, features)
-        bounds = self._bounds(histogram, sums, features)
+        if promises is None:
+            promises = self.promises(histogram, sums, q, features)
         words = features // FEATURES_PER_WORD
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
-        leading = words == words[np.argmax(bounds)]
+        leading = words == words[np.argmax(promises)]
         for where in (leading, ~leading):
-            able = where & (bounds > -np.inf) & (bounds - q >= best.gain)
+            able = where & (promises > -np.inf) & (promises >= best.gain)
             asked = np.unique(words[able]).tolist()
             for word, given in zip(asked, details(asked), strict=True):
                 found = self._scan(histogram, given, sums, q, features[able & (words == word)])

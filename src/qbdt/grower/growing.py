@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
-from qbdt.dtypes import NODE, Fixed, Nodes
+from qbdt.dtypes import NODE, Fixed, Nodes, Yields
 from qbdt.grower.criterion import Split, Yield
 from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growth import Growth
 
-__all__ = ["Criterion", "Grown", "Store", "grow"]
+__all__ = ["Criterion", "Grown", "Store", "grow", "with_thresholds"]
 
 
 class Store(Protocol):
@@ -42,11 +43,13 @@ class Criterion(Protocol):
     def has_details(self) -> bool:
         """Whether splits are judged on more than the main channels."""
 
-    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
-        """Return what the gain of a node cannot pass, found without details."""
+    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
+        """Return for each feature what the gain of a node cannot pass, found without details."""
 
-    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
-        """Return the best split, with feature −1 where none is allowed."""
+    def best_split(
+        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+    ) -> Split:
+        """Return the best split, with feature −1 where none is allowed; `promises` where they are known already."""
 
 
 class Grown(NamedTuple):
@@ -61,7 +64,8 @@ class Grown(NamedTuple):
 class _Growing:
     """A node while its tree grows; `place` is its index in the tree, `node` its number in the store.
 
-    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known.
+    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known;
+    `promises` are such numbers for each feature.
     """
 
     place: int
@@ -70,6 +74,7 @@ class _Growing:
     sums: Fixed
     yields: Yield
     promise: float = -np.inf
+    promises: Yields | None = field(default=None, repr=False)
     split: Split | None = None
     histogram: Fixed | None = field(default=None, repr=False)
     children: tuple[int, int] | None = None
@@ -110,7 +115,8 @@ def grow(
     def judge(node: _Growing) -> bool:
         """Find a node's best split; return whether it stays a leaf."""
         assert node.histogram is not None
-        split = criterion.best_split(node.histogram, known.of(node.node), node.sums, node.yields.q, features)
+        given = (known.of(node.node), node.sums, node.yields.q, features, node.promises)
+        split = criterion.best_split(node.histogram, *given)
         node.split, node.promise = split, split.gain
         return split.feature < 0 or rule.closes(split.gain)
 
@@ -118,7 +124,8 @@ def grow(
         node.histogram = histogram
         closed = histogram is None
         if histogram is not None and patient:
-            node.promise = criterion.promise(histogram, node.sums, node.yields.q, features)
+            node.promises = criterion.promises(histogram, node.sums, node.yields.q, features)
+            node.promise = float(node.promises.max())
             closed = rule.closes(node.promise)
         elif histogram is not None:
             closed = judge(node)
@@ -188,3 +195,11 @@ def _finished(made: list[_Growing]) -> Grown:
         feature, gain = (split.feature, split.gain) if split else (-1, 0.0)
         nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *node.yields[:4], gain, node.yields.value)
     return Grown(nodes, cuts, tuple(node.node for node in made if not node.children))
+
+
+def with_thresholds(grown: Grown, edges: Sequence[Yields]) -> Nodes:
+    """Return a grown tree's nodes with bin edges for bin codes; `edges` are those of every feature."""
+    nodes: Nodes = grown.nodes.copy()
+    for i in np.flatnonzero(nodes["feature"] >= 0):
+        nodes["threshold"][i] = edges[nodes["feature"][i]][grown.cuts[i] - 1]
+    return nodes
