@@ -189,8 +189,8 @@ def test_a_source_is_the_same_in_all_three_forms(two_sided):
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             assert np.array_equal(one.nodes["feature"], two.nodes["feature"])
-            # The forms round their fixed-point weights differently, by 2^-61 of the total.
-            assert np.allclose(one.nodes["sigma2"], two.nodes["sigma2"], rtol=1e-12)
+            # Columns of weight-type sources are rounded at 2^-30 of the largest, and the bound on it is not tight.
+            assert np.allclose(one.nodes["sigma2"], two.nodes["sigma2"], rtol=1e-7)
             assert np.all(one.nodes["sigma2"] > 0)
 
 
@@ -349,5 +349,5 @@ def test_a_store_needs_few_bytes_per_row():
         store = local.LocalStore(
             make_plan(dataset, False, 0.0).segments, binning_of(dataset, settings, workers), workers
         )
-    arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._extra_fixed)
+    arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._columns)
     assert sum(array.nbytes for array in arrays) / store.layout.n_rows <= 8 + 24  # eight features fill a word

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from qbdt._kernels.lanes import LANES, add_lanes, copy_lanes
-from qbdt.dtypes import BINS, FEATURES_PER_WORD, Fixed, Rows, Words
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 
 __all__ = ["PLANE", "add_details", "add_rows"]
 
@@ -20,7 +20,7 @@ PLANE = 8
 """Columns whose sums lie side by side: a cache line."""
 
 BLOCK = 1024
-"""Weights gathered at a time: a block of words and weights stays in the first-level cache."""
+"""Weights or columns gathered at a time: a block of them and of words stays in the first-level cache."""
 
 
 @njit(cache=True, nogil=True)
@@ -50,12 +50,14 @@ def _add_word(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None
 
 
 @njit(cache=True, nogil=True)
-def _add_plane(words: Words, n_features: int, weights: Fixed, first: int, width: int, double: bool, out: Fixed) -> None:
-    """Add four of `width` weights per row, or eight where `double`, to the bins of up to eight features.
+def _add_plane(
+    words: Words, n_features: int, columns: Columns, first: int, width: int, double: bool, out: Fixed
+) -> None:
+    """Add four of `width` columns per row, or eight where `double`, to the bins of up to eight features.
 
-    Row 0 has its weights from `first` on. Strides that the compiler knows are worth having planes.
+    Row 0 has its columns from `first` on. Distances that the compiler knows are worth having planes.
     """
-    byte, eight, four = np.uint64(255), np.uint64(8), np.uint64(4)
+    byte, eight, four = np.uint64(255), np.uint64(8), np.uint64(LANES)
     shift = np.uint64(3 if double else 2)
     for i in range(words.size):
         word = words[i]
@@ -63,32 +65,24 @@ def _add_plane(words: Words, n_features: int, weights: Fixed, first: int, width:
         bins = np.uint64(0)
         for _ in range(n_features):
             at = (bins + (word & byte)) << shift
-            add_lanes(out, at, weights, source)
+            add_lanes(out, at, columns, source)
             if double:
-                add_lanes(out, at + four, weights, source + four)
+                add_lanes(out, at + four, columns, source + four)
             word >>= eight
             bins += np.uint64(BINS)
 
 
 @njit(cache=True, nogil=True)
-def _add_columns(words: Words, n_features: int, weights: Fixed, width: int, out: Fixed) -> None:
-    """Add several weights per row, a multiple of four, to the bins of up to eight features, plane by plane."""
-    for first in range(0, width, PLANE):
-        own = out[FEATURES_PER_WORD * BINS * first :]
-        _add_plane(words, n_features, weights, first, width, width - first >= PLANE, own)
+def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block: Words) -> Words:
+    """Words of the rows at low … low + n − 1, copied where they are scattered.
 
-
-@njit(cache=True, nogil=True)
-def _gather_weights(weights: Fixed, width: int, start: int, rows: Rows, out: Fixed) -> None:
-    """Copy the weights of some rows; row `start` has the first, and every row one or a multiple of four."""
-    if width == 1:
-        for i in range(rows.size):
-            out[i] = weights[rows[i] - start]
-        return
-    for i in range(rows.size):
-        source, target = np.uint64(rows[i] - start) * np.uint64(width), np.uint64(i * width)
-        for lane in range(0, width, LANES):
-            copy_lanes(out, target + np.uint64(lane), weights, source + np.uint64(lane))
+    Many reads are then under way at once, while additions would wait for each.
+    """
+    if whole:
+        return words[low : low + n]
+    for i in range(n):
+        block[i] = words[rows[low + i]]
+    return block[:n]
 
 
 @njit(cache=True, nogil=True)
@@ -97,6 +91,34 @@ def _add_range(
     chosen: Fixed,
     n_features: int,
     weights: Fixed,
+    rows: Rows,
+    whole: bool,
+    begin: int,
+    end: int,
+    out: Fixed,
+    step: int,
+) -> None:
+    """Add the weights of the rows at begin … end − 1 for some words; word k goes to `out` from k × `step` on."""
+    word_block = np.empty(BLOCK, np.uint64)
+    weight_block = np.empty(BLOCK, np.int64)
+    for low in range(begin, end, BLOCK):
+        n = min(BLOCK, end - low)
+        block = weights[low : low + n] if whole else weight_block
+        if not whole:
+            for i in range(n):
+                block[i] = weights[rows[low + i]]
+        for k in range(chosen.size):
+            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
+            n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
+            _add_word(own, n_filled, block, out[k * step :])
+
+
+@njit(cache=True, nogil=True)
+def _add_columns(
+    words: Words,
+    chosen: Fixed,
+    n_features: int,
+    columns: Columns,
     width: int,
     start: int,
     rows: Rows,
@@ -106,30 +128,24 @@ def _add_range(
     out: Fixed,
     step: int,
 ) -> None:
-    """Add the rows at begin … end − 1 for some words; row `start` has the first of the weights, `width` to a row.
-
-    Rows are taken block by block. Their weights and words are copied first where they are scattered: many reads are
-    then under way at once, while additions would wait for each. Word k goes to `out` from k × `step` on.
-    """
+    """Add the columns of the rows at begin … end − 1 for some words; row `start` has the first `width`, and so on."""
     size = max(1, BLOCK // width)
     word_block = np.empty(size, np.uint64)
-    weight_block = np.empty(size * width, np.int64)
+    column_block = np.empty(size * width, np.int32)
     for low in range(begin, end, size):
         n = min(size, end - low)
-        block = weights[(low - start) * width :] if whole else weight_block
+        block = columns[(low - start) * width :] if whole else column_block
         if not whole:
-            _gather_weights(weights, width, start, rows[low : low + n], block)
+            for i in range(n):
+                source, target = np.uint64(rows[low + i] - start) * np.uint64(width), np.uint64(i * width)
+                for lane in range(0, width, LANES):
+                    copy_lanes(block, target + np.uint64(lane), columns, source + np.uint64(lane))
         for k in range(chosen.size):
-            column = words[chosen[k]]
-            block_words = column[low : low + n] if whole else word_block[:n]
-            if not whole:
-                for i in range(n):
-                    block_words[i] = column[rows[low + i]]
+            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
             n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
-            if width == 1:
-                _add_word(block_words, n_filled, block, out[k * step :])
-            else:
-                _add_columns(block_words, n_filled, block, width, out[k * step :])
+            for first in range(0, width, PLANE):
+                plane = out[k * step + FEATURES_PER_WORD * BINS * first :]
+                _add_plane(own, n_filled, block, first, width, width - first >= PLANE, plane)
 
 
 @njit(cache=True, nogil=True)
@@ -157,7 +173,7 @@ def add_rows(words: Words, weights: Fixed, n_features: int, rows: Rows, whole: b
     for p in range(share.shape[0]):
         own = out[share[p, 0] * n_features * BINS :]
         begin, end, step = share[p, 1], share[p, 2], FEATURES_PER_WORD * BINS
-        _add_range(words, every, n_features, weights, 1, 0, rows, whole, begin, end, own, step)
+        _add_range(words, every, n_features, weights, rows, whole, begin, end, own, step)
 
 
 @njit(cache=True, nogil=True)
@@ -166,7 +182,7 @@ def add_details(
     chosen: Fixed,
     n_features: int,
     weights: Fixed,
-    extra: Fixed,
+    columns: Columns,
     starts: Fixed,
     offsets: Fixed,
     widths: Fixed,
@@ -184,10 +200,10 @@ def add_details(
         As for `add_rows`.
     chosen
         Words whose features are wanted.
-    extra
-        Further weights: segment j's from `offsets[j]`, `widths[j]` for each row, a multiple of four.
+    columns
+        Further columns: segment j's from `offsets[j]`, `widths[j]` for each row, a multiple of four.
     starts, offsets, widths, bases
-        Of each segment: its first row, where its further weights start, how many a row has (0: its one weight is the
+        Of each segment: its first row, where its further columns start, how many a row has (0: its one weight is the
         detail, as for variations), and where it starts in the details of a word.
     out
         Details that are added to, one row per word.
@@ -197,7 +213,7 @@ def add_details(
         segment, begin, end = share[p, 0], share[p, 1], share[p, 2]
         width, start, own = widths[segment], starts[segment], flat[bases[segment] :]
         if width > 0:
-            columns = extra[offsets[segment] :]
-            _add_range(words, chosen, n_features, columns, width, start, rows, whole, begin, end, own, step)
+            own_columns = columns[offsets[segment] :]
+            _add_columns(words, chosen, n_features, own_columns, width, start, rows, whole, begin, end, own, step)
         else:
-            _add_range(words, chosen, n_features, weights, 1, 0, rows, whole, begin, end, own, step)
+            _add_range(words, chosen, n_features, weights, rows, whole, begin, end, own, step)

@@ -165,7 +165,7 @@ class _Boosting:
         """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
         self._fix_weights()
         root = self.store.histogram(0)
-        sums = self.criterion.start_tree(root, details.of(0), features)
+        sums = self.criterion.start_tree(root, details.of(0), features, self.store.units)
         if sums is None:
             self.stopped = f"signal or background has no positive yield after {len(self.trees)} trees"
             return None

@@ -61,10 +61,11 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A sum of histogram channels, and a factor."""
+    """A sum of histogram channels, and a factor; all of them weights, or all further columns, whose unit varies."""
 
     terms: tuple[Term, ...]
     factor: float = 1.0
+    of_columns: bool = False
 
 
 class PaperCriterion:
@@ -111,8 +112,19 @@ class PaperCriterion:
         self._terms = Terms(first, *(np.ascontiguousarray(column) for column in columns))
         self.has_details = bool(self._terms.is_detail.any())
 
-    def start_tree(self, root: Fixed, details: Details, features: Fixed) -> Fixed | None:
-        """Fix the units of a tree that may cut on these features: after this the root has s = b = 1.
+    def start_tree(
+        self, root: Fixed, details: Details, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
+    ) -> Fixed | None:
+        """Fix the units of a tree: after this the root has s = b = 1.
+
+        Parameters
+        ----------
+        root, details
+            Histogram and details of the root.
+        features
+            Features that may be cut on.
+        units
+            Value of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS.
 
         Returns
         -------
@@ -124,11 +136,12 @@ class PaperCriterion:
         if s <= 0 or b <= 0:
             return None
         factor = np.array([quantity.factor for quantity in self._quantities])
+        background = math.ldexp(float(b), -SUM_BITS)
         factor[0] /= s
-        factor[1 : 2 + self._rules.n_sources] /= b
+        for k in range(1, 2 + self._rules.n_sources):
+            factor[k] = factor[k] * units[0] / background if self._quantities[k].of_columns else factor[k] / b
         if self._rules.has_mc:
-            # One unit of a weight and of a squared weight is 2^−SUM_BITS each.
-            factor[2 + self._rules.n_sources] *= math.ldexp(1.0, SUM_BITS) / float(b) ** 2
+            factor[2 + self._rules.n_sources] *= units[1] / background**2
         self._rules = self._rules._replace(factor=factor)
         leading = int(features[np.argmax(self._bounds(root, np.array([s, b], dtype=np.int64), features))])
         given = details([leading // FEATURES_PER_WORD])[0] if self.has_details else NOTHING

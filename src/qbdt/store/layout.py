@@ -13,7 +13,7 @@ import numpy as np
 from qbdt._kernels.histogram import PLANE
 from qbdt._kernels.lanes import LANES
 from qbdt.dataset import Events
-from qbdt.dtypes import BINS, FEATURES_PER_WORD, Fixed, Yields
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, Columns, Fixed, Yields
 from qbdt.errors import DataError
 
 __all__ = ["Channel", "Extras", "Layout", "Segment", "Side"]
@@ -42,7 +42,7 @@ class Extras:
 
     boosted: tuple[Callable[[], Yields], ...] = ()
     square: bool = False
-    static: tuple[Callable[[], Fixed], ...] = ()
+    static: tuple[Callable[[], Columns], ...] = ()
 
     @property
     def size(self) -> int:
