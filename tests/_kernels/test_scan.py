@@ -84,7 +84,7 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     if min_entries:
         factor[-2:] = 1e-3
     n_cuts = np.array([n_bins - 1, 0, n_bins - 1])
-    # The first two quantities are main channels, (quantity, feature, bin); all others details, (feature, bin, quantity).
+    # The first two quantities are main channels, (quantity, feature, bin); others are details, by (feature, bin).
     hist = np.ascontiguousarray(channels[:2].astype(np.int64)).ravel()
     details = np.ascontiguousarray(channels[2:].astype(np.int64).transpose(1, 2, 0)).ravel()
     n_details = n_quantities - 2

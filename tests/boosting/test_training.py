@@ -100,10 +100,12 @@ def test_trees_equal_the_plain_twin(n_sources, mc_stat):
         cuts, leaves, weight = twin.tree()
         inner = tree.nodes[~tree.is_leaf]
         assert sorted(zip(inner["feature"], inner["threshold"], strict=True)) == sorted(cuts)
-        assert tree.weight == pytest.approx(weight, rel=1e-9)
+        assert tree.weight == pytest.approx(weight, rel=1e-8 if mc_stat else 1e-9)
         for field, key in (("s", "s"), ("b", "b"), ("sigma2", "v"), ("q", "q")):
             expected = sorted(leaf[key] for leaf in leaves)
-            assert sorted(tree.nodes[tree.is_leaf][field]) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+            # Squared weights are rounded at 2^-30 of the largest, and leaves may hold small ones only.
+            precision = 1e-6 if mc_stat and field in ("sigma2", "q") else 1e-9
+            assert sorted(tree.nodes[tree.is_leaf][field]) == pytest.approx(expected, rel=precision, abs=1e-15)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])

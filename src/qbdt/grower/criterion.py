@@ -168,7 +168,7 @@ class PaperCriterion:
     ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
 
-        Details are asked for where most is promised, and then for the words with features that could still do better.
+        Details are asked for word by word, where most is promised first, until no other feature could do better.
         """
         if not self.has_details:
             return self._scan(histogram, NOTHING, sums, q, features)
@@ -176,13 +176,12 @@ class PaperCriterion:
             promises = self.promises(histogram, sums, q, features)
         words = features // FEATURES_PER_WORD
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
-        leading = words == words[np.argmax(promises)]
-        for where in (leading, ~leading):
-            able = where & (promises > -np.inf) & (promises >= best.gain)
-            asked = np.unique(words[able]).tolist()
-            for word, given in zip(asked, details(asked), strict=True):
-                found = self._scan(histogram, given, sums, q, features[able & (words == word)])
-                best = max(best, found, key=_order)
+        waiting = promises > -np.inf
+        while (able := waiting & (promises >= best.gain)).any():
+            word = int(words[np.argmax(np.where(able, promises, -np.inf))])
+            chosen = features[able & (words == word)]
+            best = max(best, self._scan(histogram, details([word])[0], sums, q, chosen), key=_order)
+            waiting &= words != word
         return best
 
     def _scan(self, histogram: Fixed, details: Fixed, sums: Fixed, q: float, features: Fixed) -> Split:

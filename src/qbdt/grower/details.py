@@ -71,7 +71,9 @@ class TreeDetails:
             small, large = sorted((node, sibling), key=self._store.size)
             self._ask(small, shared)
             for word in shared:
-                self._known[large, word] = self._known.pop((parent, word)) - self._known[small, word]
+                rest = self._known.pop((parent, word))
+                rest -= self._known[small, word]
+                self._known[large, word] = rest
         self._ask(node, [word for word in wanted if word not in shared])
 
     def _own_cost(self, node: int) -> float:
