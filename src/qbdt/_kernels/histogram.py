@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from qbdt._kernels.lanes import LANES, add_lanes, copy_lanes
+from qbdt._kernels.lanes import LANES, add_word, copy_lanes
 from qbdt.dtypes import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 
 __all__ = ["PLANE", "add_details", "add_rows"]
@@ -24,7 +24,7 @@ BLOCK = 1024
 
 
 @njit(cache=True, nogil=True)
-def _add_word(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None:
+def _add_weights(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None:
     """Add one weight per row to the bins of up to eight features.
 
     Eight are written out, since a loop of eight is not unrolled; fewer are added one after the other.
@@ -50,26 +50,13 @@ def _add_word(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None
 
 
 @njit(cache=True, nogil=True)
-def _add_plane(
-    words: Words, n_features: int, columns: Columns, first: int, width: int, double: bool, out: Fixed
-) -> None:
-    """Add four of `width` columns per row, or eight where `double`, to the bins of up to eight features.
+def _add_plane(words: Words, columns: Columns, first: int, width: int, double: bool, out: Fixed) -> None:
+    """Add four of `width` columns per row, or eight where `double`; row 0 has its columns from `first` on.
 
-    Row 0 has its columns from `first` on. Distances that the compiler knows are worth having planes.
+    Where a word has fewer than eight features, the first bin of the others is filled and nobody reads it.
     """
-    byte, eight, four = np.uint64(255), np.uint64(8), np.uint64(LANES)
-    shift = np.uint64(3 if double else 2)
     for i in range(words.size):
-        word = words[i]
-        source = np.uint64(first) + np.uint64(i) * np.uint64(width)
-        bins = np.uint64(0)
-        for _ in range(n_features):
-            at = (bins + (word & byte)) << shift
-            add_lanes(out, at, columns, source)
-            if double:
-                add_lanes(out, at + four, columns, source + four)
-            word >>= eight
-            bins += np.uint64(BINS)
+        add_word(out, words[i], columns, np.uint64(first + i * width), double)
 
 
 @njit(cache=True, nogil=True)
@@ -110,14 +97,13 @@ def _add_range(
         for k in range(chosen.size):
             own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
             n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
-            _add_word(own, n_filled, block, out[k * step :])
+            _add_weights(own, n_filled, block, out[k * step :])
 
 
 @njit(cache=True, nogil=True)
 def _add_columns(
     words: Words,
     chosen: Fixed,
-    n_features: int,
     columns: Columns,
     width: int,
     start: int,
@@ -142,10 +128,9 @@ def _add_columns(
                     copy_lanes(block, target + np.uint64(lane), columns, source + np.uint64(lane))
         for k in range(chosen.size):
             own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
-            n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
             for first in range(0, width, PLANE):
                 plane = out[k * step + FEATURES_PER_WORD * BINS * first :]
-                _add_plane(own, n_filled, block, first, width, width - first >= PLANE, plane)
+                _add_plane(own, block, first, width, width - first >= PLANE, plane)
 
 
 @njit(cache=True, nogil=True)
@@ -214,6 +199,6 @@ def add_details(
         width, start, own = widths[segment], starts[segment], flat[bases[segment] :]
         if width > 0:
             own_columns = columns[offsets[segment] :]
-            _add_columns(words, chosen, n_features, own_columns, width, start, rows, whole, begin, end, own, step)
+            _add_columns(words, chosen, own_columns, width, start, rows, whole, begin, end, own, step)
         else:
             _add_range(words, chosen, n_features, weights, rows, whole, begin, end, own, step)
