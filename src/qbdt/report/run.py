@@ -68,6 +68,7 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
     sections = [
         Section("Result", (*_result(run),)),
         Section("Training", (*_training(run),)),
+        Section("Inputs", (*_inputs(run),)),
         Section("Variables", (*_variables(run),)),
         Section("Scores", (*_scores(run),)),
         Section("Sources", (*_sources(run),)),
@@ -177,6 +178,14 @@ def _training(run: _Run) -> list[Block]:
             Figure("first-tree", tree_diagram(first.trees[0], first.features), "First tree of fold 0.", columns, True)
         )
     return blocks
+
+
+def _inputs(run: _Run) -> list[Block]:
+    if run.data is None:
+        return []
+    summary = run.data.summary()
+    blocks: list[Block] = [*summary.tables()]
+    return blocks if summary.findings else [*blocks, Text("No fault of the inputs was found.")]
 
 
 def _variables(run: _Run) -> list[Block]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from qbdt.boosting import Settings, Training, train
 from qbdt.config import Analysis, ShapeSource, read_analysis
-from qbdt.dataset import Dataset
+from qbdt.dataset import Dataset, find_faults
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.fit import run_fit, write_fit
@@ -143,6 +143,8 @@ def _train_and_score(
 ) -> None:
     note("read")
     dataset = load(analysis, folder, progress)
+    for finding in find_faults(dataset):
+        note(f"to be checked: {finding}")
     if dataset.folds is None:
         raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
     wanted = analysis.training.systematics
