@@ -19,9 +19,10 @@ LAYERS = [
     {"estimator", "export"},
     {"templates"},
     {"fit"},
+    {"diagnosis"},
     {"tables", "plots"},
     {"report"},
-    {"running", "reproduce", "generate"},
+    {"running", "reproduce", "generate", "tuning"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,4 +1,4 @@
-"""Which event a row is: one number from its identifiers, the same for shifted copies; parts of samples by that number."""
+"""Which event a row is: one number from its identifiers, the same for shifted copies; parts of samples by it."""
 
 from __future__ import annotations
 
