@@ -85,7 +85,7 @@ def trees_curve(
         Threads of the scoring; told how far it is.
     """
     most = max(_n_stages(model) for model in models.ensembles)
-    counts = sorted({int(round(n)) for n in np.geomspace(1, most, n_points)}) if most else []
+    counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
     staged = dataset.transform(lambda events: _staged(models, events, counts, n_threads))
     points = []
     with progress("numbers of trees", len(counts)) as advance:

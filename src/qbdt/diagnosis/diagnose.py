@@ -24,6 +24,9 @@ __all__ = ["Diagnosis", "diagnose"]
 SHOWN = 3
 """Features of a source in the table; `to_dict` has all."""
 
+CERTAIN = 10
+"""Standard deviations beyond which a number says nothing more."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -118,7 +121,8 @@ class Diagnosis:
             for f in [f for f in s.features if f.significance > 2][:SHOWN]:
                 i = f.strongest
                 shift = f"{100 * f.shift[i]:+.2f} ± {100 * f.error[i]:.2f}"
-                rows.append((s.source, f.feature, f"{100 * f.shape:.2f}", f"{f.significance:.1f}", f.region, shift))
+                known = f"{f.significance:.1f}" if f.significance < CERTAIN else f"> {CERTAIN}"
+                rows.append((s.source, f.feature, f"{100 * f.shape:.2f}", known, f.region, shift))
         header = ("source", "feature", "spread of Δ/b (%)", "significance", "strongest where", "Δ/b there (%)")
         return Table("Features and regions that drive each source", header, tuple(rows))
 

@@ -1,4 +1,4 @@
-"""Over-training: do events that a model was trained on get other scores than events that it never saw?
+"""Over-training: whether events that a model was trained on get other scores than events that it never saw.
 
 The distance is that of Kolmogorov and Smirnov between the weighted distributions of both. With weights it has no known
 distribution, and with several folds every event takes part on both sides, so its p-value comes from permutations: if

@@ -214,5 +214,5 @@ def _significance(shape: Floats, covariance: Floats, spread: float) -> float:
     if spread < 1e-16 or shape.size < 2:  # rounding of a source that scales everything alike
         return 0.0
     chi2 = float(shape @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ shape)
-    log_p = float(stats.chi2.logsf(chi2, shape.size - 1))
-    return float(stats.norm.isf(np.exp(log_p))) if log_p > -700 else float(np.sqrt(-2 * log_p))
+    z = float(stats.norm.isf(stats.chi2.sf(chi2, shape.size - 1)))
+    return z if np.isfinite(z) else float(np.sqrt(chi2))  # beyond 38 standard deviations probabilities underflow

@@ -1,6 +1,7 @@
 """A whole analysis in one call, and the files that it leaves between its steps."""
 
+from qbdt.running.diagnosing import Diagnosed, diagnose_run
 from qbdt.running.run import Run, run_analysis, training_settings
 from qbdt.running.scored import write_scored
 
-__all__ = ["Run", "run_analysis", "training_settings", "write_scored"]
+__all__ = ["Diagnosed", "Run", "diagnose_run", "run_analysis", "training_settings", "write_scored"]
