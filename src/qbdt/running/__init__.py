@@ -3,5 +3,15 @@
 from qbdt.running.diagnosing import Diagnosed, diagnose_run
 from qbdt.running.run import Run, run_analysis, training_settings
 from qbdt.running.scored import write_scored
+from qbdt.running.steps import load_for_training, scored_tables
 
-__all__ = ["Diagnosed", "Run", "diagnose_run", "run_analysis", "training_settings", "write_scored"]
+__all__ = [
+    "Diagnosed",
+    "Run",
+    "diagnose_run",
+    "load_for_training",
+    "run_analysis",
+    "scored_tables",
+    "training_settings",
+    "write_scored",
+]

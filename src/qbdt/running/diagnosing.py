@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from qbdt.boosting import train
 from qbdt.dataset import Dataset
 from qbdt.diagnosis import Diagnosis, diagnose
 from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
@@ -17,6 +16,7 @@ from qbdt.plots.style import save
 from qbdt.progress import Progress, silent
 from qbdt.report.diagnosis import DIAGNOSIS_FILE
 from qbdt.report.run import read_run
+from qbdt.training import train
 from qbdt.writing import write_text
 
 __all__ = ["Diagnosed", "diagnose_run"]

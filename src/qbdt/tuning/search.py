@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qbdt._optional import require
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.config import Analysis
 from qbdt.dataset import Dataset
 from qbdt.diagnosis import Strength
@@ -20,6 +20,7 @@ from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.progress import Progress, silent
 from qbdt.running import training_settings
+from qbdt.training import train
 from qbdt.tuning.judging import Judge
 from qbdt.tuning.result import Tuning, TuningTrial
 from qbdt.tuning.space import Dimension, space_of
@@ -88,7 +89,7 @@ def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Se
 
     def run(part: Dataset, settings: Settings) -> Ensemble | ProfiledEnsemble:
         done = train(part if wanted is None else part.with_systematics(wanted), settings, n_threads=n_threads)
-        if done.stopped is not None and "interrupted" in done.stopped:
+        if not done.complete:
             raise KeyboardInterrupt
         return done.ensemble
 
