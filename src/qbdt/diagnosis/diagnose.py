@@ -159,21 +159,26 @@ def diagnose(
     """
     if dataset.folds != models.folds:
         raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")
-    known = {"n_threads": n_threads, "progress": progress}
     scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
     templates = build_templates(scored, settings).templates
     strength = strength_of_templates(templates, settings.mc_stat)
-    return Diagnosis(
-        strength,
-        over_training(dataset, models, seed=seed, n_threads=n_threads),
-        rank_features(dataset, models, settings, repeats=repeats, seed=seed, **known),
-        source_effects(dataset, templates, settings),
-        tuple(templates.edges.tolist()),
-        trees_curve(dataset, models, settings, **known),
-        None
-        if trainer is None
-        else sizes_curve(dataset, trainer, settings, repeats=repeats, seed=seed, whole=strength, **known),
-    )
+    tests = over_training(dataset, models, seed=seed, n_threads=n_threads)
+    ranks = rank_features(dataset, models, settings, repeats=repeats, seed=seed, n_threads=n_threads, progress=progress)
+    trees = trees_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
+    sizes = None
+    if trainer is not None:
+        sizes = sizes_curve(
+            dataset,
+            trainer,
+            settings,
+            repeats=repeats,
+            seed=seed,
+            whole=strength,
+            n_threads=n_threads,
+            progress=progress,
+        )
+    effects = source_effects(dataset, templates, settings)
+    return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
 
 
 def _curve_table(curve: LearningCurve) -> Table:

@@ -175,7 +175,7 @@ def _region_edges(dataset: Dataset, role: Role, feature: str) -> Floats:
 def _region(events: Events, feature: str, edges: Floats) -> NDArray[np.intp]:
     """Region of every row; a missing value lies in the first."""
     values = np.nan_to_num(np.asarray(events.column(feature), dtype=float), nan=edges[0])
-    return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2)
+    return np.asarray(np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2))
 
 
 def _by_event(dataset: Dataset, source: Systematic, role: Role, feature: str, edges: Floats) -> tuple[Floats, Floats]:

@@ -8,5 +8,6 @@ from qbdt.tuning.judging import Judge
 from qbdt.tuning.result import Tuning, TuningTrial
 from qbdt.tuning.search import tune
 from qbdt.tuning.space import SPACES, Dimension
+from qbdt.tuning.writing import best_section, write_tuning
 
-__all__ = ["SPACES", "Dimension", "Judge", "Tuning", "TuningTrial", "tune"]
+__all__ = ["SPACES", "Dimension", "Judge", "Tuning", "TuningTrial", "best_section", "tune", "write_tuning"]
