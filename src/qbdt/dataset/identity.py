@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from qbdt.dataset.events import Events
 from qbdt.dataset.folds import hash_whole, whole_numbers
 
-__all__ = ["Keys", "coherent_part", "event_keys", "tells_events_apart"]
+__all__ = ["Keys", "coherent_part", "event_keys", "row_keys", "tells_events_apart"]
 
 Keys = NDArray[np.uint64]
 
@@ -29,8 +29,13 @@ def event_keys(events: Events, salt: int = 0) -> Keys:
     True
     """
     if not events.id_names:
-        return hash_whole([np.arange(events.n_rows)], salt)
-    return hash_whole([whole_numbers(name, events.identifier(name)) for name in events.id_names], salt)
+        return row_keys(events.n_rows, salt)
+    return hash_whole([whole_numbers(name, events.identifier(name)) for name in events.id_names], _mixed(salt))
+
+
+def row_keys(n_rows: int, salt: int = 0) -> Keys:
+    """Hash of row numbers, for rows that no identifier tells apart."""
+    return hash_whole([np.arange(n_rows)], _mixed(salt))
 
 
 def tells_events_apart(keys: Keys) -> bool:
@@ -51,5 +56,10 @@ def coherent_part(events: Events, n_rows: int, of: int, salt: int = 0) -> Events
         return events
     keys = event_keys(events, salt)
     if not tells_events_apart(keys):
-        keys = hash_whole([np.arange(events.n_rows)], salt)
+        keys = row_keys(events.n_rows, salt)
     return events[keys < np.uint64(2**64 * (n_rows / of))]
+
+
+def _mixed(salt: int) -> int:
+    """Salts that differ in few bits only would give orders in which neighbouring events change places."""
+    return int(hash_whole([np.array([salt % 2**63])])[0])

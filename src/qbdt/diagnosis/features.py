@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from qbdt.config.fit import FitSettings
 from qbdt.dataset import Dataset, Events, FoldRule, Replaced, Role, Sample, Systematic, Variation
-from qbdt.dataset.folds import hash_whole
-from qbdt.dataset.identity import event_keys
+from qbdt.dataset.identity import event_keys, row_keys
 from qbdt.diagnosis.strength import strength_of_templates
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.errors import DataError
@@ -142,7 +141,7 @@ def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed
     """Give every event the value of the next one of its fold, in the order of a hash of their identifiers."""
     fold = np.concatenate([folds.assign(e) for e in events.values()])
     keys = np.concatenate([event_keys(e, _salt(process, seed)) for process, e in events.items()])
-    rows = np.concatenate([hash_whole([np.arange(e.n_rows)], seed) for e in events.values()])
+    rows = np.concatenate([row_keys(e.n_rows, seed) for e in events.values()])
     values = np.concatenate([np.asarray(e.column(feature)) for e in events.values()])
     order = np.lexsort((rows, keys, fold))
     taken = np.empty_like(values)

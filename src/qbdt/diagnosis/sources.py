@@ -55,9 +55,8 @@ class FeatureEffect:
 
     @property
     def strongest(self) -> int:
-        """Region whose shift differs most from the mean, in standard deviations."""
-        mean = np.mean(self.shift)
-        return int(np.argmax(np.abs(np.array(self.shift) - mean) / np.maximum(self.error, 1e-300)))
+        """Region whose shift differs most from the mean, by more than its error."""
+        return int(np.argmax(np.abs(np.array(self.shift) - np.mean(self.shift)) - np.array(self.error)))
 
     @property
     def region(self) -> str:

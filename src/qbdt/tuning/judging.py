@@ -21,7 +21,7 @@ from qbdt.errors import ConfigError, DataError
 
 __all__ = ["Judge"]
 
-INNER = 0x1AAE
+INNER = 0x1AAE_F01D_5EED
 """Salt of the inner folds, so that they have nothing to do with outer folds by hash."""
 
 
