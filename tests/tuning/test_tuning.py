@@ -198,7 +198,7 @@ def test_the_command(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_text(ANALYSIS.replace("n: 400", "n: 200"))
-    done = CliRunner().invoke(app, "tune a.yaml --trials 1 --inner 2 -j 1 --json -q".split())
+    done = CliRunner().invoke(app, ["tune", "a.yaml", "--trials", "1", "--inner", "2", "-j", "1", "--json", "-q"])
     assert done.exit_code == 0
     assert len(json.loads(done.stdout)["trials"]) == 1
     assert (tmp_path / "tuning" / "best.yaml").exists()
