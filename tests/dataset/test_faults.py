@@ -170,6 +170,14 @@ def test_weights_that_are_all_one():
     assert "luminosity" in found[0]
 
 
+def test_many_negative_weights():
+    def some_negative(weight):
+        return np.where(np.arange(weight.size) % 10 == 0, -weight, weight)
+
+    found = messages(dataset({"ttbar": changed(events("ttbar"), weight=some_negative)}))
+    assert "ttbar: 10% of the weights are negative: the paper's method then needs mc_stat: true" in found
+
+
 def test_expectation_far_from_recorded_data():
     recorded = Sample("data", Role.DATA, changed(events("ztt"), weight=np.ones_like))
     base = dataset({name: events(name, weight=YIELDS[name] / N / 1000) for name in CENTRES})

@@ -35,6 +35,9 @@ LEAST_ROWS = 25
 REPEATED = 0.01
 """Share of rows that are copies of others, from which on it is worth a question."""
 
+NEGATIVE = 0.02
+"""Share of negative weights from which on they matter in training."""
+
 PLACEHOLDER = 0.005
 """Share of rows with one far-off value, from which on it may stand for a missing one."""
 
@@ -102,11 +105,16 @@ def _roles(dataset: Dataset) -> Iterator[Parts]:
 
 
 def _weights(dataset: Dataset) -> Iterator[Parts]:
-    """Simulated samples whose weights are all 1: most often the cross section and luminosity are missing."""
+    """Weights that are all 1, most often because cross section and luminosity are missing, and many negative ones."""
     plain = [s.name for s in _simulated(dataset) if s.events.n_rows > 1 and np.all(np.abs(s.events.weight) == 1.0)]
     for name in plain:
         message = "all weights are 1: is the yield really the number of simulated rows? (cross section, luminosity)"
         yield "weights", name, message
+    for sample in _simulated(dataset):
+        share = float(np.mean(sample.events.weight < 0)) if sample.events.n_rows else 0.0
+        if share > NEGATIVE:
+            message = f"{share:.0%} of the weights are negative: the paper's method then needs mc_stat: true"
+            yield "weights", sample.name, message
 
 
 def _recorded(dataset: Dataset) -> Iterator[Parts]:
