@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qbdt.boosting
+import qbdt.training
 from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.binning import Binning
 from qbdt.boosting import CrossTraining, Settings, Training, described
@@ -308,3 +309,34 @@ def test_what_the_face_refuses():
         model.fit(table, y, None, [source])
     with pytest.raises(DataError, match="without fold 0: y has one class only"):
         model.fit({**table, "event": np.where(y, 0, 1)}, y)
+
+
+PROFILE = Settings(method="profile", n_trees=4, n_leaves=4, max_bins=32)
+
+
+def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
+    path, plain = tmp_path / "m.qbdt", qbdt.training.train
+    whole = train_into(tmp_path / "whole.qbdt", small(k=2), PROFILE, n_threads=1)
+    assert isinstance(whole, CrossTraining)
+    calls = []
+
+    def killed(part, settings, *, checkpoint, **options):
+        def stop(training):
+            checkpoint(training)
+            calls.append(training.stopped)
+            if len(calls) == 3:
+                raise SystemError
+
+        return plain(part, settings, checkpoint=stop, **options)
+
+    monkeypatch.setattr("qbdt.cross_training.train", killed)
+    with pytest.raises(SystemError):
+        train_into(path, small(k=2), PROFILE, n_threads=1)
+    left = read_cross_trained(path)[0]
+    assert [training.complete for training in left.trainings] == [True, False]
+    monkeypatch.setattr("qbdt.cross_training.train", plain)
+    again = train_into(path, small(k=2), PROFILE, resume=True, n_threads=1)
+    assert again.complete
+    assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()
+    events = small(k=2).sample("signal").events
+    assert np.array_equal(read_cross_trained(path)[0].ensemble.score(events), whole.ensemble.score(events))

@@ -33,15 +33,16 @@ from qbdt.training import train
 
 Floats = NDArray[np.float64]
 Chance = Callable[[Events], Floats]
-Change = Callable[[Floats], Floats]
+Change = Callable[[Events, Floats], Floats]
+"""New weights of events from their old ones."""
 
 MEAN = 0.2
 """Share of negative weights."""
 
 TREATMENTS: dict[str, Change] = {
-    "as they are": lambda weight: weight,
-    "dropped": lambda weight: np.where(weight > 0, weight, 0.0),
-    "absolute values": np.abs,
+    "as they are": lambda _, weight: weight,
+    "dropped": lambda _, weight: np.where(weight > 0, weight, 0.0),
+    "absolute values": lambda _, weight: np.abs(weight),
 }
 
 
@@ -60,7 +61,7 @@ def crowded(feature: str, low: float, high: float) -> Chance:
     return chance
 
 
-def reweighted(dataset: Dataset, change: Callable[[Events, Floats], Floats]) -> Dataset:
+def reweighted(dataset: Dataset, change: Change) -> Dataset:
     """Change the weights of all background events, nominal and varied, row by row."""
 
     def varied(process: str, variation: Variation) -> Variation:
@@ -111,7 +112,7 @@ def study(
         for seed in range(seeds):
             events = signed(dataset, chance, seed)
             for name, treatment in TREATMENTS.items():
-                treated = reweighted(events, lambda _, weight, use=treatment: use(weight))
+                treated = reweighted(events, treatment)
                 found[case][name].append(judge(treated, dataset, settings, fit))
     return found
 
@@ -140,7 +141,7 @@ def yields_table(dataset: Dataset, cases: dict[str, Chance]) -> Table:
         events = signed(dataset, chance, 0)
         negative = np.mean(np.concatenate([s.events.weight < 0 for s in events.of_role(Role.BACKGROUND)]))
         for name, treatment in TREATMENTS.items():
-            treated = reweighted(events, lambda _, weight, use=treatment: use(weight))
+            treated = reweighted(events, treatment)
             ratio = treated.total(Role.BACKGROUND) / dataset.total(Role.BACKGROUND)
             rows.append((case, f"{negative:.3f}", name, f"{ratio:.3f}"))
     return Table(

@@ -167,6 +167,9 @@ class _Writer:
 
 
 def _unfinished(training: Training) -> Training:
+    """Mark what a checkpoint is given, so that it is not taken for a finished training."""
+    if training.stopped is not None:
+        return training
     return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
 
 

@@ -23,7 +23,10 @@ def toy(rng, k, n=120):
 @pytest.mark.parametrize("k", [2, 3])
 def test_uniform_if_training_makes_no_difference(k):
     rng = np.random.default_rng(7 * k)
-    p = [permutation_p(*toy(rng, k), 19, rng)[2] for _ in range(200)]
+    p = []
+    for _ in range(200):
+        scores, weight, folds, group = toy(rng, k)
+        p.append(permutation_p(scores, weight, folds, group, 19, rng)[2])
     # values are multiples of 1/20; a uniform number within the step makes them continuous
     assert stats.kstest(np.array(p) - rng.random(200) / 20, "uniform").pvalue > 0.01
 

@@ -17,6 +17,7 @@ from qbdt.diagnosis import Strength
 from qbdt.ensemble import Ensemble
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.loading import load
+from qbdt.training import train as run_training
 from qbdt.tuning import SPACES, Judge, Tuning, TuningTrial, best_section, tune, write_tuning
 from qbdt.tuning.space import space_of
 
@@ -133,7 +134,7 @@ def test_verdicts_never_see_the_events_of_their_fold():
     settings = parse_analysis(ANALYSIS, "a.yaml").fit
 
     def train(part, chosen):
-        return module.train(part, chosen, n_threads=1).ensemble
+        return run_training(part, chosen, n_threads=1).ensemble
 
     judges = [Judge(data, settings, train, inner=2) for data in (base, spoilt(base))]
     chosen = Settings(n_trees=3)

@@ -1,11 +1,12 @@
 """Commands: parse, one library call, write."""
 
-from qbdt.cli import diagnosing, fit, generate, inspecting, report, reproduce, running, training, tuning
+from qbdt.cli import diagnosing, exporting, fit, generate, inspecting, report, reproduce, running, training, tuning
 from qbdt.cli.app import app, main
 
 __all__ = [
     "app",
     "diagnosing",
+    "exporting",
     "fit",
     "generate",
     "inspecting",

@@ -3,12 +3,13 @@
 from qbdt.running.diagnosing import Diagnosed, diagnose_run
 from qbdt.running.run import Run, run_analysis, training_settings
 from qbdt.running.scored import write_scored
-from qbdt.running.steps import load_for_training, scored_tables
+from qbdt.running.steps import events_to_score, load_for_training, scored_tables
 
 __all__ = [
     "Diagnosed",
     "Run",
     "diagnose_run",
+    "events_to_score",
     "load_for_training",
     "run_analysis",
     "scored_tables",

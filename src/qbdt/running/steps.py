@@ -18,7 +18,7 @@ from qbdt.errors import ConfigError
 from qbdt.loading import load
 from qbdt.progress import Progress, silent
 
-__all__ = ["load_for_training", "scored_tables"]
+__all__ = ["events_to_score", "load_for_training", "scored_tables"]
 
 
 def load_for_training(
@@ -76,6 +76,15 @@ def scored_tables(
     if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
         raise ConfigError(f"--column {column}: the events have a column of this name")
     return _tables(dataset, training, column, averaged, n_threads)
+
+
+def events_to_score(
+    plan: Analysis, folder: Path, training: Training | CrossTraining, progress: Progress = silent
+) -> Iterator[tuple[str, Events]]:
+    """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
+    dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
+    for name, _, events in _named(dataset):
+        yield name, events
 
 
 def _with_folds(plan: Analysis, k: int | None, columns: list[str]) -> Analysis:
@@ -139,9 +148,15 @@ def _tables(
             scores = model.score(events, threads)
         return {**columns, **identifiers, "weight": events.weight, column: scores}
 
+    for name, process, events in _named(dataset):
+        yield name, table(process, events)
+
+
+def _named(dataset: Dataset) -> Iterator[tuple[str, str, Events]]:
+    """Name, process and events of every nominal sample and every variation."""
     for sample in dataset.samples:
-        yield sample.name, table(sample.name, sample.events)
+        yield sample.name, sample.name, sample.events
     for source in dataset.systematics:
         for direction, _ in source.directions:
             for process, events in dataset.varied(source.name, direction).items():
-                yield f"{process}__{source.name}_{direction}", table(process, events)
+                yield f"{process}__{source.name}_{direction}", process, events
