@@ -155,7 +155,7 @@ def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
 
     Examples
     --------
-    >>> from qbdt import Role, Sample
+    >>> from qbdt.dataset import Role, Sample
     >>> events = Events({"x": np.arange(1000.0)}, np.ones(1000), {"event": np.arange(1000)})
     >>> half = thinned(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
     >>> 450 < half.sample("b").events.n_rows < 550, 900 < half.total(Role.BACKGROUND) < 1100
