@@ -3,11 +3,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-EXTRAS := test,baselines,export,generate
+EXTRAS := test,baselines,export,generate,tune
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit bench validate-sample toys paper clean
+.PHONY: weights defaults demo test setup lint types unit bench validate-sample toys paper clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo
@@ -46,6 +46,12 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
+
+weights: setup  ## negative weights in training: as they are, dropped, without sign
+	$(THREADS) $(BIN)/python -m validation.weights
+
+defaults: setup  ## the search for default settings of the paper's method
+	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 60 --out out/defaults
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

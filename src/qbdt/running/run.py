@@ -19,6 +19,7 @@ from typing import Any
 from qbdt.boosting import Settings
 from qbdt.config import Analysis, ShapeSource, read_analysis
 from qbdt.cross_training import train_into
+from qbdt.dataset import find_faults
 from qbdt.errors import ConfigError, DataError
 from qbdt.fit import run_fit, write_fit
 from qbdt.io import expand
@@ -140,6 +141,8 @@ def _train_and_score(
 ) -> None:
     note("read")
     dataset = load(analysis, folder, progress)
+    for finding in find_faults(dataset):
+        note(f"to be checked: {finding}")
     if dataset.folds is None:
         raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
     wanted = analysis.training.systematics
