@@ -238,6 +238,19 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.classifier_tags.multi_class = False
         return tags
 
+    def _repr_html_inner(self) -> str:
+        return self._with_summary(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {kind: self._with_summary(text) if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _with_summary(self, diagram: str) -> str:
+        """Put what was trained above scikit-learn's picture of the parameters, which is folded away."""
+        if not hasattr(self, "training_"):
+            return diagram
+        return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
+
     def _settings(self) -> Settings:
         if self.method == "profile":
             raise ConfigError("method='profile': the profiled method is not in this version; use method='paper'")

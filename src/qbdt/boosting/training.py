@@ -11,6 +11,7 @@ import numpy as np
 
 from qbdt._kernels.weights import splitmix
 from qbdt.binning import Binning, make_binning
+from qbdt.boosting.describe import training_headline, training_tables
 from qbdt.boosting.monitor import Monitor, TreeReport
 from qbdt.boosting.plan import make_plan
 from qbdt.boosting.settings import Settings
@@ -21,6 +22,7 @@ from qbdt.errors import DataError
 from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
+from qbdt.results import Table, notebook_html
 from qbdt.store import LocalStore
 from qbdt.tree import Tree
 from qbdt.workers import Workers
@@ -59,6 +61,16 @@ class Training:
     stopped: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     expectation: Expectation | None = None
+
+    def tables(self) -> tuple[Table, ...]:
+        """Features by gain, what is expected, what it was trained on, settings."""
+        return tuple(table for table in training_tables(self) if table.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join([training_headline(self), *map(str, self.tables())])
+
+    def _repr_html_(self) -> str:
+        return notebook_html(training_headline(self), self.tables())
 
 
 def train(

@@ -1,0 +1,132 @@
+"""Runs the code of a Markdown page as a reader would: its blocks in order, in an empty folder.
+
+| block | what happens |
+|---|---|
+| `python` | executed; all blocks of a page share their names |
+| `pycon` | executed as a doctest, output compared |
+| `console` | lines after `$` go to bash; what stands below one is compared with its output |
+| `yaml title="FILE"` | written to FILE |
+| others | for reading only |
+
+Output is compared without regard to white space; `...` stands for anything. With a message that begins with `qbdt:`
+the exit code is 2, otherwise 0. A block below `<!-- not run: why -->` is left alone. Code in `<!-- run ... -->` is
+executed and not shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Block", "blocks", "run_page"]
+
+FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<code>.*?)^```$"
+    r"|^<!-- run\n(?P<hidden>.*?)^-->$",
+    re.DOTALL | re.MULTILINE,
+)
+TITLE = re.compile(r'title="([^"]+)"')
+LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of code and where it stands."""
+
+    line: int
+    language: str
+    title: str | None
+    code: str
+    skipped: bool
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Blocks of a page, in order."""
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["hidden"] is not None:
+            yield Block(line, "python", None, match["hidden"], False)
+            continue
+        title = TITLE.search(match["rest"])
+        yield Block(line, match["language"], title and title[1], match["code"], match["why"] is not None)
+
+
+def run_page(path: Path, folder: Path) -> int:
+    """Run a page in a folder, raising where it does not do as it says; returns the number of blocks that were run."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    done = 0
+    with contextlib.chdir(folder):
+        for block in blocks(path.read_text(encoding="utf-8")):
+            where = f"{path.name}:{block.line}"
+            if block.skipped:
+                continue
+            done += 1
+            match block.language:
+                case "python":
+                    with contextlib.redirect_stdout(io.StringIO()):
+                        exec(compile("\n" * block.line + block.code, str(path), "exec"), names)
+                case "pycon":
+                    _doctest(block.code, names, where)
+                case "console":
+                    _console(block.code, where)
+                case "yaml" if block.title:
+                    target = Path(block.title)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_text(block.code, encoding="utf-8")
+                case _:
+                    done -= 1
+    return done
+
+
+def _doctest(code: str, names: dict[str, Any], where: str) -> None:
+    test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
+    said = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=LENIENT)
+    runner.run(test, out=said.write, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures, said.getvalue()
+
+
+def _console(code: str, where: str) -> None:
+    for command, expected in _commands(code):
+        environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "COLUMNS": "100",
+            "NO_COLOR": "1",
+            "TERM": "dumb",
+        }
+        done = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, env=environment, check=False, timeout=600
+        )
+        output = done.stdout + done.stderr
+        wanted = 2 if expected.startswith("qbdt:") else 0
+        assert done.returncode == wanted, f"{where}: {command}: exit code {done.returncode}\n{output}"
+        if expected:
+            same = doctest.OutputChecker().check_output(expected, output, LENIENT)
+            assert same, f"{where}: {command}: expected\n{expected}\ngot\n{output}"
+
+
+def _commands(code: str) -> Iterator[tuple[str, str]]:
+    """Commands of a console block, each with the output that stands below it."""
+    command, output = "", ""
+    for line in code.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield command, output
+            command, output = line[2:], ""
+        elif command.endswith("\\"):
+            command = f"{command[:-1]} {line.strip()}"
+        else:
+            output += f"{line}\n"
+    if command:
+        yield command, output
