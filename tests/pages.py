@@ -106,9 +106,15 @@ def _console(code: str, where: str) -> None:
             "TERM": "dumb",
         }
         done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, env=environment, check=False, timeout=600
+            ["bash", "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            check=False,
+            timeout=600,
         )
-        output = done.stdout + done.stderr
+        output = done.stdout
         wanted = 2 if expected.startswith("qbdt:") else 0
         assert done.returncode == wanted, f"{where}: {command}: exit code {done.returncode}\n{output}"
         if expected:
