@@ -21,7 +21,7 @@ def test_html_escapes_cells_and_aligns_numbers():
     table = Table("a & b", ("name", "n"), (("<x>", "1"),))
     left, right = 'style="text-align:left"', 'style="text-align:right"'
     assert table._repr_html_() == (
-        '<table><caption style="text-align:left;caption-side:top">a &amp; b</caption>'
+        '<table><caption style="text-align:left;caption-side:top;white-space:nowrap">a &amp; b</caption>'
         f"<thead><tr><th {left}>name</th><th {right}>n</th></tr></thead>"
         f"<tbody><tr><td {left}>&lt;x&gt;</td><td {right}>1</td></tr></tbody></table>"
     )

@@ -65,7 +65,7 @@ class Table:
         sides = ["right" if right else "left" for right in self.numeric]
         head = _html_row(self.header, sides, "th")
         rows = "".join(_html_row(row, sides, "td") for row in self.rows)
-        title = f'<caption style="text-align:left;caption-side:top">{escape(self.title)}</caption>'
+        title = f'<caption style="text-align:left;caption-side:top;white-space:nowrap">{escape(self.title)}</caption>'
         return f"<table>{title}<thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     _repr_html_ = to_html
