@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from qbdt.cli import app
 from tests.cli.test_inspecting import qbdt
 
-PENDING = {"train", "score"}
 WITHOUT_JSON = {"schema": "its output is JSON already"}
 WITHOUT_FORCE = {
     "inspect": "writes nothing",
@@ -71,12 +70,12 @@ def test_help_says_what_every_option_is_for(name):
         assert getattr(parameter, "help", None), f"{name}: {parameter.name} has no help"
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_JSON) - PENDING))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_JSON)))
 def test_json_and_quiet(name):
     assert {"--json", "--quiet", "-q"} <= options(COMMANDS[name])
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_FORCE) - PENDING))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_FORCE)))
 def test_what_writes_asks_before_it_replaces(name):
     assert "--force" in options(COMMANDS[name])
 
