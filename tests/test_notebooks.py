@@ -11,6 +11,7 @@ from sklearn import config_context
 from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.boosting import Settings, train
 from qbdt.config import FitSettings
+from qbdt.cross_training import cross_train
 from qbdt.dataset import ModuloFolds
 from qbdt.fit import run_fit
 from qbdt.information import Expectation, SourceExpectation
@@ -58,6 +59,13 @@ def test_training_and_what_it_expects(dataset):
     expected = Expectation(0.5, 0.7, 0.9, (SourceExpectation("xs", 0.2, 0.4, 0.3),))
     profiled = type(training)(training.ensemble, training.binning, training.settings, expectation=expected)
     assert "What each source costs in σ_μ" in texts(parsed(profiled._repr_html_()), "summary")
+
+
+def test_cross_training(dataset):
+    tree = parsed(cross_train(dataset, Settings(n_trees=2, n_leaves=3))._repr_html_())
+    assert texts(tree, "strong") == ["2 of 2 folds by event: 2 + 2 trees"]
+    assert texts(tree, "td")[:3] == ["<x>", "100.0", "100.0"]
+    assert texts(tree, "summary") == ["Trained on", "Systematic sources", "Settings"]
 
 
 def test_fit_results(dataset):

@@ -51,9 +51,8 @@ class CrossTraining:
     def _repr_html_(self) -> str:
         columns = ", ".join(self.folds.columns)
         trees = " + ".join(str(len(training.ensemble.trees)) for training in self.trainings)
-        return notebook_html(
-            f"{len(self.trainings)} of {self.folds.k} folds by {columns}: {trees} trees", self.tables()
-        )
+        headline = f"{len(self.trainings)} of {self.folds.k} folds by {columns}: {trees} trees"
+        return notebook_html(headline, self.tables())
 
     @property
     def complete(self) -> bool:
