@@ -9,8 +9,8 @@
 | others | for reading only |
 
 Output is compared without regard to white space; `...` stands for anything. With a message that begins with `qbdt:`
-the exit code is 2, otherwise 0. A block below `<!-- not run: why -->` is left alone. Code in `<!-- run ... -->` is
-executed and not shown.
+the exit code is 2, otherwise 0. A block below `<!-- not run: why -->` is left alone. In a console block below
+`<!-- roughly: why -->` numbers may differ by a fifth. Code in `<!-- run ... -->` is executed and not shown.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from typing import Any
 __all__ = ["Block", "blocks", "run_page"]
 
 FENCE = re.compile(
-    r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<code>.*?)^```$"
+    r"(?:^<!-- (?P<mark>not run|roughly): [^\n]+ -->\n)?^```(?P<language>\w*)(?P<rest>[^\n]*)\n(?P<code>.*?)^```$"
     r"|^<!-- run\n(?P<hidden>.*?)^-->$",
     re.DOTALL | re.MULTILINE,
 )
 TITLE = re.compile(r'title="([^"]+)"')
 OMITTED = re.compile(r"\s*^\.\.\.$\s*", re.MULTILINE)
 """A line of its own that stands for any number of lines, also none."""
+NUMBER = re.compile(r"[-+]?\d+\.\d+")
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -48,7 +49,8 @@ class Block:
     language: str
     title: str | None
     code: str
-    skipped: bool
+    skipped: bool = False
+    roughly: bool = False
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -56,10 +58,13 @@ def blocks(text: str) -> Iterator[Block]:
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         if match["hidden"] is not None:
-            yield Block(line, "python", None, match["hidden"], False)
+            yield Block(line, "python", None, match["hidden"])
             continue
         title = TITLE.search(match["rest"])
-        yield Block(line, match["language"], title and title[1], match["code"], match["why"] is not None)
+        mark = match["mark"]
+        yield Block(
+            line, match["language"], title and title[1], match["code"], mark == "not run", roughly=mark == "roughly"
+        )
 
 
 def run_page(path: Path, folder: Path) -> int:
@@ -79,7 +84,7 @@ def run_page(path: Path, folder: Path) -> int:
                 case "pycon":
                     _doctest(block.code, names, where)
                 case "console":
-                    _console(block.code, where)
+                    _console(block, where)
                 case "yaml" if block.title:
                     target = Path(block.title)
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -98,8 +103,8 @@ def _doctest(code: str, names: dict[str, Any], where: str) -> None:
     assert not runner.failures, said.getvalue()
 
 
-def _console(code: str, where: str) -> None:
-    for command, expected in _commands(code):
+def _console(block: Block, where: str) -> None:
+    for command, expected in _commands(block.code):
         environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -120,8 +125,26 @@ def _console(code: str, where: str) -> None:
         wanted = 2 if expected.startswith("qbdt:") else 0
         assert done.returncode == wanted, f"{where}: {command}: exit code {done.returncode}\n{output}"
         if expected:
-            same = doctest.OutputChecker().check_output(OMITTED.sub("...", expected), output, LENIENT)
-            assert same, f"{where}: {command}: expected\n{expected}\ngot\n{output}"
+            same = _roughly_same if block.roughly else _same
+            assert same(OMITTED.sub("...", expected), output), (
+                f"{where}: {command}: expected\n{expected}\ngot\n{output}"
+            )
+
+
+def _same(expected: str, output: str) -> bool:
+    return doctest.OutputChecker().check_output(expected, output, LENIENT)
+
+
+def _roughly_same(expected: str, output: str) -> bool:
+    """Whether the words are the same and every number is right to a fifth."""
+    numbers = [float(number) for number in NUMBER.findall(expected)]
+    pattern = re.escape(" ".join(NUMBER.sub("@", expected).split()))
+    pattern = pattern.replace(r"\.\.\.", ".*?").replace("@", f"({NUMBER.pattern})")
+    found = re.fullmatch(pattern, " ".join(output.split()), re.DOTALL)
+    if not found:
+        return False
+    pairs = zip(numbers, map(float, found.groups()), strict=True)
+    return all(abs(got - wanted) <= 0.2 * abs(wanted) for wanted, got in pairs)
 
 
 def _commands(code: str) -> Iterator[tuple[str, str]]:
