@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from qbdt.boosting.training import Training
 from qbdt.dataset import FoldRule
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.errors import DataError
+from qbdt.results import Table, notebook_html
 
 __all__ = ["CrossTraining"]
 
@@ -33,6 +36,23 @@ class CrossTraining:
             raise DataError(f"{len(self.trainings)} trainings for {self.folds.k} folds")
         if len({training.ensemble.features for training in self.trainings}) > 1:
             raise DataError("the trainings of the folds have different features")
+
+    def tables(self) -> tuple[Table, ...]:
+        """Features by gain in the model of each fold, and the other tables of the first."""
+        gains = [training.ensemble.gains() for training in self.trainings]
+        share = np.array([100 * gain / max(float(gain.sum()), 1e-300) for gain in gains])
+        if not len(share):
+            return ()
+        names = self.trainings[0].ensemble.features
+        rows = tuple((names[i], *(f"{value:.1f}" for value in share[:, i])) for i in np.argsort(-share.mean(axis=0)))
+        header = ("feature", *(f"fold {fold}" for fold in range(len(share))))
+        return (Table("Share of each feature in the gain (%)", header, rows), *self.trainings[0].tables()[1:])
+
+    def _repr_html_(self) -> str:
+        columns = ", ".join(self.folds.columns)
+        trees = " + ".join(str(len(training.ensemble.trees)) for training in self.trainings)
+        headline = f"{len(self.trainings)} of {self.folds.k} folds by {columns}: {trees} trees"
+        return notebook_html(headline, self.tables())
 
     @property
     def complete(self) -> bool:
