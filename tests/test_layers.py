@@ -22,6 +22,7 @@ LAYERS = [
     {"tables", "plots"},
     {"report"},
     {"running", "reproduce", "generate"},
+    {"bench"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,6 +1,6 @@
 """Commands: parse, one library call, write."""
 
-from qbdt.cli import fit, generate, inspecting, report, reproduce, running, training
+from qbdt.cli import bench, fit, generate, inspecting, report, reproduce, running, training
 from qbdt.cli.app import app, main
 
-__all__ = ["app", "fit", "generate", "inspecting", "main", "report", "reproduce", "running", "training"]
+__all__ = ["app", "bench", "fit", "generate", "inspecting", "main", "report", "reproduce", "running", "training"]
