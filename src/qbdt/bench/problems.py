@@ -87,7 +87,7 @@ PROBLEMS = (
         "the paper's own events, 2 folds",
         lambda places: paper_tautaugamma(places.public("tautaugamma")),
         "event_number",
-        units=4,
+        units=6,
         folds=2,
         seeds=5,
     ),

@@ -122,6 +122,7 @@ def sigma_of_signal(templates: TemplateSet) -> Floats:
     slopes = [process.linear_shift("r") / R_STEP, process.linear_shift("rate") / RATE_STEP]
     rows = np.stack([templates.signal / SIGNAL_YIELD, *slopes, templates.background / BACKGROUND_YIELD])
     information = (rows / templates.asimov) @ rows.T
+    information += np.diag(np.where(np.diag(information) > 0, 0.0, 1.0))  # what moves no bin is not to be found out
     priors = np.diag([0.0, 1 / R_SIZE**2, 1 / RATE_SIZE**2, 1 / (NORM_SIZE * BACKGROUND_YIELD) ** 2])
     free, constrained = information, information + priors
     matrices = (free[:1, :1], free[:2, :2], free[:3, :3], constrained[:3, :3], constrained)

@@ -97,6 +97,8 @@ def _synthetic(bench: PhysicsBench) -> Table:
         for binning in BINNINGS:
             for bins in BINS:
                 found = [r.sigma for r in bench.synthetic if (r.contestant, r.binning, r.bins) == (name, binning, bins)]
+                if not found:
+                    continue
                 means, spreads = np.mean(found, axis=0), np.std(found, axis=0, ddof=min(1, len(found) - 1))
                 cells = [f"{m:.2f}" + f" ± {s:.2f}" * (len(found) > 1) for m, s in zip(means, spreads, strict=True)]
                 rows.append((name, binning.replace("_", "-"), str(bins), *cells))
