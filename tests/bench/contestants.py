@@ -12,8 +12,8 @@ class Witness:
     """Trains on the mean of one feature; refuses to score events that it has trained on, if their numbers say so."""
 
     numbered: bool = True
-    trainings: list = field(default_factory=list)
-    told: list = field(default_factory=list)
+    trainings: list[int] = field(default_factory=list)
+    told: list[list[str]] = field(default_factory=list)
 
     def fit(self, data, settings, seed):
         seen = set().union(*(_ids(sample.events) for sample in data.samples))

@@ -43,7 +43,7 @@ def test_scores_are_those_of_each_folds_model(tmp_path):
 def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):
     data = imitation(300, 900)
     spoiled = spoil(data, divided(data=data).folds, number=2)
-    judged = []
+    judged: list[dict[int, list[dict[str, float]]]] = []
     for events in (data, spoiled):
         cache = Cache(tmp_path / str(len(judged)))
         division = divided(data=events)
