@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from qbdt._kernels.weights import splitmix
 from qbdt.binning import Binning, make_binning
+from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.boosting.monitor import Monitor, TreeReport
 from qbdt.boosting.plan import make_plan
 from qbdt.boosting.settings import Settings
 from qbdt.dataset import Dataset, Role
-from qbdt.dtypes import Fixed, Nodes, Yields
+from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError
-from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow
+from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow, with_thresholds
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.store import LocalStore
@@ -120,10 +120,10 @@ class _Boosting:
     ) -> None:
         self.settings = settings
         self.features = dataset.features
-        self.data = _described(dataset)
+        self.data = described(dataset)
         self.monitor = monitor
         self.workers = workers
-        self.binning = _binning(dataset, settings, workers)
+        self.binning = binning_of(dataset, settings, workers)
         plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
         self.store = LocalStore(plan.segments, self.binning, workers)
         self.criterion = plan.criterion(self.store.layout, self.binning.n_cuts, settings.min_leaf_entries, workers)
@@ -162,13 +162,11 @@ class _Boosting:
         return root, sums
 
     def _fix_weights(self) -> None:
-        with np.errstate(over="ignore"):
-            seed = int(splitmix(self.settings.random_state, len(self.trees)))
-        self.store.start_tree(seed, self.settings.row_fraction)
+        self.store.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
 
     def _one_tree(self) -> None:
         settings = self.settings
-        features = self._drawn_features()
+        features = drawn_features(settings, len(self.trees), len(self.features))
         start = self._start_tree(features)
         if start is None:
             return
@@ -203,19 +201,9 @@ class _Boosting:
 
     def _weighted(self, grown: Grown) -> Tree:
         """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
-        nodes: Nodes = grown.nodes.copy()
-        for i in np.flatnonzero(nodes["feature"] >= 0):
-            nodes["threshold"][i] = self.binning.edges[nodes["feature"][i]][grown.cuts[i] - 1]
+        nodes = with_thresholds(grown, self.binning.edges)
         leaves = nodes["feature"] < 0
         return Tree(nodes, self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist())))
-
-    def _drawn_features(self) -> Fixed:
-        n = len(self.features)
-        if self.settings.feature_fraction >= 1:
-            return np.arange(n, dtype=np.int64)
-        seed = [self.settings.random_state, len(self.trees)]
-        count = max(1, round(n * self.settings.feature_fraction))
-        return np.sort(np.random.default_rng(seed).choice(n, count, replace=False)).astype(np.int64)
 
 
 def _factors(tree: Tree) -> Yields:
@@ -224,14 +212,14 @@ def _factors(tree: Tree) -> Yields:
     return np.exp(np.stack([-exponent, exponent], axis=1))
 
 
-def _binning(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
+def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
     signal, background = (
         [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
     )
     return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
 
 
-def _described(dataset: Dataset) -> dict[str, Any]:
+def described(dataset: Dataset) -> dict[str, Any]:
     """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources."""
     return {
         "samples": [
@@ -247,11 +235,16 @@ def _resumable(
 ) -> tuple[Tree, ...]:
     if resume is None:
         return ()
+    require_resumable(resume, binning, settings, data)
+    return resume.ensemble.trees[: settings.n_trees]
+
+
+def require_resumable(resume: Training, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:
+    """Refuse to go on with a training that had other settings or events; `data` is what `described` says of these."""
     if replace(resume.settings, n_trees=settings.n_trees) != settings:
         raise DataError("cannot resume: the earlier training had other settings")
     same = resume.binning.features == binning.features and all(
         np.array_equal(mine, other) for mine, other in zip(resume.binning.edges, binning.edges, strict=True)
     )
-    if not same or resume.data != data:
+    if not same or any(resume.data.get(key) != value for key, value in data.items()):
         raise DataError("cannot resume: the earlier training was on other events")
-    return resume.ensemble.trees[: settings.n_trees]

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from qbdt.boosting import Settings, Training, train
+from qbdt.boosting import Settings, Training
 from qbdt.config import Analysis, ShapeSource, read_analysis
 from qbdt.dataset import Dataset
 from qbdt.ensemble import FoldedEnsemble
@@ -29,6 +29,7 @@ from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
 from qbdt.results import Table
 from qbdt.running.scored import ANALYSIS_FILE, write_scored
+from qbdt.training import train
 from qbdt.writing import write_text
 
 __all__ = ["Run", "run_analysis", "training_settings"]
@@ -115,8 +116,6 @@ def run_analysis(
 def training_settings(analysis: Analysis) -> Settings:
     """Settings of the training, from the `training` section."""
     values = analysis.training.model_dump(exclude={"systematics"})
-    if values["method"] == "profile":
-        raise ConfigError("training.method: profile: the profiled method is not in this version; use paper")
     return Settings(**{name: value for name, value in values.items() if value is not None})
 
 
