@@ -22,11 +22,12 @@ import numpy as np
 
 import qbdt
 from qbdt._optional import require
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.boosting.settings import METHODS
 from qbdt.dataset import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.reproduce.baselines import Floats, Scorer, table_of
+from qbdt.training import train
 
 __all__ = ["CONTESTANTS", "OURS", "Contestant", "Parameters", "chosen", "named"]
 
@@ -109,7 +110,7 @@ class Contestant:
 
 TRAINING_SOURCES = (
     *("_kernels", "binning.py", "boosting", "ensemble", "grower", "information.py", "profile", "significance.py"),
-    *("store", "tree.py"),
+    *("store", "training.py", "tree.py"),
 )
 """What our own trainings depend on; a change of these makes cached scores invalid."""
 
