@@ -4,10 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qbdt.bench.cache import Cache
-from qbdt.bench.nested import Division, cross_scored, tuned
-from qbdt.dataset import Dataset, Events, Replaced, Sample
+from qbdt.bench.nested import Division, common_scale, cross_scored, tuned
+from qbdt.dataset import Dataset, Events, HashFolds, Replaced, Sample, Systematic
 from tests.bench.contestants import Witness
 from tests.reproduce.events import imitation
 
@@ -28,16 +30,42 @@ def test_every_event_is_scored_by_a_model_that_did_not_see_it(tmp_path, units, o
         assert np.isfinite(sample.events.column("score")).all()
 
 
-def test_scores_are_those_of_each_folds_model(tmp_path):
+def test_scores_are_those_of_each_folds_model_in_order(tmp_path):
     division = divided()
     outcome = cross_scored(Witness().contestant(), division, 1, Cache(tmp_path))
-    fold = division.folds.assign(division.data.sample("background").events)
+    varied = outcome.scored.varied("tes", "up")["background"]
     for number in range(5):
         scorer = Witness().fit(division.part(division.training_part(number)), {"feature": 0}, 1)
-        expected = scorer(division.data.with_folds(division.folds).fold(number).varied("tes", "up")["background"])
-        varied = outcome.scored.varied("tes", "up")["background"]
-        np.testing.assert_array_equal(varied.column("score")[division.folds.assign(varied) == number], expected)
-    assert set(fold.tolist()) == set(range(5))
+        own = scorer(division.data.with_folds(division.folds).fold(number).varied("tes", "up")["background"])
+        found = varied.column("score")[division.folds.assign(varied) == number]
+        assert np.all(np.diff(found[np.argsort(own)]) >= 0)
+
+
+@given(st.floats(0.1, 10), st.floats(-5, 5), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_a_folds_own_scale_of_scores_does_not_matter(factor, offset, curved):
+    rng = np.random.default_rng(3)
+    ids = {"event_number": np.arange(400)}
+    rule = HashFolds(2, ("event_number",), 1)
+    score, varied = rng.normal(size=400), rng.normal(size=400)
+
+    def dataset(change):
+        def events(x):
+            own = rule.assign(Events({"score": x}, np.ones(400), ids)) == 0
+            return Events({"score": np.where(own, change(x), x)}, np.ones(400), ids)
+
+        samples = [Sample("s", "signal", events(score + 1)), Sample("b", "background", events(score))]
+        return Dataset(samples, [Systematic.shape("k", up={"b": events(np.clip(varied, -1, 1))})], rule)
+
+    def change(x):
+        return factor * (np.arctan(x) if curved else x) + offset
+
+    plain, other = common_scale(dataset(lambda x: x)), common_scale(dataset(change))
+    for one, two in zip(plain.samples, other.samples, strict=True):
+        np.testing.assert_allclose(one.events.column("score"), two.events.column("score"), atol=1e-12)
+    one, two = (data.varied("k", "up")["b"].column("score") for data in (plain, other))
+    # Between two nominal scores the map is a straight line: a bent scale moves what lies between by less than a step.
+    np.testing.assert_allclose(one, two, atol=1 / 200)
 
 
 def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):

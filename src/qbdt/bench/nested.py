@@ -22,7 +22,7 @@ from qbdt.bench.merits import merit
 from qbdt.dataset import Dataset, Events, FoldRule, HashFolds, Role
 from qbdt.reproduce.baselines import Scorer
 
-__all__ = ["Division", "Outcome", "by_unit", "cross_scored", "tuned"]
+__all__ = ["Division", "Outcome", "by_unit", "common_scale", "cross_scored", "tuned"]
 
 Units = frozenset[int]
 
@@ -95,7 +95,7 @@ class Outcome:
     Attributes
     ----------
     scored
-        All events with the score of the model that did not see them; its folds are the outer ones.
+        All events with the score of the model that did not see them, on a common scale; its folds are the outer ones.
     settings
         Chosen for each outer fold.
     """
@@ -193,7 +193,53 @@ def cross_scored(
         full_key = {**key, "release": contestant.release, "settings": settings[fold], "fold": fold}
         compute = partial(_scores, contestant, division, settings[fold], fold)
         arrays.append(cache.arrays(f"scores {contestant.name}", full_key, compute))
-    return Outcome(_assembled(division, arrays), tuple(settings))
+    return Outcome(common_scale(_assembled(division, arrays)), tuple(settings))
+
+
+def common_scale(scored: Dataset) -> Dataset:
+    """Map the scores of each fold to its share of events below, half of it of signal and half of background.
+
+    Models of different folds may have different settings, and then scores of different sizes: the same bins would not
+    mean the same. The map is monotonic, the same for all methods, and looks at the nominal events of a fold only.
+
+    Examples
+    --------
+    >>> from qbdt import Sample
+    >>> from qbdt.dataset import ModuloFolds
+    >>> ids = {"n": [0, 1, 2, 3]}
+    >>> signal = Sample("s", "signal", Events({"score": [2.0, 20.0, 4.0, 40.0]}, np.ones(4), ids))
+    >>> background = Sample("b", "background", Events({"score": [1.0, 10.0, 3.0, 30.0]}, np.ones(4), ids))
+    >>> scaled = common_scale(Dataset([signal, background], folds=ModuloFolds(2, "n")))
+    >>> scaled.sample("s").events.column("score")
+    array([0.5, 0.5, 1. , 1. ])
+    """
+    rule = scored.folds
+    assert rule is not None
+    maps = [_share_below(scored.fold(number)) for number in range(rule.k)]
+
+    def compute(events: Events) -> dict[str, NDArray[np.float64]]:
+        fold, score = rule.assign(events), events.column("score")
+        out = np.empty(events.n_rows)
+        for number, (at, share) in enumerate(maps):
+            rows = fold == number
+            out[rows] = np.interp(score[rows], at, share)
+        return {"score": out}
+
+    return scored.transform(compute)
+
+
+def _share_below(part: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scores in order, and the share of events up to each."""
+    scores, weights = [], []
+    for role in (Role.SIGNAL, Role.BACKGROUND):
+        for sample in part.of_role(role):
+            scores.append(np.asarray(sample.events.column("score"), dtype=np.float64))
+            weights.append(sample.events.weight / (2 * part.total(role)))
+    score = np.concatenate(scores)
+    order = np.argsort(score, kind="stable")
+    share = np.maximum.accumulate(np.cumsum(np.concatenate(weights)[order]))
+    at, last = score[order], np.append(np.diff(score[order]) > 0, True)
+    return at[last], share[last]
 
 
 def _judge(contestant: Contestant, division: Division, settings: Parameters) -> dict[str, Any]:

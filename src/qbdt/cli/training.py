@@ -36,11 +36,11 @@ def train(
     Where the analysis has folds, one model is trained for each, without its events, and written as NAME.fold0.qbdt,
     NAME.fold1.qbdt and so on. The model file is also written during training, every ten trees, and on Ctrl-C.
     """
-    from qbdt.training import train as run
     from qbdt.config import read_analysis
     from qbdt.loading import load
     from qbdt.model_io import read_model, write_model
     from qbdt.running import training_settings
+    from qbdt.training import train as run
 
     plan = read_analysis(analysis)
     settings = training_settings(plan)
