@@ -63,9 +63,9 @@ def test_a_folds_own_scale_of_scores_does_not_matter(factor, offset, curved):
     plain, other = common_scale(dataset(lambda x: x)), common_scale(dataset(change))
     for one, two in zip(plain.samples, other.samples, strict=True):
         np.testing.assert_allclose(one.events.column("score"), two.events.column("score"), atol=1e-12)
-    one, two = (data.varied("k", "up")["b"].column("score") for data in (plain, other))
+    moved = [data.varied("k", "up")["b"].column("score") for data in (plain, other)]
     # Between two nominal scores the map is a straight line: a bent scale moves what lies between by less than a step.
-    np.testing.assert_allclose(one, two, atol=1 / 200)
+    np.testing.assert_allclose(*moved, atol=1 / 200)
 
 
 def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):

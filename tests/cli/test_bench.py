@@ -28,7 +28,16 @@ def quick(monkeypatch):
 def test_tables_marks_and_json(quick, tmp_path):
     out = tmp_path / "physics.json"
     arguments = ["bench", "physics", "-p", "P4", "-p", "P1", "--budget", "1", "--events", "1000", "--quiet"]
-    arguments += ["--check", "none", "--cache", str(tmp_path / "cache"), "--out", str(out)]
+    arguments += [
+        "--check",
+        "none",
+        "--cache",
+        str(tmp_path / "cache"),
+        "--out",
+        str(out),
+        "--markdown",
+        str(tmp_path / "tables.md"),
+    ]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     for part in ("P1: the INFERNO problem", "P4: simulated", "best peer", "no sources", "Marks"):
@@ -36,6 +45,7 @@ def test_tables_marks_and_json(quick, tmp_path):
     content = json.loads(out.read_text())
     assert {record["contestant"] for record in content["fits"]} == {"XGBoost", OURS}
     assert {mark["problem"] for mark in content["marks"]} == {"P1", "P4"}
+    assert "| XGBoost |" in (tmp_path / "tables.md").read_text()
     again = CliRunner().invoke(app, [*arguments, "--json"])
     assert json.loads(again.stdout)["fits"] == content["fits"]
 

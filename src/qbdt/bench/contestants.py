@@ -48,11 +48,10 @@ class Contestant:
     known
         Settings that are tried first.
     ranges
-        Values from which further settings are drawn, each with the same probability; empty for no further ones.
+        Values from which further settings are drawn, each with the same probability; empty where a training is too
+        slow for more.
     package
         Distribution that does the work; its version is part of what a cached result depends on.
-    most
-        Largest number of settings that are tried, for what is too slow for the common budget.
     ours
         Whether it belongs to this package and may use the systematic sources.
     method
@@ -64,7 +63,6 @@ class Contestant:
     known: tuple[Parameters, ...]
     ranges: Ranges = field(default_factory=dict)
     package: str = "qbdt"
-    most: int | None = None
     ours: bool = False
     method: str | None = None
 
@@ -77,7 +75,6 @@ class Contestant:
         >>> peer.candidates(3)[:1], len(peer.candidates(3)), peer.candidates(3) == peer.candidates(4)[:3]
         ([{'rate': 0.1}], 3, True)
         """
-        budget = budget if self.most is None else min(budget, self.most)
         found = list(self.known[:budget])
         random = np.random.default_rng(crc32(self.name.encode()))
         possible = int(np.prod([len(values) for values in self.ranges.values()])) if self.ranges else 0
@@ -247,19 +244,11 @@ CONTESTANTS: tuple[Contestant, ...] = (
             {"n_trees": 100, "learning_rate": 0.3, "max_depth": 3, "min_samples_leaf": 100},
         ),
         package="scikit-learn",
-        most=2,
     ),
     Contestant(
         "QBDT (paper)",
         partial(_own, method="paper"),
-        ({}, {"n_trees": 200}),
-        {
-            "n_trees": (100, 200, 400),
-            "n_leaves": (4, 7, 15),
-            "learning_rate": (0.3, 1.0),
-            "min_leaf_entries": (0.0, 20.0, 100.0),
-            "mc_stat": (False, True),
-        },
+        ({}, {"n_trees": 200}, {"n_trees": 200, "mc_stat": True, "min_leaf_entries": 20.0}),
         ours=True,
         method="paper",
     ),

@@ -86,7 +86,8 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
         Told after every contestant on every division.
     """
     cache = Cache(options.cache)
-    found = PhysicsBench(budget=options.budget)
+    releases = {contestant.name: contestant.release for contestant in chosen(options.contestants)}
+    found = PhysicsBench(budget=options.budget, releases=releases)
     for name in options.problems:
         if name == SYNTHETIC:
             records = tuple(_synthetic(options, cache, progress))

@@ -77,7 +77,9 @@ class PhysicsBench:
     settings
         Settings that tuning chose: problem, contestant, seed, and one set for each fold.
     budget
-        Settings that every contestant could choose from.
+        Settings that every contestant could choose from, where it has as many.
+    releases
+        Contestant to what did its work: package and version, or a digest of our own code.
     """
 
     fits: tuple[FitRecord, ...] = ()
@@ -86,6 +88,7 @@ class PhysicsBench:
     titles: dict[str, str] = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ()
     budget: int = 1
+    releases: dict[str, str] = field(default_factory=dict)
 
     def select(self, problem: str, setup: str = ALL_SOURCES, **wanted: Any) -> list[FitRecord]:
         """Fits of one problem and setup with these values of other attributes."""
@@ -100,6 +103,7 @@ class PhysicsBench:
         """Plain values."""
         return {
             "budget": self.budget,
+            "releases": self.releases,
             "titles": self.titles,
             "fits": [record.to_dict() for record in self.fits],
             "synthetic": [asdict(record) for record in self.synthetic],

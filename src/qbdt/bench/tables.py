@@ -14,7 +14,7 @@ from qbdt.bench.records import ALL_SOURCES, FitRecord, PhysicsBench
 from qbdt.bench.synthetic import COLUMNS, LIMIT, PUBLISHED
 from qbdt.results import Table
 
-__all__ = ["physics_tables"]
+__all__ = ["physics_markdown", "physics_tables"]
 
 FIGURES: tuple[tuple[str, Callable[[Merit], float]], ...] = (
     ("Z stat", lambda m: m.z_stat),
@@ -41,6 +41,15 @@ def physics_tables(bench: PhysicsBench) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
+def physics_markdown(bench: PhysicsBench) -> str:
+    """Every table as Markdown, for the documentation."""
+    releases = ", ".join(f"{name} ({release})" for name, release in bench.releases.items())
+    head = f"Written by `qbdt bench physics`; up to {bench.budget} settings for each peer, tuned inside training folds."
+    parts = [f"{head} {releases}."]
+    parts += [f"**{table.title}**\n\n{table.to_markdown()}" for table in physics_tables(bench)]
+    return "\n\n".join(parts) + "\n"
+
+
 def _fits(bench: PhysicsBench, problem: str, title: str, binning: str) -> Table:
     rows = []
     for name in _names(bench.select(problem)):
@@ -48,7 +57,7 @@ def _fits(bench: PhysicsBench, problem: str, title: str, binning: str) -> Table:
             records = bench.select(problem, contestant=name, binning=binning, bins=bins)
             rows.append((name, str(bins), *(_spread(records, value) for _, value in FIGURES)))
     seeds = len({record.seed for record in bench.select(problem)})
-    over = f"mean ± spread over {seeds} divisions" if seeds > 1 else "one division"
+    over = f"mean ± spread over {seeds} divisions" if seeds > 1 else "one division into folds"
     return Table(f"{title}; {over}", ("method", "bins", *(name for name, _ in FIGURES)), tuple(rows))
 
 

@@ -43,6 +43,7 @@ def physics(
         "qbdt-bench"
     ),
     out: Annotated[Path | None, typer.Option(help="File for all numbers (JSON).")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,7 +56,7 @@ def physics(
     from qbdt.bench.marks import marks
     from qbdt.bench.physics import CHECKS
     from qbdt.bench.problems import Places
-    from qbdt.bench.tables import physics_tables
+    from qbdt.bench.tables import physics_markdown, physics_tables
     from qbdt.tables import show
     from qbdt.writing import write_text
 
@@ -76,6 +77,8 @@ def physics(
     content = json.dumps({**found.to_dict(), "marks": [mark.to_dict() for mark in marks(found)]}, indent=1)
     if out is not None:
         write_text(out, content + "\n")
+    if markdown is not None:
+        write_text(markdown, physics_markdown(found))
     if as_json:
         typer.echo(content)
         return
