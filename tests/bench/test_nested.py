@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qbdt.bench.cache import Cache
 from qbdt.bench.nested import Division, common_scale, cross_scored, tuned
-from qbdt.dataset import Dataset, Events, HashFolds, Replaced, Sample, Systematic
+from qbdt.dataset import Dataset, Events, HashFolds, Replaced, Role, Sample, Systematic
 from tests.bench.contestants import Witness
 from tests.reproduce.events import imitation
 
@@ -54,7 +54,7 @@ def test_a_folds_own_scale_of_scores_does_not_matter(factor, offset, curved):
             own = rule.assign(Events({"score": x}, np.ones(400), ids)) == 0
             return Events({"score": np.where(own, change(x), x)}, np.ones(400), ids)
 
-        samples = [Sample("s", "signal", events(score + 1)), Sample("b", "background", events(score))]
+        samples = [Sample("s", Role.SIGNAL, events(score + 1)), Sample("b", Role.BACKGROUND, events(score))]
         return Dataset(samples, [Systematic.shape("k", up={"b": events(np.clip(varied, -1, 1))})], rule)
 
     def change(x):
@@ -65,7 +65,7 @@ def test_a_folds_own_scale_of_scores_does_not_matter(factor, offset, curved):
         np.testing.assert_allclose(one.events.column("score"), two.events.column("score"), atol=1e-12)
     moved = [data.varied("k", "up")["b"].column("score") for data in (plain, other)]
     # Between two nominal scores the map is a straight line: a bent scale moves what lies between by less than a step.
-    np.testing.assert_allclose(*moved, atol=1 / 200)
+    np.testing.assert_allclose(moved[0], moved[1], atol=1 / 200)
 
 
 def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):
