@@ -342,7 +342,7 @@ class _Checkpoint:
         self._path, self._every, self._extra = path, every, extra
 
     def __call__(self, training: Training) -> None:
-        if len(training.ensemble.trees) % self._every == 0:
+        if training.is_checkpoint(self._every):
             write_model(self._path, training, self._extra)
 
 

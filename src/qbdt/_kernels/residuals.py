@@ -55,11 +55,12 @@ def shift_pairs(
     common: float,
     column_coefficients: Yields,
     coefficients: Yields,
+    mean: float,
     numerator_scale: float,
     denominator_scale: float,
     out: Fixed,
 ) -> None:
-    """Σ_k c_k (Δ_k − n f_k) and n of nominal rows, n = w + w².
+    """Σ_k c_k (Δ_k − n (m_k + f_k)) and n of nominal rows, n = w + w².
 
     Parameters
     ----------
@@ -71,13 +72,15 @@ def shift_pairs(
         The f_k of the rows so far, flat, and all c_k.
     common
         Σ_k c_k a_k for shifts that are multiples a_k of the weight.
+    mean
+        Σ_k c_k m_k of the mean relative shifts m_k.
     """
     n_columns, n_sources = column_coefficients.size, coefficients.size
     for i in range(weight.size):
         shift = weight[i] * common
         for j in range(n_columns):
             shift += columns[i * n_columns + j] * column_coefficients[j]
-        fitted = 0.0
+        fitted = mean
         for k in range(n_sources):
             fitted += current[i * n_sources + k] * coefficients[k]
         n = weight[i] + weight[i] * weight[i]

@@ -25,7 +25,7 @@ from qbdt.store import LocalStore
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Training", "train"]
+__all__ = ["Training", "described", "train"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
@@ -59,6 +59,17 @@ class Training:
     stopped: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     expectation: Expectation | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end: all trees, or a reason other than an interruption to have fewer."""
+        if self.stopped is not None:
+            return "interrupted" not in self.stopped
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) == self.settings.n_trees
+
+    def is_checkpoint(self, every: int) -> bool:
+        """Whether an unfinished training is to be written: after so many trees; a profiled one, after each part."""
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) % every == 0
 
 
 def train(

@@ -1,6 +1,18 @@
 """Commands: parse, one library call, write."""
 
-from qbdt.cli import bench, fit, generate, inspecting, report, reproduce, running, training
+from qbdt.cli import bench, exporting, fit, generate, inspecting, report, reproduce, running, training
 from qbdt.cli.app import app, main
 
-__all__ = ["app", "bench", "fit", "generate", "inspecting", "main", "report", "reproduce", "running", "training"]
+__all__ = [
+    "app",
+    "bench",
+    "exporting",
+    "fit",
+    "generate",
+    "inspecting",
+    "main",
+    "report",
+    "reproduce",
+    "running",
+    "training",
+]

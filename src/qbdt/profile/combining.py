@@ -1,21 +1,19 @@
-"""What the parts of a profiled training give together: one model, and the σ_μ to expect of it."""
+"""What the parts of a profiled training give together: one model."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import numpy as np
-
 from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
-from qbdt.information import Expectation, SourceExpectation
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS
 from qbdt.tree import Tree
 
-__all__ = ["Part", "combined"]
+__all__ = ["Combination", "Part", "combined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,63 +25,70 @@ class Part:
     values: tuple[Yields, ...]
     integrals: Integrals
 
-    def in_information(self) -> Part:
-        """Return the part with gains in information about μ.
 
-        Those of F add up to what r₀ alone has without systematics, those of the shifts to what they win back.
-        """
-        events = self.integrals.scaled(N_PARTS)
-        none = np.zeros(len(events.shifts), dtype=bool)
-        stat, plain = events.uncertainty(events.plain, none), events.uncertainty(events.plain)
-        won = events.uncertainty(events.best()) ** -2 - plain**-2
-        ratio, shift = _with_gain(self.ratio, stat**-2), _with_gain(self.shift, max(won, 0.0))
-        return Part(ratio, shift, self.values, self.integrals)
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How the f's of all parts are added up.
+
+    Attributes
+    ----------
+    coefficients
+        Those of the shifts in t* = r₀ − Σ_k c_k f_k.
+    pulls
+        ∫ Δ_k t* over all held-out events: for exact f's the same.
+    """
+
+    coefficients: Yields
+    pulls: Yields
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Combination:
+        """Choose what is best for all held-out events together."""
+        total = reduce(Integrals.__add__, (part.integrals for part in parts)).scaled(N_PARTS / len(parts))
+        v = total.best()
+        return cls(-v[2:], total.pulls(v))
 
 
 def combined(
-    parts: Sequence[Part], features: tuple[str, ...], sources: tuple[str, ...], log_odds: float
-) -> tuple[ProfiledEnsemble, Expectation]:
-    """Average the sums of trees, and choose the coefficients that are best for all held-out events together."""
-    total = reduce(Integrals.__add__, (part.integrals for part in parts)).scaled(N_PARTS / len(parts))
-    v = total.best()
+    parts: Sequence[Part],
+    combination: Combination,
+    features: tuple[str, ...],
+    sources: tuple[str, ...],
+    log_odds: float,
+    information: tuple[float, float] | None = None,
+) -> ProfiledEnsemble:
+    """Average the sums of trees of some parts.
+
+    Parameters
+    ----------
+    parts, combination
+        The parts, and how to add them up.
+    features, sources, log_odds
+        Of the model.
+    information
+        What the gains of the two sums are to add up to: information about μ. None leaves them as they are.
+    """
     weight = 1.0 / len(parts)
     values = tuple(array for part in parts for array in part.values)
-    shift = zip((nodes for part in parts for nodes in part.shift), values, strict=True)
-    model = ProfiledEnsemble(
-        Ensemble(features, tuple(Tree(nodes, weight) for part in parts for nodes in part.ratio)),
-        Ensemble(features, tuple(Tree(_with_output(nodes, own @ -v[1:]), weight) for nodes, own in shift)),
+    ratio = [nodes.copy() for part in parts for nodes in part.ratio]
+    shift = [nodes.copy() for part in parts for nodes in part.shift]
+    if information is not None:
+        _scale_gain(ratio, information[0] / weight)
+        _scale_gain(shift, information[1] / weight)
+    for nodes, own in zip(shift, values, strict=True):
+        nodes["value"] = own @ combination.coefficients
+    return ProfiledEnsemble(
+        Ensemble(features, tuple(Tree(nodes, weight) for nodes in ratio)),
+        Ensemble(features, tuple(Tree(nodes, weight) for nodes in shift)),
         log_odds,
         sources,
-        tuple((-v[1:]).tolist()),
+        tuple(combination.coefficients.tolist()),
         values,
     )
-    return model, _expectation(total, v, sources)
 
 
-def _with_gain(trees: tuple[Nodes, ...], information: float) -> tuple[Nodes, ...]:
-    """Scale the gains of all splits such that they add up to some information."""
-    total = sum(float(nodes["gain"].sum()) for nodes in trees)
-    scaled = tuple(nodes.copy() for nodes in trees)
-    for nodes in scaled:
-        nodes["gain"] *= information / total
-    return scaled
-
-
-def _with_output(nodes: Nodes, outputs: Yields) -> Nodes:
-    nodes = nodes.copy()
-    nodes["value"] = outputs
-    return nodes
-
-
-def _expectation(total: Integrals, v: Yields, sources: Sequence[str]) -> Expectation:
-    """Expected σ_μ: what sources add to its square is (∫ Δ_k t)²/(∫ s t)² each."""
-    plain = total.plain
-    none = np.zeros(len(sources), dtype=bool)
-    costs = [np.abs(total.pulls(t)) / float(total.signal @ t) for t in (plain, v)]
-    each = zip(sources, total.pulls(v).tolist(), costs[0].tolist(), costs[1].tolist(), strict=True)
-    return Expectation(
-        total.uncertainty(plain, none),
-        total.uncertainty(v),
-        total.uncertainty(plain),
-        tuple(SourceExpectation(*one) for one in each),
-    )
+def _scale_gain(trees: Sequence[Nodes], total: float) -> None:
+    """Scale the gains of all splits such that they add up to some total."""
+    found = math.fsum(float(nodes["gain"].sum()) for nodes in trees)
+    for nodes in trees:
+        nodes["gain"] *= total / found if found > 0 else 0.0

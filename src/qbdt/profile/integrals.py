@@ -1,6 +1,7 @@
 """Integrals over held-out events that say how good a score is, and which combination of the f's is best.
 
-A score t = Σ_a v_a f_a, with f_0 = r₀ and f_k the fitted shifts, estimates μ by ∫ (N − b) t / ∫ s t. Its variance is
+A score t = Σ_a v_a f_a, with f_0 = r₀, f_1 = 1 and then the fitted shifts, estimates μ by ∫ (N − b) t / ∫ s t. Its
+variance is
 
     σ_μ² = [∫ n t² + Σ_k (∫ Δ_k t)²] / (∫ s t)² = vᵀ (G + DᵀD) v / (a·v)²,
 
@@ -29,28 +30,26 @@ RIDGE = 1e-3
 
 @dataclass
 class Integrals:
-    """a, G and D of r₀ and K fitted shifts, in events."""
+    """a, G and D of r₀, a constant and K fitted shifts, in events."""
 
     signal: Yields
     gram: Yields
     shifts: Yields
 
     @classmethod
-    def of_ratio(cls, signal: float, square: float, shifts: Yields) -> Integrals:
-        """Integrals with no shift fitted yet: ∫ s r₀, ∫ n r₀², ∫ Δ_k r₀."""
-        size = len(shifts) + 1
-        a, gram, moved = np.zeros(size), np.zeros((size, size)), np.zeros((size - 1, size))
-        a[0], gram[0, 0], moved[:, 0] = signal, square, shifts
-        return cls(a, gram, moved)
+    def without_shifts(cls, signal: Yields, gram: Yields, shifts: Yields) -> Integrals:
+        """Integrals with no shift fitted yet: those of r₀ and a constant."""
+        more = len(shifts)
+        return cls(np.pad(signal, (0, more)), np.pad(gram, (0, more)), np.pad(shifts, ((0, 0), (0, more))))
 
     def add_tree(self, held: LeafSums, outputs: Yields) -> None:
         """Take note that the f_k of each leaf's events grow by its outputs (leaf, source)."""
         mixed = held.fitted.T @ outputs
-        self.signal[1:] += held.signal @ outputs
-        self.gram[0, 1:] += held.ratio @ outputs
-        self.gram[1:, 0] = self.gram[0, 1:]
-        self.gram[1:, 1:] += mixed + mixed.T + (outputs * held.n[:, None]).T @ outputs
-        self.shifts[:, 1:] += held.shifts.T @ outputs
+        self.signal[2:] += held.signal @ outputs
+        self.gram[:2, 2:] += np.stack([held.ratio, held.n]) @ outputs
+        self.gram[2:, :2] = self.gram[:2, 2:].T
+        self.gram[2:, 2:] += mixed + mixed.T + (outputs * held.n[:, None]).T @ outputs
+        self.shifts[:, 2:] += held.shifts.T @ outputs
 
     def copy(self) -> Integrals:
         """Return independent numbers."""
@@ -70,7 +69,7 @@ class Integrals:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], n_sources: int) -> Integrals:
         """Inverse of `to_dict`."""
-        size = n_sources + 1
+        size = n_sources + 2
         shapes = {"signal": (size,), "gram": (size, size), "shifts": (n_sources, size)}
         return cls(**{name: np.array(plain[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()})
 
@@ -92,15 +91,8 @@ class Integrals:
         """Return c_k = ∫ Δ_k t of a score."""
         return np.asarray(self.shifts @ v)
 
-    @property
-    def plain(self) -> Yields:
-        """Coefficients of the score r₀ alone."""
-        v = np.zeros(len(self.signal))
-        v[0] = 1.0
-        return v
-
-    def uncertainty(self, v: Yields, sources: Yields | None = None) -> float:
-        """σ_μ of a score, with all sources or those marked."""
-        pulls = self.pulls(v) if sources is None else self.pulls(v)[sources]
-        variance = float(v @ self.gram @ v + pulls @ pulls)
-        return math.sqrt(max(variance, 0.0)) / float(self.signal @ v)
+    def uncertainty(self) -> float:
+        """σ_μ of the best score."""
+        v = self.best()
+        pulls = self.pulls(v)
+        return math.sqrt(max(float(v @ self.gram @ v + pulls @ pulls), 0.0)) / float(self.signal @ v)

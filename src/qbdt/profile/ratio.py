@@ -24,13 +24,13 @@ STEP = 0.1
 """Share of a tree's best output that is added to the sum, for a learning rate of one."""
 
 RIDGE = 1.0
-LEAST = 1.0
+LEAST = 5.0
 """Curvature that is added to a node's, and the least that it must have. An event of unit weight has at most 1/4."""
 
 
 @dataclass(frozen=True)
 class FittedRatio:
-    """Trees, and the loss of the held-out events after each of them."""
+    """Trees, and the loss of the held-out events before the first and after each of them."""
 
     trees: tuple[Nodes, ...]
     losses: tuple[float, ...]
@@ -38,7 +38,7 @@ class FittedRatio:
     @property
     def best(self) -> int:
         """Number of trees with the smallest loss."""
-        return int(np.argmin(self.losses)) + 1
+        return int(np.argmin(self.losses))
 
 
 def fit_ratio(
@@ -56,7 +56,7 @@ def fit_ratio(
     criterion = NewtonCriterion(RIDGE, LEAST, binning.n_cuts, workers)
     totals = np.array([trained.total(Role.SIGNAL), trained.total(Role.BACKGROUND)]) / strength
     trees: list[Nodes] = []
-    losses: list[float] = []
+    losses = [store.loss()]
     for number in range(settings.n_trees):
         factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
         root = store.histogram(0)

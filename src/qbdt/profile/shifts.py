@@ -25,7 +25,7 @@ from qbdt.profile.ratio import STEP, with_yields
 from qbdt.store import ShiftSegment, ShiftStore, Side
 from qbdt.workers import Workers
 
-__all__ = ["FittedShifts", "fit_shifts", "ratio_integrals"]
+__all__ = ["FittedShifts", "fit_shifts"]
 
 PERIOD = 5
 """Trees between two solutions for c."""
@@ -45,7 +45,7 @@ class FittedShifts:
     def best(self) -> int:
         """Number of trees with the smallest expected σ_μ."""
         scaled = [one.scaled(N_PARTS) for one in self.integrals]
-        return int(np.argmin([one.uncertainty(one.best()) for one in scaled]))
+        return int(np.argmin([one.uncertainty() for one in scaled]))
 
 
 def fit_shifts(
@@ -59,7 +59,8 @@ def fit_shifts(
 ) -> FittedShifts:
     """Fit the shifts on some events, and follow what they do on others, where `ratio` gives r₀."""
     segments, others = shift_segments(trained), shift_segments(held)
-    store = ShiftStore(segments + others, binning, workers, len(segments), len(trained.systematics))
+    means = _means(segments, len(trained.systematics))
+    store = ShiftStore(segments + others, binning, workers, len(segments), means)
     ratios = [ratio(one.segment.events) for one in others]
     store.set_ratio(ratios)
     now = _start(others, ratios, len(trained.systematics))
@@ -69,7 +70,7 @@ def fit_shifts(
     trees: list[Nodes] = []
     values: list[Yields] = []
     history = [now.copy()]
-    for number in range(settings.n_trees):
+    for number in range(settings.n_trees if trained.systematics else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
             store.direct(scaled.pulls(scaled.best()))
@@ -82,7 +83,7 @@ def fit_shifts(
         if len(grown.leaves) < 2:
             break
         fitted, judged = store.sums(grown.leaves)
-        outputs = STEP * settings.learning_rate * (fitted.shifts - fitted.fitted) / fitted.n[:, None]
+        outputs = STEP * settings.learning_rate * ((fitted.shifts - fitted.fitted) / fitted.n[:, None] - means)
         now.add_tree(judged, outputs)
         store.add(grown.leaves, outputs)
         nodes = with_thresholds(grown, binning.edges)
@@ -93,24 +94,53 @@ def fit_shifts(
     return FittedShifts(tuple(trees), tuple(values), tuple(history))
 
 
-def ratio_integrals(held: Dataset, ratio: Callable[[Events], Yields]) -> Integrals:
-    """Integrals over held-out events without any shifts."""
-    segments = shift_segments(held)
-    return _start(segments, [ratio(one.segment.events) for one in segments], len(held.systematics))
+def _means(segments: list[ShiftSegment], n_sources: int) -> Yields:
+    """Mean relative shift ∫ Δ_k / ∫ n of each source."""
+    ones = [np.ones(one.segment.events.n_rows) for one in segments]
+    shifts = _shift_integrals(segments, ones, n_sources)
+    n = math.fsum(_integral(_variance(one.segment.events), r) for one, r in _nominal(segments, ones))
+    return shifts / n
 
 
 def _start(segments: list[ShiftSegment], ratios: list[Yields], n_sources: int) -> Integrals:
-    """Integrals of r₀ over held-out events; exact sums, which no order of rows changes."""
-    signal, square, shifts = 0.0, 0.0, np.zeros(n_sources)
-    for one, r in zip(segments, ratios, strict=True):
-        w = one.segment.events.weight
-        shifts += one.factors * math.fsum(w * r)
+    """Integrals of r₀ and of a constant over held-out events; exact sums, which no order of rows changes."""
+    ones = [np.ones(len(r)) for r in ratios]
+    functions = (ratios, ones)
+    signal, gram = np.zeros(2), np.zeros((2, 2))
+    for i, f in enumerate(functions):
+        signal[i] = math.fsum(
+            _integral(one.segment.events.weight, r)
+            for one, r in _nominal(segments, f)
+            if one.segment.side is Side.SIGNAL
+        )
+        for j, g in enumerate(functions):
+            product = [a * b for a, b in zip(f, g, strict=True)]
+            gram[i, j] = math.fsum(_integral(_variance(o.segment.events), r) for o, r in _nominal(segments, product))
+    shifts = np.stack([_shift_integrals(segments, f, n_sources) for f in functions], axis=1)
+    return Integrals.without_shifts(signal, gram, shifts)
+
+
+def _nominal(segments: list[ShiftSegment], values: list[Yields]) -> list[tuple[ShiftSegment, Yields]]:
+    return [(one, own) for one, own in zip(segments, values, strict=True) if one.segment.nominal]
+
+
+def _shift_integrals(segments: list[ShiftSegment], values: list[Yields], n_sources: int) -> Yields:
+    """∫ Δ_k f for every source."""
+    out = np.zeros(n_sources)
+    for one, f in zip(segments, values, strict=True):
+        out += one.factors * _integral(one.segment.events.weight, f)
         for source, column in one.columns:
-            shifts[source] += math.fsum(column() * r)
-        if one.segment.nominal:
-            square += math.fsum((w + w * w) * r * r)
-            signal += math.fsum(w * r) if one.segment.side is Side.SIGNAL else 0.0
-    return Integrals.of_ratio(signal, square, shifts)
+            out[source] += _integral(column(), f)
+    return out
+
+
+def _variance(events: Events) -> Yields:
+    """Return n = w + w² of every row: expected events, and their MC variance."""
+    return np.asarray(events.weight * (1.0 + events.weight))
+
+
+def _integral(weight: Yields, values: Yields) -> float:
+    return math.fsum(weight * values)
 
 
 def _average_weight(dataset: Dataset) -> float:

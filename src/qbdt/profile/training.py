@@ -14,11 +14,13 @@ from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
-from qbdt.profile.combining import Part, combined
+from qbdt.information import Expectation
+from qbdt.profile.combining import Combination, Part, combined
+from qbdt.profile.expecting import expectation, scored
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS, divided
 from qbdt.profile.ratio import fit_ratio
-from qbdt.profile.shifts import fit_shifts, ratio_integrals
+from qbdt.profile.shifts import fit_shifts
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
 from qbdt.workers import Workers
@@ -135,12 +137,9 @@ class _Profiling:
         common = (self.binning, self.settings, self.workers)
         fitted = fit_ratio(trained, held, *common, after_ratio_tree)
         own = fitted.trees[: fitted.best]
-        ratio = self._ratio(own)
-        if not self.sources:
-            return Part(own, (), (), ratio_integrals(held, ratio)).in_information()
-        shifts = fit_shifts(trained, held, ratio, *common, after_tree)
+        shifts = fit_shifts(trained, held, self._ratio(own), *common, after_tree)
         best = shifts.best()
-        return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best]).in_information()
+        return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])
 
     @property
     def _most_trees(self) -> int:
@@ -159,13 +158,34 @@ class _Profiling:
             ratio = Ensemble(features, tuple(Tree(nodes, 1.0) for nodes in self.unfinished))
             model = ProfiledEnsemble(ratio, Ensemble(features, ()), self.log_odds)
             return Training(model, self.binning, self.settings, (), stopped, self.data)
-        model, expectation = combined(self.parts, features, self.sources, self.log_odds)
+        combination = Combination.of(self.parts)
+        names = (features, self.sources, self.log_odds)
+        expected = None
+        if len(self.parts) == N_PARTS:
+            expected = self._expectation(combination)
+            won = max(expected.full**-2 - expected.unprofiled**-2, 0.0)
+            model = combined(self.parts, combination, *names, (expected.stat**-2, won))
+        else:
+            model = combined(self.parts, combination, *names)
         parts = [
             {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": part.integrals.to_dict()}
             for part in self.parts
         ]
-        data = {**self.data, "parts": parts}
-        return Training(model, self.binning, self.settings, (), stopped, data, expectation)
+        return Training(model, self.binning, self.settings, (), stopped, {**self.data, "parts": parts}, expected)
+
+    def _expectation(self, combination: Combination) -> Expectation:
+        """Score the held-out events of every part with its own trees."""
+        n_threads = self.workers.n_threads
+        found = []
+        for number, part in enumerate(self.parts):
+            model = combined([part], combination, self.dataset.features, self.sources, self.log_odds)
+
+            def values(events: Events, model: ProfiledEnsemble = model) -> tuple[Yields, Yields]:
+                ratio = model.probability(model.ratio.score(events, n_threads))
+                return ratio - model.shift.score(events, n_threads), ratio
+
+            found.append(scored(divided(self.dataset, number)[1], values))
+        return expectation(found, self.sources, combination.pulls)
 
 
 def _resumed(

@@ -63,7 +63,7 @@ class _Nominal:
 
 
 class ShiftStore(PairStore):
-    """Rows of all processes and variations, trained on or held out, with their shifts and the f_k fitted so far.
+    """Rows of all processes and variations, trained on or held out, with their shifts and the f_k = r_k − m_k so far.
 
     Parameters
     ----------
@@ -73,15 +73,16 @@ class ShiftStore(PairStore):
         As for `RowStore`.
     n_trained
         Number of segments to train on.
-    n_sources
-        Number of sources.
+    means
+        Mean relative shift m_k of each source, which trees do not have to learn.
     """
 
     def __init__(
-        self, segments: Sequence[ShiftSegment], binning: Binning, workers: Workers, n_trained: int, n_sources: int
+        self, segments: Sequence[ShiftSegment], binning: Binning, workers: Workers, n_trained: int, means: Yields
     ) -> None:
         super().__init__([one.segment for one in segments], binning, workers, n_trained)
-        self.n_sources = n_sources
+        n_sources = self.n_sources = len(means)
+        self._means = means
         self._factors = [one.factors for one in segments]
         self._weight: Yields = np.concatenate([one.segment.events.weight for one in segments])
         self._nominal = {i: _Nominal(one, n_sources) for i, one in enumerate(segments) if one.segment.nominal}
@@ -103,7 +104,7 @@ class ShiftStore(PairStore):
     def _scales(self) -> tuple[float, float]:
         n_rows = self.layout.n_rows
         size = np.abs(self._coefficients)
-        fitted = self._largest_n * float(size @ self._reach)
+        fitted = self._largest_n * float(size @ (self._reach + np.abs(self._means)))
         common = max(float(np.abs(factors @ self._coefficients)) for factors in self._factors) * self._largest
         columns = max((float(size[s.sources] @ s.largest) for s in self._nominal.values()), default=0.0)
         return fixed_scale(fitted + common + columns, n_rows), fixed_scale(self._largest_n, n_rows)
@@ -119,7 +120,8 @@ class ShiftStore(PairStore):
         columns = state.columns[own].ravel()
         current = state.current[own.start * k : own.stop * k]
         chosen = self._coefficients[state.sources]
-        shift_pairs(weight, columns, current, common, chosen, self._coefficients, *scales, out)
+        mean = float(self._means @ self._coefficients)
+        shift_pairs(weight, columns, current, common, chosen, self._coefficients, mean, *scales, out)
 
     def sums(self, leaves: Sequence[int]) -> tuple[LeafSums, LeafSums]:
         """Sums over the leaves' trained rows, and over those held out."""
