@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from qbdt.bench.contestants import CONTESTANTS, OURS, chosen, named
-from qbdt.boosting.settings import METHODS
 from qbdt.errors import ConfigError
 from tests.reproduce.events import imitation
 
@@ -36,10 +35,8 @@ def test_peers_train_and_tell_signal_from_background(peer):
 def test_settings_of_the_papers_method_are_valid():
     from qbdt.boosting import Settings
 
-    for contestant in CONTESTANTS:
-        if contestant.method in METHODS:
-            for settings in contestant.candidates(8):
-                Settings(method=contestant.method, **settings)
+    for settings in named("QBDT (paper)").candidates(8):
+        Settings(method="paper", **settings)
 
 
 def test_names():
@@ -51,4 +48,4 @@ def test_names():
 
 def test_what_a_result_depends_on_is_named():
     assert named("XGBoost").release.startswith("xgboost ")
-    assert named("QBDT (paper)").release == named(OURS).release
+    assert named("QBDT (paper)").release != named(OURS).release

@@ -23,7 +23,6 @@ import numpy as np
 import qbdt
 from qbdt._optional import require
 from qbdt.boosting import Settings
-from qbdt.boosting.settings import METHODS
 from qbdt.dataset import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.reproduce.baselines import Floats, Scorer, table_of
@@ -54,8 +53,8 @@ class Contestant:
         Distribution that does the work; its version is part of what a cached result depends on.
     ours
         Whether it belongs to this package and may use the systematic sources.
-    method
-        For our own: the method of `qbdt.boosting.Settings`.
+    sources
+        For our own: files and folders whose change makes cached scores invalid.
     """
 
     name: str
@@ -64,7 +63,7 @@ class Contestant:
     ranges: Ranges = field(default_factory=dict)
     package: str = "qbdt"
     ours: bool = False
-    method: str | None = None
+    sources: tuple[str, ...] = ()
 
     def candidates(self, budget: int) -> list[Parameters]:
         """Return the settings that tuning chooses from: the same ones in every run, the first of them in a small one.
@@ -95,32 +94,35 @@ class Contestant:
     @property
     def available(self) -> bool:
         """Whether what it needs is installed."""
-        if self.method is not None and self.method not in METHODS:
-            return False
         return find_spec(self.package.replace("scikit-learn", "sklearn")) is not None
 
     @property
     def release(self) -> str:
-        """What does the work: package and version; for our own methods the source that training runs through."""
-        return f"qbdt {_source_digest()}" if self.ours else f"{self.package} {version(self.package)}"
+        """What does the work: package and version; for our own methods a digest of the code."""
+        return f"{self.package} {_digest(self.sources) if self.sources else version(self.package)}"
 
 
-TRAINING_SOURCES = (
+PAPER_SOURCES = (
+    *("binning.py", "boosting", "significance.py", "tree.py"),
+    *("grower/criterion.py", "grower/growing.py", "grower/growth.py"),
+)
+"""What scores of the paper's method depend on: its rules. Kernels and stores are held to them by tests."""
+
+PROFILE_SOURCES = (
     *("_kernels", "binning.py", "boosting", "ensemble", "grower", "information.py", "profile", "significance.py"),
     *("store", "training.py", "tree.py"),
 )
-"""What our own trainings depend on; a change of these makes cached scores invalid."""
+"""What scores of the profiled method depend on: everything that its training runs through."""
 
 
 @cache
-def _source_digest() -> str:
-    """Digest of the training code."""
+def _digest(sources: tuple[str, ...]) -> str:
+    """Digest of source files, given by the names of files and folders of the package."""
     root = Path(qbdt.__file__).parent
     digest = hashlib.sha256()
-    for name in TRAINING_SOURCES:
+    for name in sources:
         for path in sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]:
-            if path.is_file():
-                digest.update(path.read_bytes())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -250,9 +252,9 @@ CONTESTANTS: tuple[Contestant, ...] = (
         partial(_own, method="paper"),
         ({}, {"n_trees": 200}, {"n_trees": 200, "mc_stat": True, "min_leaf_entries": 20.0}),
         ours=True,
-        method="paper",
+        sources=PAPER_SOURCES,
     ),
-    Contestant("qbdt profile", partial(_own, method="profile"), ({},), ours=True, method="profile"),
+    Contestant("qbdt profile", partial(_own, method="profile"), ({},), ours=True, sources=PROFILE_SOURCES),
 )
 """Peers, the paper's method, and the profiled method at its defaults: it gets no tuning."""
 
