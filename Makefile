@@ -7,7 +7,7 @@ EXTRAS := test,baselines,export,generate
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit bench validate-sample toys paper clean
+.PHONY: demo test setup lint types unit bench physics validate-sample toys paper clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo
@@ -37,6 +37,9 @@ unit: setup
 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
+
+physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
+	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
