@@ -1,7 +1,7 @@
 """Who takes part: peers and our own methods, each with the settings that tuning may choose from.
 
-The first settings of every contestant are ones that are known to be good; the others are drawn once, with a fixed seed,
-from ranges. All run on one thread: the barriers of the peers make two slower than one where anything else runs.
+The first settings of every contestant are ones that are known to be good, from small to large models; the others are
+drawn once, with a fixed seed, from ranges. All run on one thread: the barriers of the peers make two slower than one where anything else runs.
 
 To add a contestant, add a line to `CONTESTANTS`.
 """
@@ -191,12 +191,13 @@ CONTESTANTS: tuple[Contestant, ...] = (
         (
             {"n_trees": 300, "learning_rate": 0.05, "num_leaves": 8},
             {"n_trees": 1000, "learning_rate": 0.1, "num_leaves": 8},
+            {"n_trees": 500, "learning_rate": 0.1, "num_leaves": 16, "min_data_in_leaf": 50, "feature_fraction": 0.7},
         ),
         {
-            "n_trees": (100, 200, 400, 800),
-            "learning_rate": (0.02, 0.05, 0.1),
+            "n_trees": (200, 400, 800),
+            "learning_rate": (0.05, 0.1, 0.2),
             "num_leaves": (4, 8, 16, 32),
-            "min_data_in_leaf": (20, 100, 500),
+            "min_data_in_leaf": (20, 100),
             "feature_fraction": (0.5, 1.0),
             "bagging_fraction": (0.5, 1.0),
             "lambda_l2": (0.0, 10.0),
@@ -208,13 +209,15 @@ CONTESTANTS: tuple[Contestant, ...] = (
         _xgboost,
         (
             {"n_estimators": 300, "learning_rate": 0.1, "max_depth": 4},
+            {"n_estimators": 800, "learning_rate": 0.1, "max_depth": 4},
             {"n_estimators": 500, "learning_rate": 0.05, "max_depth": 3},
+            {"n_estimators": 400, "learning_rate": 0.1, "max_depth": 6, "min_child_weight": 10.0, "subsample": 0.7},
         ),
         {
-            "n_estimators": (100, 200, 400, 800),
-            "learning_rate": (0.02, 0.05, 0.1),
-            "max_depth": (2, 3, 4, 5),
-            "min_child_weight": (1.0, 20.0, 100.0),
+            "n_estimators": (200, 400, 800),
+            "learning_rate": (0.05, 0.1, 0.2),
+            "max_depth": (2, 3, 4, 5, 6),
+            "min_child_weight": (1.0, 10.0, 50.0),
             "colsample_bytree": (0.5, 1.0),
             "subsample": (0.5, 1.0),
             "reg_lambda": (1.0, 10.0),
@@ -227,12 +230,13 @@ CONTESTANTS: tuple[Contestant, ...] = (
         (
             {"max_iter": 300, "learning_rate": 0.05, "max_leaf_nodes": 8},
             {"max_iter": 500, "learning_rate": 0.1, "max_leaf_nodes": 8},
+            {"max_iter": 500, "learning_rate": 0.1, "max_leaf_nodes": 16, "min_samples_leaf": 50},
         ),
         {
-            "max_iter": (100, 200, 400, 800),
-            "learning_rate": (0.02, 0.05, 0.1),
+            "max_iter": (200, 400, 800),
+            "learning_rate": (0.05, 0.1, 0.2),
             "max_leaf_nodes": (4, 8, 16, 32),
-            "min_samples_leaf": (20, 100, 500),
+            "min_samples_leaf": (20, 100),
             "max_features": (0.5, 1.0),
             "l2_regularization": (0.0, 10.0),
         },
