@@ -1,7 +1,8 @@
 """Who takes part: peers and our own methods, each with the settings that tuning may choose from.
 
 The first settings of every contestant are ones that are known to be good, from small to large models; the others are
-drawn once, with a fixed seed, from ranges. All run on one thread: the barriers of the peers make two slower than one where anything else runs.
+drawn once, with a fixed seed, from ranges. All run on one thread: the barriers of the peers make two slower than one
+where anything else runs.
 
 To add a contestant, add a line to `CONTESTANTS`.
 """
