@@ -25,7 +25,7 @@ __all__ = ["CHECKS", "Options", "run_physics"]
 SYNTHETIC = "P1"
 NO_SOURCES, IDLE = "no sources", "7 sources without effect"
 REAL, NOISY = "25 real sources", "25 real and 25 noise sources"
-CHECKS = ("none", "noise", "times")
+CHECKS = ("without", "noise", "times")
 """Checks beside the problems: trainings without sources, with noise, and times against the number of sources."""
 
 
@@ -112,7 +112,7 @@ def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[S
             results = {"exact t* (true densities)": exact_results(seed, n)}
             for contestant in contestants:
                 results[contestant.name], _ = synthetic_results(contestant, seed, n, budget, cache)
-                if contestant.name == OURS and "none" in options.checks:
+                if contestant.name == OURS and "without" in options.checks:
                     alone, _ = synthetic_results(contestant, seed, n, budget, cache, sources=False)
                     results[f"{OURS}, {NO_SOURCES}"] = alone
                 advance(1)
@@ -134,7 +134,7 @@ def _fitted(
                 outcome = cross_scored(contestant, problem.division(data, seed), options.budget, cache)
                 fits += _records(problem, ALL_SOURCES, contestant, seed, outcome.scored)
                 settings.append(_choice(problem, contestant, seed, outcome))
-                if "none" in options.checks:
+                if "without" in options.checks:
                     fits += _without_sources(problem, data, contestant, seed, options.budget, cache)
                 if "noise" in options.checks and problem.name == "P4" and contestant.name == OURS:
                     fits += _with_noise(problem, data, contestant, seed, cache)

@@ -36,8 +36,10 @@ def physics(
     budget: Annotated[int, typer.Option(help="Settings that tuning tries for every contestant.")] = 8,
     seeds: Annotated[int | None, typer.Option(help="Divisions into folds; 1, 2, 5 and 2 for P1 to P4.")] = None,
     check: Annotated[
-        list[str] | None, typer.Option("--check", help="none, noise or times: checks beside the problems; all if none.")
+        list[str] | None,
+        typer.Option("--check", help="Checks beside the problems: without (sources), noise, times; all if none."),
     ] = None,
+    no_checks: Annotated[bool, typer.Option("--no-checks", help="The problems only.")] = False,
     events: Annotated[int, typer.Option(help="Signal, and background, events that P1 trains on.")] = 100_000,
     cache: Annotated[Path, typer.Option(help="Folder that keeps scores, so that nothing is trained twice.")] = Path(
         "qbdt-bench"
@@ -71,7 +73,7 @@ def physics(
         Places(data, sample),
         cache,
         events,
-        CHECKS if check is None else tuple(check),
+        () if no_checks else tuple(check or CHECKS),
     )
     found = run_physics(options, bar(quiet))
     content = json.dumps({**found.to_dict(), "marks": [mark.to_dict() for mark in marks(found)]}, indent=1)
