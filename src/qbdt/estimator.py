@@ -43,8 +43,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees, n_leaves
-        Number of trees, and of leaves of each. For "profile" the most trees of each sum; held-out events say where it
-        stops.
+        Number of trees, and of leaves of each. For "profile" the trees of each sum, of which there are six: three parts
+        of the events, and for each the ratio of signal to background and the shifts, which may stop earlier.
     max_bins, binning
         "quantile" with at most `max_bins` bins, one of them for missing values; or one (n_bins, low, high) per feature.
     growth
@@ -52,7 +52,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     mc_stat
         Whether the statistical uncertainty of the simulated background is added to σ_b. "profile" always counts it.
     learning_rate
-        Multiplies every tree weight; for "profile" every step, which is a tenth of a tree's best output.
+        Multiplies every tree weight; for "profile" every step, which is a fifth of a tree's best output.
     n_threads
         Threads; None for all cores. Results never depend on it.
     random_state
