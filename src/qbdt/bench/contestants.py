@@ -246,10 +246,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "AdaBoost",
         _adaboost,
-        (
-            {"n_trees": 50, "learning_rate": 0.5, "max_depth": 4, "min_samples_leaf": 100},
-            {"n_trees": 100, "learning_rate": 0.3, "max_depth": 3, "min_samples_leaf": 100},
-        ),
+        ({"n_trees": 50, "learning_rate": 0.5, "max_depth": 4, "min_samples_leaf": 100},),
         package="scikit-learn",
     ),
     Contestant(
