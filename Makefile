@@ -7,7 +7,7 @@ EXTRAS := test,docs,baselines,export,generate,tune
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit docs bench validate-sample toys paper weights defaults clean
+.PHONY: demo test setup lint types unit docs bench physics validate-sample toys paper weights defaults clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -41,6 +41,9 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
+
+physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
+	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample

@@ -25,7 +25,7 @@ LAYERS = [
     {"tables", "plots"},
     {"report"},
     {"running", "reproduce", "generate"},
-    {"tuning"},
+    {"tuning", "bench"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
