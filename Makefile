@@ -3,11 +3,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-EXTRAS := test,docs,baselines,export,generate
+EXTRAS := test,docs,baselines,export,generate,tune
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit docs bench validate-sample toys paper clean
+.PHONY: demo test setup lint types unit docs bench physics validate-sample toys paper weights defaults clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -42,6 +42,9 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
+physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
+	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md
+
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
 
@@ -50,6 +53,12 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
+
+weights: setup  ## negative weights in training: as they are, dropped, without sign
+	$(THREADS) $(BIN)/python -m validation.weights
+
+defaults: setup  ## the search for default settings of the paper's method
+	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 60 --out out/defaults
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

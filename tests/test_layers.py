@@ -21,9 +21,11 @@ LAYERS = [
     {"estimator", "export", "cross_training"},
     {"templates", "cross_estimator"},
     {"fit"},
+    {"diagnosis"},
     {"tables", "plots"},
     {"report"},
     {"running", "reproduce", "generate"},
+    {"tuning", "bench"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

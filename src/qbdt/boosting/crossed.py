@@ -63,6 +63,9 @@ class CrossTraining:
     def ensemble(self) -> FoldedEnsemble:
         """The models of all folds, as one that scores every event by the one that never saw it."""
         for fold in range(self.folds.k):
-            if fold >= len(self.trainings):
-                raise DataError(f"fold {fold} of {self.folds.k} is not trained yet: the cross-training was interrupted")
+            if fold >= len(self.trainings) or not self.trainings[fold].complete:
+                state = "not trained yet" if fold >= len(self.trainings) else "trained in part only"
+                raise DataError(
+                    f"fold {fold} of {self.folds.k} is {state}: the cross-training was interrupted; resume it"
+                )
         return FoldedEnsemble(tuple(training.ensemble for training in self.trainings), self.folds)

@@ -51,6 +51,7 @@ def train(
         training_settings(plan),
         resume=resume,
         force=force,
+        extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
         n_threads=threads,
         progress=bar(quiet),
         say=lambda text: None if quiet else typer.echo(text, err=True),
@@ -87,7 +88,7 @@ def score(
     from qbdt.config import read_analysis
     from qbdt.io.write import write_tables
     from qbdt.model_io import read_any_model
-    from qbdt.running import scored_tables
+    from qbdt.running import scored_tables, seen_samples
 
     if not force and (output.is_file() or (output.is_dir() and any(output.iterdir()))):
         raise OutputError(f"{output} exists; --force overwrites what is there")
@@ -106,6 +107,12 @@ def score(
         print_json({"output": str(output), "model": str(model), "tables": names})
     else:
         typer.echo(f"wrote {output}: {', '.join(names)}")
+    if not quiet and (seen := [name for name in seen_samples(training) if name in names]):
+        typer.echo(
+            f"note: this model was trained on {', '.join(seen)}: it has seen these events; "
+            "models of `qbdt train --folds` score what they have not seen",
+            err=True,
+        )
 
 
 def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:

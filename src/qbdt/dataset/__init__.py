@@ -2,6 +2,7 @@
 
 from qbdt.dataset.dataset import Dataset, Role, Sample
 from qbdt.dataset.events import Events
+from qbdt.dataset.faults import Finding, find_faults
 from qbdt.dataset.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
 from qbdt.dataset.summary import DatasetSummary
 from qbdt.dataset.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
@@ -10,6 +11,7 @@ __all__ = [
     "Dataset",
     "DatasetSummary",
     "Events",
+    "Finding",
     "FlatSystematic",
     "FoldRule",
     "HashFolds",
@@ -23,4 +25,5 @@ __all__ = [
     "SplitFolds",
     "Systematic",
     "Variation",
+    "find_faults",
 ]

@@ -18,6 +18,7 @@ from typing import Any
 from qbdt.boosting import Settings
 from qbdt.config import Analysis, read_analysis
 from qbdt.cross_training import train_into
+from qbdt.dataset import find_faults
 from qbdt.errors import ConfigError
 from qbdt.fit import run_fit, write_fit
 from qbdt.loading import files_of, load
@@ -166,6 +167,8 @@ def _train_and_score(
 ) -> None:
     note("read")
     dataset = load(analysis, folder, progress)
+    for finding in find_faults(dataset):
+        note(f"to be checked: {finding}")
     if dataset.folds is None:
         raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
     wanted = analysis.training.systematics
