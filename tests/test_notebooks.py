@@ -12,7 +12,7 @@ from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.boosting import Settings, train
 from qbdt.config import FitSettings
 from qbdt.cross_training import cross_train
-from qbdt.dataset import ModuloFolds
+from qbdt.dataset import ModuloFolds, Role
 from qbdt.fit import run_fit
 from qbdt.information import Expectation, SourceExpectation
 
@@ -24,7 +24,7 @@ def dataset():
     rng = np.random.default_rng(1)
     samples = [
         Sample(name, role, Events({"<x>": rng.normal(c, 1, 500)}, np.full(500, w), {"event": np.arange(500)}))
-        for name, role, c, w in (("s & co", "signal", 1, 0.01), ("b", "background", -1, 0.2))
+        for name, role, c, w in (("s & co", Role.SIGNAL, 1, 0.01), ("b", Role.BACKGROUND, -1, 0.2))
     ]
     return Dataset(samples, [Systematic.norm("xs", 0.1, processes=["b"])], ModuloFolds(2, "event"))
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -91,7 +92,7 @@ def test_short_options_mean_the_same_everywhere():
 
 
 def test_commands_are_listed_in_the_order_of_an_analysis():
-    group = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
     listed = group.list_commands(None)
     assert set(listed) == set(group.commands)
     assert listed.index("init") < listed.index("inspect") < listed.index("run") < listed.index("report")

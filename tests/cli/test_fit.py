@@ -51,6 +51,10 @@ def test_results_workspaces_and_figures(folder):
     } <= written
     found = json.loads((folder / "out" / "fit.json").read_text())
     assert found["expected"]["mu"] == pytest.approx(1.0, abs=1e-4)
+    assert found["provenance"]["analysis"] == str(folder.resolve() / "scored.yaml")
+    assert found["provenance"]["command"].startswith("qbdt fit scored.yaml")
+    refused = qbdt("fit", "scored.yaml", "--out", "out", cwd=folder)
+    assert (refused.returncode, refused.stderr) == (2, "qbdt: out/fit.json exists; --force overwrites it\n")
     assert len(found["settings"]["chosen_edges"]) == 2
 
 

@@ -81,6 +81,22 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
     other = analysis.model_copy(update={"fit": FitSettings(bins=4, scan=False)})
     assert run_analysis(other, files, copy, figures=False).steps == ("scores: there already", "fit")
     assert len(json.loads((copy / "fit" / "templates.json").read_text())["edges"]) <= 5
+    (aside,) = copy.glob("fit-*")
+    assert (
+        json.loads((aside / "result.json").read_text())["fit"]
+        == json.loads((finished.folder / "result.json").read_text())["fit"]
+    )
+    (copy / "note.txt").write_text("mine")
+    anew = run_analysis(other, files, copy, figures=False, force=True, origin={"command": "qbdt run"})
+    assert anew.steps == finished.steps
+    assert (copy / "note.txt").exists()
+    source = json.loads((copy / "result.json").read_text())["provenance"]
+    assert source == json.loads((copy / "fit" / "fit.json").read_text())["provenance"]
+    assert (source["command"], source["data"]) == ("qbdt run", str(files.resolve()))
+    assert [file["path"] for file in source["files"]] == [
+        str(files.resolve() / name) for name in ("higgs.parquet", "ttbar.parquet")
+    ]
+    assert {"qbdt", "numpy", "python"} <= set(source["versions"])
 
 
 def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, monkeypatch):

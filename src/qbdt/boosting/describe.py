@@ -35,8 +35,11 @@ def training_tables(training: Training) -> Iterator[Table]:
     yield Table("Share of each feature in the gain (%)", ("feature", "share"), rows)
     if training.expectation is not None:
         expected = training.expectation
-        numbers = (("without systematics", expected.stat), ("all sources", expected.full))
-        numbers += (("all sources, ordered by s/b alone", expected.unprofiled),)
+        numbers = (
+            ("without systematics", expected.stat),
+            ("all sources", expected.full),
+            ("all sources, ordered by s/b alone", expected.unprofiled),
+        )
         yield Table("Expected σ_μ", ("with", "σ_μ"), tuple((name, f"{value:.4g}") for name, value in numbers))
         costs = tuple(
             (s.name, f"{s.coefficient:+.3g}", f"{s.cost:.4g}", f"{s.profiled_cost:.4g}") for s in expected.sources
