@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from qbdt.io import NOMINAL, ColumnPlan, Request, expand, open_table, read_reque
 from qbdt.naming import repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["load"]
+__all__ = ["files_of", "load"]
 
 AnySource = WeightSource | ShapeSource | NormSource
 
@@ -48,6 +49,19 @@ def load(
     else:
         dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
     return dataset.require_usable().require_full_folds() if to_train else dataset
+
+
+def files_of(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+    """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
+    patterns = [path for sample in analysis.samples.values() for path in sample.files]
+    for path in (path for side in shapes if side is not None for path in side.files or ()):
+        patterns += [path.replace("{process}", process) for process in analysis.samples]
+    found = set()
+    for pattern in patterns:
+        with suppress(DataError):
+            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
+    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
 
 
 def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:

@@ -35,8 +35,10 @@ def train(
     True
     """
     method = train_profiled if settings.method == "profile" else boosting.train
+    handed_over = [dataset]
+    del dataset  # so that the method can let go of it when its own arrays are filled
     return method(
-        dataset,
+        handed_over.pop(),
         settings,
         n_threads=n_threads,
         monitor=monitor,

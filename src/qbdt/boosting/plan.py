@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbdt.dataset import Dataset, Events, Kind, Role, Scaled, Systematic
-from qbdt.dtypes import SUM_BITS, Fixed, Yields
+from qbdt.dtypes import COLUMN_BITS, Columns, Fixed, Yields
 from qbdt.grower import PaperCriterion, Quantity, Term
 from qbdt.store import Extras, Layout, Segment, Side
 from qbdt.workers import Workers
@@ -46,7 +46,7 @@ class Plan:
         """Return the criterion that reads histograms of this layout."""
 
         def quantity(parts: Sequence[Part], factor: float = 1.0) -> Quantity:
-            return Quantity(tuple(term(part) for part in parts), factor)
+            return Quantity(tuple(term(part) for part in parts), factor, all(p.column is not None for p in parts))
 
         def term(part: Part) -> Term:
             if part.column is None and part.segment < layout.n_nominal:
@@ -166,11 +166,10 @@ def _change(source: Systematic, process: str, nominal: Events) -> Callable[[], Y
     return change
 
 
-def _static(processes: Sequence[_Process]) -> tuple[list[tuple[Callable[[], Fixed], ...]], tuple[float, ...]]:
+def _static(processes: Sequence[_Process]) -> tuple[list[tuple[Callable[[], Columns], ...]], tuple[float, ...]]:
     """Columns of w and w² as integers for the effective number of events, and the value of a unit of each."""
     largest = max(float(np.abs(process.events.weight).max(initial=0.0)) for process in processes)
-    room = SUM_BITS - math.frexp(float(sum(process.events.n_rows for process in processes)))[1]
-    exponents = (room - math.frexp(largest)[1], room - 2 * math.frexp(largest)[1])
+    exponents = tuple(COLUMN_BITS - power * math.frexp(largest)[1] for power in (1, 2))
     columns = [
         tuple(_fixed_power(process.events, i + 1, exponent) for i, exponent in enumerate(exponents))
         for process in processes
@@ -178,5 +177,5 @@ def _static(processes: Sequence[_Process]) -> tuple[list[tuple[Callable[[], Fixe
     return columns, tuple(math.ldexp(1.0, -exponent) for exponent in exponents)
 
 
-def _fixed_power(events: Events, power: int, exponent: int) -> Callable[[], Fixed]:
-    return lambda: np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int64)
+def _fixed_power(events: Events, power: int, exponent: int) -> Callable[[], Columns]:
+    return lambda: np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int32)

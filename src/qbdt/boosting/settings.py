@@ -26,11 +26,15 @@ class Settings:
     method
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
-    n_trees, n_leaves
-        Number of trees, and of leaves of each. For "profile" the trees of each sum, of which there are six: three parts
-        of the events, and for each the ratio of signal to background and the shifts, which may stop earlier.
-    max_bins, binning
-        "quantile" with at most `max_bins` bins (one for missing values), or one (n_bins, low, high) per feature.
+    n_trees
+        Number of trees. For "profile" those of each sum, of which there are six: three parts of the events, and for
+        each the ratio of signal to background and the shifts, which may stop earlier.
+    n_leaves
+        Most leaves of a tree.
+    max_bins
+        Most bins of a feature, one of them for missing values.
+    binning
+        "quantile" with at most `max_bins` bins, or one (n_bins, low, high) per feature.
     growth
         "leaves": best first up to `n_leaves`; "published": the published program's node counter.
     mc_stat

@@ -307,6 +307,11 @@ class Dataset:
                 elif (rows := _rows_of(change)) is not None and rows != sample.events.n_rows:
                     raise DataError(f"{what} of {process} has {rows} rows, nominal has {sample.events.n_rows}")
 
+    def _repr_html_(self) -> str:
+        from qbdt.dataset.summary import overview_html
+
+        return overview_html(self)
+
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name} ({s.role})" for s in self.samples)
         return f"Dataset({names}; {len(self.features)} features, {len(self._systematics)} systematics)"

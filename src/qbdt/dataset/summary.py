@@ -12,9 +12,9 @@ from qbdt.dataset.events import Events
 from qbdt.dataset.faults import Finding, find_faults, findings_table
 from qbdt.dataset.shapes import most_moved
 from qbdt.dataset.systematic import Kind
-from qbdt.results import Table
+from qbdt.results import Table, counted, notebook_html
 
-__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "summarise"]
+__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,10 @@ class DatasetSummary:
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
 
+    def _repr_html_(self) -> str:
+        headline = f"{counted(len(self.samples), 'sample')}, {counted(len(self.features), 'feature')}"
+        return notebook_html(headline, self.tables(), unfolded=3)
+
     def _samples(self) -> Table:
         header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
         fold_header = ("rows per fold",) if self.folds else ()
@@ -129,6 +133,28 @@ def summarise(dataset: Dataset) -> DatasetSummary:
     sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))
     rule = dataset.folds.to_dict() if dataset.folds else None
     return DatasetSummary(dataset.features, rule, samples, sources, find_faults(dataset))
+
+
+def overview_html(dataset: Dataset) -> str:
+    """What a notebook shows of a dataset, without counting what takes long: rows and yields, sources, features."""
+    samples = tuple((s.name, str(s.role), f"{s.events.n_rows:,}", f"{s.events.total:,.5g}") for s in dataset.samples)
+    sources = tuple(
+        (s.name, str(s.kind), ", ".join(s.processes), "up and down" if s.two_sided else "up only")
+        for s in dataset.systematics
+    )
+    tables = (
+        Table("Samples", ("process", "role", "rows", "yield"), samples),
+        Table(counted(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
+        Table(counted(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)),
+    )
+    return notebook_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
+
+
+def _folds_text(dataset: Dataset) -> str:
+    if dataset.folds is None:
+        return ", no folds"
+    rule = dataset.folds.to_dict()
+    return f", {rule['k']} folds by {rule['by']} of {', '.join(rule['columns'])}"
 
 
 def _summarise_sample(dataset: Dataset, sample: Sample) -> SampleSummary:

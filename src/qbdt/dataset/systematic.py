@@ -177,9 +177,10 @@ class Systematic:
         ----------
         name
             Name of the source: that of its nuisance parameter.
-        up, down
-            Weights for all rows of X, or a mapping from process to the weights of its rows. Without `down` the source
-            is one-sided.
+        up
+            Weights for all rows of X, or a mapping from process to the weights of its rows.
+        down
+            The same for the other direction; without it the source is one-sided.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):
@@ -202,8 +203,10 @@ class Systematic:
         ----------
         name
             Name of the source.
-        up, down
+        up
             A tuple (X, y, weight), or a mapping from process to its varied `Events`.
+        down
+            The same for the other direction; without it the source is one-sided.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):

@@ -3,7 +3,7 @@
 from qbdt.running.diagnosing import Diagnosed, diagnose_run
 from qbdt.running.run import Run, run_analysis, training_settings
 from qbdt.running.scored import write_scored
-from qbdt.running.steps import events_to_score, load_for_training, scored_tables
+from qbdt.running.steps import events_to_score, load_for_training, scored_tables, seen_samples
 
 __all__ = [
     "Diagnosed",
@@ -13,6 +13,7 @@ __all__ = [
     "load_for_training",
     "run_analysis",
     "scored_tables",
+    "seen_samples",
     "training_settings",
     "write_scored",
 ]
