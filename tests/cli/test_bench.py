@@ -30,7 +30,7 @@ def test_tables_marks_and_json(quick, tmp_path):
     arguments = ["bench", "physics", "-p", "P4", "-p", "P1", "--budget", "1", "--events", "1000", "--quiet"]
     arguments += [
         "--check",
-        "none",
+        "without",
         "--cache",
         str(tmp_path / "cache"),
         "--out",
