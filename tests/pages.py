@@ -108,7 +108,7 @@ def _console(block: Block, where: str) -> None:
         environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "COLUMNS": "100",
+            "COLUMNS": "130",
             "NO_COLOR": "1",
             "TERM": "dumb",
         }

@@ -24,7 +24,7 @@ from qbdt.provenance import provenance
 
 __all__ = ["AnalysisFile", "DataFolder", "Force", "Json", "Quiet", "app", "bar", "main", "origin", "print_json"]
 
-ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "train", "score", "export", "fit")
+ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "diagnose", "tune", "train", "score", "export", "fit")
 """Commands in the order in which a newcomer meets them; the others follow by name."""
 
 
