@@ -1,10 +1,12 @@
 """The paper's boosting: trees on reweighted events, one after the other.
 
-Flows in: a `Dataset` and `Settings`. Flows out: a `Training` with its `Ensemble`.
+Flows in: a `Dataset` (or its parts, on disk or on a cluster) and `Settings`. Flows out: a `Training`.
 """
 
 from qbdt.boosting.monitor import Monitor, TreeReport, score_significance
+from qbdt.boosting.outofcore import OutOfCore
+from qbdt.boosting.parts import parts_of
 from qbdt.boosting.settings import Settings
 from qbdt.boosting.training import Training, train
 
-__all__ = ["Monitor", "Settings", "Training", "TreeReport", "score_significance", "train"]
+__all__ = ["Monitor", "OutOfCore", "Settings", "Training", "TreeReport", "parts_of", "score_significance", "train"]

@@ -1,6 +1,6 @@
 """Samples, systematic sources and folds: the types that flow through everything else."""
 
-from qbdt.dataset.dataset import Dataset, Role, Sample
+from qbdt.dataset.dataset import Dataset, Role, Sample, Tally
 from qbdt.dataset.events import Events
 from qbdt.dataset.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
 from qbdt.dataset.summary import DatasetSummary
@@ -22,5 +22,6 @@ __all__ = [
     "Scaled",
     "SplitFolds",
     "Systematic",
+    "Tally",
     "Variation",
 ]

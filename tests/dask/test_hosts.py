@@ -1,0 +1,95 @@
+"""Training on a cluster: the model of one machine, bit for bit, whatever happens to workers."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from qbdt.boosting import Monitor, Settings, parts_of, train
+from qbdt.dask import OnCluster
+from qbdt.dataset import Dataset, Events, Role, Sample, Systematic
+from qbdt.model_io import write_model
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+SETTINGS = Settings(n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
+
+
+def events(rng, n, shift, scale=1.0):
+    x = rng.normal(shift, 1.0, (n, 3)).astype(np.float32)
+    return Events({f"x{i}": x[:, i] for i in range(3)}, rng.uniform(-0.1, 1.0, n) * scale)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    rng = np.random.default_rng(11)
+    background = events(rng, 700, 0.0, 20.0)
+    return Dataset(
+        [Sample("s", Role.SIGNAL, events(rng, 500, 0.5)), Sample("b", Role.BACKGROUND, background)],
+        [
+            Systematic.shape("jes", {"b": events(rng, 690, 0.1, 20.0)}),
+            Systematic.weight("btag", {"b": background.weight * rng.uniform(0.9, 1.3, 700)}),
+            Systematic.norm("xs", 0.1, processes=["b"]),
+        ],
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(dataset, tmp_path_factory):
+    return model_bytes(train(dataset, SETTINGS, n_threads=1), tmp_path_factory.mktemp("local"))
+
+
+def model_bytes(training, folder):
+    write_model(folder / "model.qbdt", training)
+    return (folder / "model.qbdt").read_bytes()
+
+
+class Some:
+    """A client that sees only some of the workers."""
+
+    def __init__(self, client, n_workers):
+        self._client, self._n_workers = client, n_workers
+
+    def nthreads(self):
+        return dict(sorted(self._client.nthreads().items())[: self._n_workers])
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_parts", [3, 7, 16])
+def test_model_files_are_identical(client, dataset, expected, tmp_path, n_workers, n_parts):
+    rows = OnCluster(Some(client, n_workers), parts_of(dataset, n_parts), fan_in=2)
+    assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected
+    assert rows.traffic.trees == 3
+    assert rows.traffic.rebuilt == 0
+    assert rows.traffic.received > 0
+
+
+def test_a_killed_worker_changes_nothing(client, dataset, expected, tmp_path):
+    """A worker dies in the middle of a tree, after its rows have been divided."""
+    rows = OnCluster(client, parts_of(dataset, 7), fan_in=2)
+    killed = []
+
+    def kill(report):
+        if report.index == 1:
+            address = sorted(client.nthreads())[-1]
+            killed.append(client.run(os.getpid, workers=[address])[address])
+            client.run(die_at_split, workers=[address])
+
+    training = train(rows, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(kill,)))
+    assert killed
+    assert rows.traffic.rebuilt > 0
+    assert model_bytes(training, tmp_path) == expected
+
+
+def die_at_split():
+    """Have this worker kill itself when a node is divided next."""
+    from qbdt.store import Partition
+
+    def split(self, *arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Partition.split = split
