@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,8 @@ PATIENCE = 60.0
 ATTEMPTS = 8
 """How often a step is tried; each time workers may have been lost."""
 
-LOOK_AROUND = 2.0
+
+LOOK_AROUND = 1.0
 """Seconds after which a worker that has not answered is looked for."""
 
 
@@ -131,8 +132,8 @@ class _Cluster:
     def _sent(self, calls: Sequence[Call]) -> Answers:
         begin = time.perf_counter()
         tops = self._tree()
-        waiting = [self._asked(one.actor, "run", self._step, calls, one.below) for one in tops]
-        replies: list[Reply] = [self._answer(future) for future in waiting]
+        waiting = [self._asked(one.address, "run", self._step, calls, one.below) for one in tops]
+        replies: list[Reply] = [self._answer(future, self._residents) for future in waiting]
         own = size_of_calls(calls) * len(tops)
         received = sum(size_of_answers(reply.answers) for reply in replies)
         together: Answers | None = None
@@ -151,26 +152,25 @@ class _Cluster:
     def _tree(self) -> list[Below]:
         """Residents as trees: the driver talks to at most `fan_in`, and so does each of them."""
 
-        def below(actors: list[Any]) -> list[Below]:
-            shares = [actors[i :: self._fan_in] for i in range(min(self._fan_in, len(actors)))]
-            return [Below(share[0], tuple(below(share[1:]))) for share in shares]
+        def below(addresses: list[str]) -> list[Below]:
+            shares = [addresses[i :: self._fan_in] for i in range(min(self._fan_in, len(addresses)))]
+            return [Below(share[0], self._residents[share[0]].key, tuple(below(share[1:]))) for share in shares]
 
-        return below([self._residents[address] for address in sorted(self._residents)])
+        return below(sorted(self._residents))
 
-    @staticmethod
-    def _asked(actor: Any, method: str, *arguments: Any) -> Any:
+    def _asked(self, address: str, method: str, *arguments: Any) -> Any:
         try:
-            return getattr(actor, method)(*arguments)
+            return getattr(self._residents[address], method)(*arguments)
         except ValueError as error:
             raise _Lost(str(error)) from None
 
-    def _answer(self, future: Any) -> Any:
+    def _answer(self, future: Any, addresses: Iterable[str]) -> Any:
         """Wait for an answer, and look from time to time whether those asked are still there."""
         while True:
             try:
                 return future.result(timeout=LOOK_AROUND)
             except TimeoutError:
-                absent = set(self._residents) - set(self._live())
+                absent = set(addresses) - set(self._live())
                 if absent:
                     raise _Lost(f"worker {', '.join(sorted(absent))} is gone") from None
             except (OSError, ValueError, KeyError) as error:
@@ -204,7 +204,7 @@ class _Cluster:
         if address not in self._residents or address not in self._live():
             return False
         try:
-            held = self._answer(self._asked(self._residents[address], "held"))
+            held = self._answer(self._asked(address, "held"), [address])
         except _Lost:
             return False
         return set(held) == set(self._held[address])
@@ -221,10 +221,10 @@ class _Cluster:
             if mine:
                 self._held.setdefault(address, []).extend(mine)
                 with suppress(_Lost):
-                    begun.append(self._begun(address, live[address], mine))
-        for future in begun:
+                    begun.append((address, self._begun(address, live[address], mine)))
+        for address, future in begun:
             with suppress(_Lost):
-                self._answer(future)
+                self._answer(future, [address])
 
     def _begun(self, address: str, n_threads: int, numbers: list[int]) -> Any:
         if address not in self._residents:
@@ -235,7 +235,7 @@ class _Cluster:
             except (OSError, ValueError) as error:
                 raise _Lost(str(error)) from None
         parts = {number: self._parts[number] for number in numbers}
-        return self._asked(self._residents[address], "build", parts, self._build, self._history)
+        return self._asked(address, "build", parts, self._build, self._history)
 
     def _wait_for_workers(self) -> dict[str, int]:
         end = time.monotonic() + PATIENCE
