@@ -1,5 +1,7 @@
 """Rows in parts: the same trees, bit for bit, however many parts there are and wherever they are kept."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,7 +102,7 @@ def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypa
     bounds = [0, *sorted(cuts), 300]
     with Workers(1) as workers:
         expected = QuantileSketch.of([whole], whole.features, workers)
-        pieces = [whole[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        pieces = [whole[low:high] for low, high in pairwise(bounds)]
         found = [QuantileSketch.of([piece], whole.features, workers) for piece in pieces]
     rng.shuffle(found)
     merged = found[0]

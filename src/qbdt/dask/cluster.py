@@ -60,7 +60,9 @@ def _joined(distributed: Any, address: str) -> Any:
             return distributed.Client(scheduler_file=address, timeout=TIMEOUT)
         return distributed.Client(address, timeout=TIMEOUT)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"no Dask scheduler answers at {address} ({error or 'no answer'}); is it running?") from error
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} ({error or 'no answer'}); is it running?"
+        ) from error
 
 
 def _made(name: str) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from qbdt.boosting.parts import Part
-from qbdt.dataset import Dataset
 from qbdt.dask.cluster import said_clearly
+from qbdt.dataset import Dataset
 
 __all__ = ["FAN_IN", "over_parts"]
 

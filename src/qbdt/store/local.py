@@ -17,7 +17,7 @@ from qbdt.binning import Binning
 from qbdt.dtypes import SUM_BITS, Fixed, Yields
 from qbdt.store.balance import ALL_ROWS, Balance
 from qbdt.store.layout import Segment, Side
-from qbdt.store.rows import in_memory, Memory, RowStore, joined
+from qbdt.store.rows import Memory, RowStore, in_memory, joined
 from qbdt.workers import Workers, share_ranges
 
 __all__ = ["LocalStore", "WeightedRows"]

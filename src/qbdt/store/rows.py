@@ -14,7 +14,7 @@ from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words
 from qbdt.store.layout import Layout, Segment
 from qbdt.workers import Workers, share_ranges
 
-__all__ = ["in_memory", "Memory", "RowStore", "joined"]
+__all__ = ["Memory", "RowStore", "in_memory", "joined"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
