@@ -83,3 +83,12 @@ def test_infinite_values_follow_the_comparison():
     ensemble = Ensemble(("x",), (Tree(nodes, 1.0),))
     scores = ensemble.score(Events({"x": [-np.inf, np.inf]}, np.ones(2)))
     assert scores.tolist() == [-1.0, 1.0]
+
+
+def test_trees_without_a_cut():
+    nodes = np.zeros(1, NODE)
+    nodes["feature"], nodes["left"], nodes["right"], nodes["value"] = -1, -1, -1, 0.5
+    ensemble = Ensemble(("x",), (Tree(nodes, 2.0), Tree(nodes, 1.0)))
+    events = Events({"x": [1.0, np.nan]}, np.ones(2))
+    assert ensemble.score(events).tolist() == [1.5, 1.5]
+    assert ensemble.leaves(events).tolist() == [[0, 0], [0, 0]]

@@ -18,7 +18,7 @@ from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
 
-@parametrize_with_checks([QBDTClassifier(n_trees=10)])
+@parametrize_with_checks([QBDTClassifier(n_trees=10), QBDTClassifier(method="profile", n_trees=10)])
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
@@ -238,9 +238,18 @@ def test_bad_input_is_named(problem, fit, message):
         fit(*problem)
 
 
-def test_the_profiled_method_says_that_it_is_not_there(problem):
-    with pytest.raises(ConfigError, match="method='profile'"):
-        QBDTClassifier(method="profile").fit(*problem)
+def test_the_profiled_method_needs_events_in_every_part(problem):
+    X, y, w = problem
+    few = np.flatnonzero(y == 1)[:2].tolist() + np.flatnonzero(y != 1).tolist()
+    with pytest.raises(DataError, match="too few signal events"):
+        QBDTClassifier(method="profile", n_trees=2).fit(X[few], y[few], w[few])
+
+
+def test_the_profiled_method_refuses_what_is_the_papers(problem):
+    with pytest.raises(ConfigError, match="growth='published'"):
+        QBDTClassifier(method="profile", growth="published").fit(*problem)
+    with pytest.raises(ConfigError, match="validation"):
+        QBDTClassifier(method="profile", n_trees=2).fit(*problem, validation=problem)
 
 
 def test_nothing_is_written_on_bad_input(problem, tmp_path):

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from qbdt import QBDTClassifier
-from qbdt.boosting import Settings, Training, train
-from qbdt.dataset import Dataset
-from qbdt.errors import ModelFileError, OutputError
-from qbdt.model_io import _checksum, read_model, write_model
+from qbdt.boosting import CrossTraining, Settings, Training, train
+from qbdt.dataset import Dataset, HashFolds, ModuloFolds, SplitFolds
+from qbdt.ensemble import Ensemble, ProfiledEnsemble
+from qbdt.errors import DataError, ModelFileError, OutputError
+from qbdt.information import Expectation, SourceExpectation
+from qbdt.model_io import read_any_model, read_cross_trained, read_model, write_model
+from qbdt.model_io.text import checksum
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def changed(path, change, reseal=True):
     change(content)
     if reseal:
         content.pop("checksum", None)
-        content["checksum"] = _checksum(content)
+        content["checksum"] = checksum(content)
     path.write_text(json.dumps(content))
 
 
@@ -81,8 +84,8 @@ def test_one_changed_digit_is_recognised(path):
 
 
 def test_newer_versions_ask_for_an_update(path):
-    changed(path, lambda content: content.update(version=2, qbdt="9.0"))
-    with pytest.raises(ModelFileError, match=r"version 2 of the format by qbdt 9\.0.*update"):
+    changed(path, lambda content: content.update(version=3, qbdt="9.0"))
+    with pytest.raises(ModelFileError, match=r"version 3 of the format by qbdt 9\.0.*update"):
         read_model(path)
 
 
@@ -118,12 +121,17 @@ def set_in(*keys):
         (set_in("settings", {"n_leaves": 1}), "n_leaves=1"),
         (set_in("settings", {"surprise": 1}), "unknown setting surprise"),
         (set_in("bins", "x0", [2.0, 1.0]), "bins of x0"),
+        (set_in("bins", "x0", [1.0, "2"]), "x0: '2' is not"),
         (set_in("bins", "x0", list(range(300))), "bins of x0"),
         (set_in("trees", 0, 3), "tree 0 is not a tree"),
         (set_in("trees", 1, "weight", "1"), "tree 1, weight"),
         (set_in("trees", 0, "nodes", []), "do not form a tree"),
         (set_in("trees", 0, "nodes", 0, "left", 0), "do not form a tree"),
         (set_in("trees", 0, "nodes", 0, "left", 99), "do not form a tree"),
+        (set_in("trees", 0, "nodes", 0, "left", 10**12), "no tree can hold"),
+        (set_in("trees", 0, "nodes", 0, "s", 10**400), "tree 0, node 0, s"),
+        (set_in("model", "neural"), "'neural' is no kind of model"),
+        (set_in("version", True), "version True"),
         (set_in("trees", 0, "nodes", 0, "left", -1), "do not form a tree"),
         (set_in("trees", 0, "nodes", 0, "feature", "zz"), "unknown feature 'zz'"),
         (set_in("trees", 0, "nodes", 0, "missing", "up"), "missing must be"),
@@ -164,3 +172,149 @@ def test_estimator_saves_and_loads(tmp_path):
     assert np.array_equal(back.predict(X), model.predict(X))
     assert back.get_params()["n_leaves"] == 4
     assert back.fit(X, y).trees_ == model.trees_
+
+
+def profiled_training(training):
+    """Make a training of the profiled method from any trees; its nodes need no background."""
+    trees = training.ensemble.trees
+    nodes = trees[3].nodes.copy()
+    nodes["b"][1:] = -0.1
+    shift = (trees[2], type(trees[3])(nodes, 0.5))
+    rng = np.random.default_rng(5)
+    values = tuple(rng.normal(size=(len(tree.nodes), 2)) for tree in shift)
+    features = training.ensemble.features
+    ensemble = ProfiledEnsemble(
+        Ensemble(features, trees[:2]), Ensemble(features, shift), -2.5, ("tes", "μ"), (0.25, -1 / 3), values
+    )
+    expected = Expectation(0.2, 0.3, 0.4, (SourceExpectation("tes", 0.25, 0.1, 0.05),))
+    return Training(ensemble, training.binning, training.settings, (), None, training.data, expected)
+
+
+@pytest.fixture(scope="module")
+def profiled(training):
+    return profiled_training(training)
+
+
+@pytest.fixture
+def profiled_path(profiled, tmp_path):
+    write_model(tmp_path / "profiled.qbdt", profiled)
+    return tmp_path / "profiled.qbdt"
+
+
+def require_same_profiled(one, other):
+    assert one.trees == other.trees
+    assert len(one.ratio.trees) == len(other.ratio.trees)
+    assert (one.features, one.log_odds, one.sources) == (other.features, other.log_odds, other.sources)
+    assert one.coefficients == other.coefficients
+    assert len(one.source_values) == len(other.source_values)
+    assert all(np.array_equal(a, b) for a, b in zip(one.source_values, other.source_values, strict=True))
+
+
+def test_profiled_models_keep_every_bit(profiled, profiled_path):
+    back, _ = read_model(profiled_path)
+    require_same_profiled(back.ensemble, profiled.ensemble)
+    assert back.expectation == profiled.expectation
+    write_model(profiled_path.with_suffix(".again"), back)
+    assert profiled_path.with_suffix(".again").read_bytes() == profiled_path.read_bytes()
+
+
+def test_profiled_models_without_sources(training, tmp_path):
+    features = training.ensemble.features
+    alone = ProfiledEnsemble(training.ensemble, Ensemble(features, ()), 0.0)
+    write_model(tmp_path / "m", Training(alone, training.binning, training.settings))
+    back, _ = read_model(tmp_path / "m")
+    require_same_profiled(back.ensemble, alone)
+    assert back.expectation is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("shift_trees"), "shift_trees: missing"),
+        (set_in("log_odds", None), "log_odds: None is not"),
+        (set_in("sources", ["a", "a"]), "sources: different names"),
+        (set_in("coefficients", [1.0]), "1 coefficients for 2 sources"),
+        (set_in("coefficients", [1.0, "x"]), "coefficients: 'x' is not"),
+        (set_in("shift_trees", 1, "nodes", 0, "left", 0), "shift tree 1: its nodes do not form"),
+        (set_in("shift_trees", 0, "nodes", 1, "source_values", [1.0]), "shift tree 0, node 1: 1 values for 2"),
+        (set_in("shift_trees", 0, "nodes", 1, "source_values", [1.0, None]), "node 1, source_values: None"),
+        (lambda c: c["shift_trees"][0]["nodes"][1].pop("source_values"), "source_values: missing"),
+        (lambda c: [node.pop("source_values") for node in c["shift_trees"][0]["nodes"]], "others have none"),
+        (set_in("expectation", "stat", None), "expectation, stat: None"),
+        (set_in("expectation", "sources", [3]), "a source is not a record"),
+        (set_in("expectation", 3), "expectation: wrong type"),
+    ],
+)
+def test_contents_of_profiled_models_are_checked(profiled_path, change, message):
+    changed(profiled_path, change)
+    with pytest.raises(ModelFileError, match=message):
+        read_model(profiled_path)
+
+
+@pytest.mark.parametrize("rule", [ModuloFolds(2, "event"), HashFolds(2, ("run", "event"), 2**70), SplitFolds(2, "i")])
+def test_cross_trained_models_keep_every_bit(training, profiled, rule, tmp_path):
+    path = tmp_path / "crossed.qbdt"
+    write_model(path, CrossTraining((training, profiled), rule), {"a": 1})
+    back, extra = read_cross_trained(path)
+    assert back.folds == rule
+    assert back.complete
+    assert extra == {"a": 1}
+    assert back.trainings[0].ensemble.trees == training.ensemble.trees
+    assert back.trainings[0].settings == training.settings
+    require_same_profiled(back.trainings[1].ensemble, profiled.ensemble)
+    write_model(path.with_suffix(".again"), read_any_model(path)[0], extra)
+    assert path.with_suffix(".again").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_in("folds", {}), "columns: missing"),
+        (set_in("folds", "by", "luck"), "no rule that is known"),
+        (set_in("folds", "columns", []), "no rule that is known"),
+        (set_in("folds", "columns", ["a", "b"]), "takes one column"),
+        (set_in("folds", "k", 2.5), "k: wrong type"),
+        (set_in("folds", "k", 1), "at least 2 folds"),
+        (lambda c: c["trainings"].append(c["trainings"][0]), "3 trainings for 2 folds"),
+        (set_in("trainings", 1, None), "fold 1 is not a training"),
+        (lambda c: c["trainings"][1].update(model="cross-trained"), "fold 1 is not a training"),
+        (set_in("trainings", 1, "trees", 0, "nodes", 0, "left", 0), "fold 1: tree 0: its nodes do not form"),
+    ],
+)
+def test_contents_of_cross_trained_models_are_checked(training, tmp_path, change, message):
+    path = tmp_path / "crossed.qbdt"
+    write_model(path, CrossTraining((training, training), ModuloFolds(2, "event")))
+    changed(path, change)
+    with pytest.raises(ModelFileError, match=message):
+        read_any_model(path)
+
+
+def test_one_kind_of_model_is_not_taken_for_the_other(training, path, tmp_path):
+    write_model(tmp_path / "crossed", CrossTraining((training,), ModuloFolds(2, "event")))
+    with pytest.raises(ModelFileError, match="cross-trained model with 2 folds, where a single"):
+        read_model(tmp_path / "crossed")
+    with pytest.raises(ModelFileError, match="a single model, where a cross-trained"):
+        read_cross_trained(path)
+    unfinished, _ = read_cross_trained(tmp_path / "crossed")
+    assert not unfinished.complete
+    with pytest.raises(DataError, match="fold 1 of 2 is not trained yet"):
+        _ = unfinished.ensemble
+
+
+def test_files_of_version_1_are_read(training, path):
+    """Version 1 had the paper's models only, and did not say so."""
+
+    def as_version_1(content):
+        content["version"] = 1
+        del content["model"], content["expectation"]
+
+    changed(path, as_version_1)
+    assert read_model(path)[0].ensemble.trees == training.ensemble.trees
+
+
+def test_numbers_that_json_has_not_are_not_written(training, tmp_path):
+    features = training.ensemble.features
+    endless = ProfiledEnsemble(training.ensemble, Ensemble(features, ()), float("inf"))
+    with pytest.raises(ModelFileError, match="not finite"):
+        write_model(tmp_path / "m", Training(endless, training.binning, training.settings))
+    assert not (tmp_path / "m").exists()

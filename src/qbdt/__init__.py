@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from qbdt.dataset import Dataset, Events, Sample, Systematic
 
 if TYPE_CHECKING:
+    from qbdt.cross_estimator import CrossTrainedClassifier
     from qbdt.estimator import QBDTClassifier
 
-__all__ = ["Dataset", "Events", "QBDTClassifier", "Sample", "Systematic"]
+__all__ = ["CrossTrainedClassifier", "Dataset", "Events", "QBDTClassifier", "Sample", "Systematic"]
 __version__ = version("qbdt")
 
 
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> Any:
         from qbdt.estimator import QBDTClassifier
 
         return QBDTClassifier
+    if name == "CrossTrainedClassifier":
+        from qbdt.cross_estimator import CrossTrainedClassifier
+
+        return CrossTrainedClassifier
     raise AttributeError(f"module 'qbdt' has no attribute {name!r}")

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from qbdt.binning import BinningChoice
-from qbdt.boosting import Monitor, Settings, Training, train
+from qbdt.boosting import Monitor, Settings, Training
 from qbdt.boosting.monitor import Callback
 from qbdt.dataset import Dataset, Events, FlatSystematic, Kind
 from qbdt.dataset.columns import as_columns
@@ -26,6 +26,7 @@ from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.model_io import read_model, write_model
 from qbdt.progress import silent, terminal
+from qbdt.training import train
 from qbdt.tree import Tree
 
 __all__ = ["QBDTClassifier"]
@@ -39,17 +40,19 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     Parameters
     ----------
     method
-        "paper": the algorithm of the QBDT paper.
+        "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
+        that profiles the systematic uncertainties.
     n_trees, n_leaves
-        Number of trees, and of leaves of each.
+        Number of trees, and of leaves of each. For "profile" the most trees of each sum; held-out events say where it
+        stops.
     max_bins, binning
         "quantile" with at most `max_bins` bins, one of them for missing values; or one (n_bins, low, high) per feature.
     growth
         "leaves": best first up to `n_leaves`; "published": the published program's node counter.
     mc_stat
-        Whether the statistical uncertainty of the simulated background is added to σ_b.
+        Whether the statistical uncertainty of the simulated background is added to σ_b. "profile" always counts it.
     learning_rate
-        Multiplies every tree weight.
+        Multiplies every tree weight; for "profile" every step, which is a tenth of a tree's best output.
     n_threads
         Threads; None for all cores. Results never depend on it.
     random_state
@@ -162,7 +165,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score Σ (2p − 1) W of each row: positive for signal."""
+        """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1)."""
         return self.ensemble_.score(self._events(X), self.n_threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
@@ -173,9 +176,12 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Probabilities of background and signal, for equal yields of both.
 
         Every tree divides the weights' ratio of signal to background by exp((2p − 1) W), so exp(score) is the estimate
-        of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does.
+        of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does. For "profile"
+        it is (1 + score)/2, which orders events as t* does but is no estimate of a probability.
         """
         score = self.decision_function(X)
+        if isinstance(self.ensemble_, ProfiledEnsemble):
+            return np.stack([0.5 * (1.0 - score), 0.5 * (1.0 + score)], axis=1)
         signal = 0.5 * (1.0 + np.tanh(0.5 * score))
         return np.stack([1.0 - signal, signal], axis=1)
 
@@ -206,7 +212,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the ΔQ of all splits."""
+        """Share of each feature in the gain of all splits: ΔQ, or for "profile" information about μ."""
         gains = self.ensemble_.gains()
         return gains / gains.sum() if gains.sum() > 0 else gains
 
@@ -239,8 +245,6 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return tags
 
     def _settings(self) -> Settings:
-        if self.method == "profile":
-            raise ConfigError("method='profile': the profiled method is not in this version; use method='paper'")
         names = inspect.signature(Settings).parameters
         values = {name: getattr(self, name) for name in names}
         return Settings(**{**values, "random_state": 0 if self.random_state is None else self.random_state})
@@ -338,7 +342,7 @@ class _Checkpoint:
         self._path, self._every, self._extra = path, every, extra
 
     def __call__(self, training: Training) -> None:
-        if len(training.ensemble.trees) % self._every == 0:
+        if training.is_checkpoint(self._every):
             write_model(self._path, training, self._extra)
 
 

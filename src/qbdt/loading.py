@@ -27,7 +27,9 @@ __all__ = ["FilePart", "load", "load_parts"]
 AnySource = WeightSource | ShapeSource | NormSource
 
 
-def load(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> Dataset:
+def load(
+    analysis: Analysis, folder: str | Path = ".", progress: Progress = silent, *, to_train: bool = True
+) -> Dataset:
     """Read all events of an analysis and check that they can be used.
 
     Parameters
@@ -38,12 +40,16 @@ def load(analysis: Analysis, folder: str | Path = ".", progress: Progress = sile
         Where relative paths of files start.
     progress
         Told how far reading has come.
+    to_train
+        Whether to refuse what cannot be trained on or fitted, such as an analysis without signal; not needed to score.
     """
     rule = fold_rule(analysis)
     if analysis.dataset is not None:
         dataset = _builtin(analysis)
-        return (dataset if rule is None else dataset.with_folds(rule)).require_usable().require_full_folds()
-    return _Loader(analysis, Path(folder), rule, progress).dataset().require_usable().require_full_folds()
+        dataset = dataset if rule is None else dataset.with_folds(rule)
+    else:
+        dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
+    return dataset.require_usable().require_full_folds() if to_train else dataset
 
 
 @dataclass(frozen=True)

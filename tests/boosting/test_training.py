@@ -342,10 +342,12 @@ def test_progress_is_told():
 def test_a_store_needs_few_bytes_per_row():
     dataset = problem(24).with_systematics([])
     from qbdt.boosting.plan import make_plan
-    from qbdt.boosting.training import _binning
+    from qbdt.boosting.rows import binning_of
 
     with Workers(1) as workers:
         settings = Settings()
-        store = local.LocalStore(make_plan(dataset, False, 0.0).segments, _binning(dataset, settings, workers), workers)
+        store = local.LocalStore(
+            make_plan(dataset, False, 0.0).segments, binning_of(dataset, settings, workers), workers
+        )
     arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._extra_fixed)
     assert sum(array.nbytes for array in arrays) / store.layout.n_rows <= 8 + 24  # eight features fill a word

@@ -62,7 +62,7 @@ def test_everything_is_written(finished):
     content = json.loads((finished.folder / "result.json").read_text())
     assert content["fit"]["expected"]["z"] > 0
     assert finished.tables[0].title == "Fit to Asimov data"
-    for name in ("models/fold1.qbdt", "fit/workspace.json", "fit/combine/datacard.txt", "fit/figures/pulls.png"):
+    for name in ("model.qbdt", "fit/workspace.json", "fit/combine/datacard.txt", "fit/figures/pulls.png"):
         assert (finished.folder / name).exists()
     assert not list(finished.folder.rglob("*.part"))
 
@@ -94,11 +94,11 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
         return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
 
-    monkeypatch.setattr("qbdt.running.run.train", interrupted)
+    monkeypatch.setattr("qbdt.cross_training.train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_analysis(analysis, files, out, figures=False)
     assert not (out / "scored").exists()
-    monkeypatch.setattr("qbdt.running.run.train", whole)
+    monkeypatch.setattr("qbdt.cross_training.train", whole)
     resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables
@@ -109,7 +109,7 @@ def test_finished_models_are_kept(finished, analysis, files, tmp_path):
 
     out = tmp_path / "run"
     out.mkdir()
-    shutil.copytree(finished.folder / "models", out / "models")
+    shutil.copy(finished.folder / "model.qbdt", out)
     steps = run_analysis(analysis, files, out, figures=False).steps
     assert steps == ("read", "train fold0: there already", "train fold1: there already", "score", "fit")
 

@@ -15,7 +15,7 @@ from qbdt.grower import PaperCriterion, Store
 from qbdt.store import LocalStore
 from qbdt.workers import Workers
 
-__all__ = ["BoostedStore", "InMemory", "Start", "TrainingRows", "described"]
+__all__ = ["BoostedStore", "InMemory", "Start", "TrainingRows", "binning_of", "described"]
 
 
 class BoostedStore(Store, Protocol):
@@ -54,19 +54,33 @@ class InMemory:
     def start(self, settings: Settings, workers: Workers) -> Start:
         """Check and bin them."""
         dataset = self.dataset.require_usable()
-        signal, background = (
-            [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
-        )
-        binning = make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
+        binning = binning_of(dataset, settings, workers)
         plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
         store = LocalStore(plan.segments, binning, workers)
         criterion = plan.criterion(store.layout, binning.n_cuts, settings.min_leaf_entries, workers)
+        return Start(dataset.features, described(dataset), binning, store, criterion)
+
+
+def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
+    """Bin edges of events in memory."""
+    signal, background = (
+        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
+    )
+    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
+
+
+def described(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
+    """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources.
+
+    Parameters
+    ----------
+    dataset
+        The events.
+    tallies
+        Rows and yields of its samples, where the events themselves are elsewhere.
+    """
+    if tallies is None:
         tallies = [Tally.of(s.name, s.role, s.events) for s in dataset.samples]
-        return Start(dataset.features, described(dataset, tallies), binning, store, criterion)
-
-
-def described(dataset: Dataset, tallies: Iterable[Tally]) -> dict[str, Any]:
-    """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources."""
     return {
         "samples": [
             {"name": s.name, "role": str(s.role), "rows": tally.n_rows, "yield": float(f"{tally.total:.6g}")}

@@ -13,7 +13,7 @@ from qbdt.errors import ConfigError
 
 __all__ = ["GROWTHS", "METHODS", "Settings"]
 
-METHODS = ("paper",)
+METHODS = ("paper", "profile")
 GROWTHS = ("leaves", "published")
 
 
@@ -24,17 +24,19 @@ class Settings:
     Parameters
     ----------
     method
-        "paper": the algorithm of the QBDT paper.
+        "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
+        that profiles the systematic uncertainties.
     n_trees, n_leaves
-        Number of trees, and of leaves of each.
+        Number of trees, and of leaves of each. For "profile" the most trees of each sum; held-out events say where it
+        stops.
     max_bins, binning
         "quantile" with at most `max_bins` bins (one for missing values), or one (n_bins, low, high) per feature.
     growth
         "leaves": best first up to `n_leaves`; "published": the published program's node counter.
     mc_stat
-        Whether the MC statistical variance of the background is added to σ_b².
+        Whether the MC statistical variance of the background is added to σ_b². "profile" always counts it.
     learning_rate
-        Multiplies every tree weight.
+        Multiplies every tree weight; for "profile" every step, which is a tenth of a tree's best output.
     max_depth
         Most cuts above a leaf; None for no limit.
     min_leaf_entries
@@ -71,6 +73,8 @@ class Settings:
             raise ConfigError(f"method={self.method!r}: must be one of {', '.join(METHODS)}")
         if self.growth not in GROWTHS:
             raise ConfigError(f"growth={self.growth!r}: must be one of {', '.join(GROWTHS)}")
+        if self.method == "profile" and self.growth != "leaves":
+            raise ConfigError(f"growth={self.growth!r} is a rule of the paper's program: method='profile' has 'leaves'")
         for name, least in (("n_trees", 1), ("n_leaves", 2), ("max_bins", 3), ("random_state", 0)):
             _require_whole(name, getattr(self, name), least)
         if self.max_depth is not None:

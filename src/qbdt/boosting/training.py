@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from qbdt._kernels.weights import splitmix
 from qbdt.binning import Binning
+from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.boosting.monitor import Monitor, TreeReport
 from qbdt.boosting.rows import InMemory, Start, TrainingRows
 from qbdt.boosting.settings import Settings
 from qbdt.dataset import Dataset
-from qbdt.dtypes import Fixed, Nodes, Yields
+from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError
-from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow
+from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow, with_thresholds
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Training", "train"]
+__all__ = ["Training", "described", "train"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
@@ -58,6 +58,17 @@ class Training:
     stopped: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     expectation: Expectation | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end: all trees, or a reason other than an interruption to have fewer."""
+        if self.stopped is not None:
+            return "interrupted" not in self.stopped
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) == self.settings.n_trees
+
+    def is_checkpoint(self, every: int) -> bool:
+        """Whether an unfinished training is to be written: after so many trees; a profiled one, after each part."""
+        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) % every == 0
 
 
 def train(
@@ -156,13 +167,11 @@ class _Boosting:
         return root, sums
 
     def _fix_weights(self) -> None:
-        with np.errstate(over="ignore"):
-            seed = int(splitmix(self.settings.random_state, len(self.trees)))
-        self.store.start_tree(seed, self.settings.row_fraction)
+        self.store.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
 
     def _one_tree(self) -> None:
         settings = self.settings
-        features = self._drawn_features()
+        features = drawn_features(settings, len(self.trees), len(self.features))
         start = self._start_tree(features)
         if start is None:
             return
@@ -197,19 +206,9 @@ class _Boosting:
 
     def _weighted(self, grown: Grown) -> Tree:
         """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
-        nodes: Nodes = grown.nodes.copy()
-        for i in np.flatnonzero(nodes["feature"] >= 0):
-            nodes["threshold"][i] = self.binning.edges[nodes["feature"][i]][grown.cuts[i] - 1]
+        nodes = with_thresholds(grown, self.binning.edges)
         leaves = nodes["feature"] < 0
         return Tree(nodes, self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist())))
-
-    def _drawn_features(self) -> Fixed:
-        n = len(self.features)
-        if self.settings.feature_fraction >= 1:
-            return np.arange(n, dtype=np.int64)
-        seed = [self.settings.random_state, len(self.trees)]
-        count = max(1, round(n * self.settings.feature_fraction))
-        return np.sort(np.random.default_rng(seed).choice(n, count, replace=False)).astype(np.int64)
 
 
 def _factors(tree: Tree) -> Yields:
@@ -223,11 +222,16 @@ def _resumable(
 ) -> tuple[Tree, ...]:
     if resume is None:
         return ()
+    require_resumable(resume, binning, settings, data)
+    return resume.ensemble.trees[: settings.n_trees]
+
+
+def require_resumable(resume: Training, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:
+    """Refuse to go on with a training that had other settings or events; `data` is what `described` says of these."""
     if replace(resume.settings, n_trees=settings.n_trees) != settings:
         raise DataError("cannot resume: the earlier training had other settings")
     same = resume.binning.features == binning.features and all(
         np.array_equal(mine, other) for mine, other in zip(resume.binning.edges, binning.edges, strict=True)
     )
-    if not same or resume.data != data:
+    if not same or any(resume.data.get(key) != value for key, value in data.items()):
         raise DataError("cannot resume: the earlier training was on other events")
-    return resume.ensemble.trees[: settings.n_trees]

@@ -2,131 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Quiet, app, bar
-from qbdt.errors import ConfigError
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from qbdt.dataset import Dataset, Events, FoldRule
-    from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
+    from qbdt.boosting import CrossTraining, Training
 
 __all__: list[str] = []
 
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
-@app.command(epilog="Example:  qbdt train analysis.yaml --output higgs.qbdt")
+@app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --output higgs.qbdt")
 def train(
     analysis: AnalysisFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.qbdt"),
     data: DataFolder = None,
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Number of folds instead of the analysis's; 1: one model on all events.")
+    ] = None,
+    fold_column: Annotated[
+        list[str] | None, typer.Option(help="Identifier column that divides the folds (several: by their hash).")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the model file that is there.")] = False,
+    force: Force = False,
     threads: Threads = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Train on the events of an analysis.
 
-    Where the analysis has folds, one model is trained for each, without its events, and written as NAME.fold0.qbdt,
-    NAME.fold1.qbdt and so on. The model file is also written during training, every ten trees, and on Ctrl-C.
+    Where there are folds, one model is trained for each, without its events and their shifted copies; all go into one
+    file with the rule that divides the events. The file is also written during training, and on Ctrl-C.
     """
-    from qbdt.boosting import train as run
     from qbdt.config import read_analysis
-    from qbdt.loading import load
-    from qbdt.model_io import read_model, write_model
-    from qbdt.running import training_settings
+    from qbdt.cross_training import train_into
+    from qbdt.running import load_for_training, training_settings
 
     plan = read_analysis(analysis)
-    settings = training_settings(plan)
-    dataset = load(plan, data or analysis.parent, bar(quiet))
-    if plan.training.systematics is not None:
-        dataset = dataset.with_systematics(plan.training.systematics)
-    for path, part in _parts(dataset, output):
-        earlier = read_model(path)[0] if resume and path.exists() else None
-
-        def checkpoint(training: Any, path: Path = path) -> None:
-            if len(training.ensemble.trees) % 10 == 0:
-                write_model(path, training)
-
-        done = run(part, settings, n_threads=threads, progress=bar(quiet), resume=earlier, checkpoint=checkpoint)
-        write_model(path, done)
-        reason = f" ({done.stopped})" if done.stopped else ""
-        typer.echo(f"wrote {path}: {len(done.ensemble.trees)} trees{reason}")
-        if done.stopped and "interrupted" in done.stopped:
-            raise KeyboardInterrupt
+    done = train_into(
+        output,
+        load_for_training(plan, data or analysis.parent, folds, fold_column or (), bar(quiet)),
+        training_settings(plan),
+        resume=resume,
+        force=force,
+        n_threads=threads,
+        progress=bar(quiet),
+        say=lambda text: None if quiet else typer.echo(text, err=True),
+    )
+    _report(output, done, as_json)
+    if not done.complete:
+        raise KeyboardInterrupt
 
 
 @app.command(epilog="Example:  qbdt score analysis.yaml --model higgs.qbdt --output scores.root")
 def score(
     analysis: AnalysisFile,
-    model: Annotated[Path, typer.Option("--model", "-m", help="Model file, as given to `qbdt train --output`.")] = Path(
-        "model.qbdt"
-    ),
+    model: Annotated[Path, typer.Option("--model", "-m", help="Model file.")] = Path("model.qbdt"),
     output: Annotated[
         Path, typer.Option("--output", "-o", help="ROOT file (a tree for each), or a folder for Parquet files.")
     ] = Path("scores.root"),
     column: Annotated[str, typer.Option(help="Name of the new column.")] = "score",
+    average: Annotated[
+        list[str] | None,
+        typer.Option(help="Sample that took no part in the training (wildcards allowed): average of all models."),
+    ] = None,
     data: DataFolder = None,
+    force: Force = False,
     threads: Threads = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Add the score to the events of an analysis: to nominal samples and to every variation.
 
+    A cross-trained model brings its rule: every event, of whatever sample, is scored by the model that did not see it.
     Trees (or files) are named PROCESS and PROCESS__SOURCE_up or _down; they hold the features, the identifiers, the
     weight and the score.
     """
     from qbdt.config import read_analysis
     from qbdt.io.write import write_tables
-    from qbdt.loading import load
+    from qbdt.model_io import read_any_model
+    from qbdt.running import scored_tables
 
-    plan = read_analysis(analysis)
-    dataset = load(plan, data or analysis.parent, bar(quiet))
-    trained = _models(dataset.folds, model)
-    if column in (*dataset.features, "weight"):
-        raise ConfigError(f"--column {column}: the events have a column of this name")
-    names = write_tables(output, _scored(dataset, trained, column, threads))
-    typer.echo(f"wrote {output}: {', '.join(names)}")
+    if not force and (output.is_file() or (output.is_dir() and any(output.iterdir()))):
+        raise OutputError(f"{output} exists; --force overwrites what is there")
+    training = read_any_model(model)[0]
+    tables = scored_tables(
+        read_analysis(analysis),
+        data or analysis.parent,
+        training,
+        column,
+        average=average or (),
+        n_threads=threads,
+        progress=bar(quiet),
+    )
+    names = write_tables(output, tables)
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), "model": str(model), "tables": names}, indent=2))
+    else:
+        typer.echo(f"wrote {output}: {', '.join(names)}")
 
 
-def _fold_path(path: Path, fold: int) -> Path:
-    return path.with_name(f"{path.stem}.fold{fold}{path.suffix}")
+def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
+    from qbdt.boosting import CrossTraining
 
-
-def _parts(dataset: Dataset, output: Path) -> Iterator[tuple[Path, Dataset]]:
-    """Model files to write, with the events to train each on."""
-    if dataset.folds is None:
-        yield output, dataset
+    crossed = isinstance(done, CrossTraining)
+    trainings = done.trainings if isinstance(done, CrossTraining) else (done,)
+    trees = [len(training.ensemble.trees) for training in trainings]
+    stopped = [training.stopped for training in trainings]
+    if as_json:
+        rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
+        typer.echo(json.dumps({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule}, indent=2))
         return
-    for fold in range(dataset.folds.k):
-        yield _fold_path(output, fold), dataset.without_fold(fold)
-
-
-def _models(rule: FoldRule | None, path: Path) -> Ensemble | ProfiledEnsemble | FoldedEnsemble:
-    from qbdt.ensemble import FoldedEnsemble
-    from qbdt.model_io import read_model
-
-    if rule is None:
-        return read_model(path)[0].ensemble
-    return FoldedEnsemble(tuple(read_model(_fold_path(path, fold))[0].ensemble for fold in range(rule.k)), rule)
-
-
-def _scored(
-    dataset: Dataset, trained: Ensemble | ProfiledEnsemble | FoldedEnsemble, column: str, threads: int | None
-) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
-    def table(events: Events) -> dict[str, NDArray[Any]]:
-        columns = {name: events.column(name) for name in events.features}
-        identifiers = {name: events.identifier(name) for name in events.id_names}
-        return {**columns, **identifiers, "weight": events.weight, column: trained.score(events, threads)}
-
-    for sample in dataset.samples:
-        yield sample.name, table(sample.events)
-    for source in dataset.systematics:
-        for direction, _ in source.directions:
-            for process, events in dataset.varied(source.name, direction).items():
-                yield f"{process}__{source.name}_{direction}", table(events)
+    typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
+    for fold, reason in enumerate(stopped):
+        if reason:
+            typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")

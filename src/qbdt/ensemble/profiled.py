@@ -91,10 +91,13 @@ class ProfiledEnsemble:
 
     def combined(self, log_ratio: Yields, shift: Yields) -> Yields:
         """Score from the two sums of trees, F and g."""
-        with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1/(1 + inf) the right answer
-            probability = 1.0 / (1.0 + np.exp(-(log_ratio + self.log_odds)))
-        above = (probability - shift) / self.share - 1.0
+        above = (self.probability(log_ratio) - shift) / self.share - 1.0
         return np.asarray(above / (1.0 + np.abs(above)))
+
+    def probability(self, log_ratio: Yields) -> Yields:
+        """Share p = s/n of the signal, from F."""
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1/(1 + inf) the right answer
+            return np.asarray(1.0 / (1.0 + np.exp(-(log_ratio + self.log_odds))))
 
     def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Yields]:
         """Scores with one tree of each sum, with two, and so on; the shorter sum stays as it is at its end."""

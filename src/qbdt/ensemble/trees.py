@@ -140,6 +140,8 @@ class Ensemble:
         binning = self._binning
         n_words = -(-len(binning.features) // FEATURES_PER_WORD)
         codes = np.zeros((n_words * FEATURES_PER_WORD, end - begin), dtype=np.uint8)
+        if not binning.features:  # trees without any cut
+            return codes
         out = codes.reshape(n_words, FEATURES_PER_WORD, end - begin).transpose(0, 2, 1)
         for matrix, columns, rows in chunk_matrices(events, binning.features, begin, end):
             encode(matrix, rows, columns, *binning.lookup, out, 0)

@@ -4,8 +4,9 @@ Flows in: a `Store` (rows), a `Criterion` (what a good split is) and a `Growth` 
 """
 
 from qbdt.grower.criterion import Details, PaperCriterion, Quantity, Split, Term, Yield
-from qbdt.grower.growing import Criterion, Grown, Store, grow
+from qbdt.grower.growing import Criterion, Grown, Store, grow, with_thresholds
 from qbdt.grower.growth import Growth, LeafGrowth, PublishedGrowth
+from qbdt.grower.newton import NewtonCriterion
 
 __all__ = [
     "Criterion",
@@ -13,6 +14,7 @@ __all__ = [
     "Grown",
     "Growth",
     "LeafGrowth",
+    "NewtonCriterion",
     "PaperCriterion",
     "PublishedGrowth",
     "Quantity",
@@ -21,4 +23,5 @@ __all__ = [
     "Term",
     "Yield",
     "grow",
+    "with_thresholds",
 ]

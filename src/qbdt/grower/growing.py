@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -9,11 +10,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
-from qbdt.dtypes import NODE, Fixed, Nodes
+from qbdt.dtypes import NODE, Fixed, Nodes, Yields
 from qbdt.grower.criterion import Details, Split, Yield
 from qbdt.grower.growth import Growth
 
-__all__ = ["Criterion", "Grown", "Store", "grow"]
+__all__ = ["Criterion", "Grown", "Store", "grow", "with_thresholds"]
 
 
 class Store(Protocol):
@@ -178,3 +179,11 @@ def _finished(made: list[_Growing]) -> Grown:
         feature, gain = (split.feature, split.gain) if split else (-1, 0.0)
         nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *node.yields[:4], gain, node.yields.value)
     return Grown(nodes, cuts, tuple(node.node for node in made if not node.children))
+
+
+def with_thresholds(grown: Grown, edges: Sequence[Yields]) -> Nodes:
+    """Return a grown tree's nodes with bin edges for bin codes; `edges` are those of every feature."""
+    nodes: Nodes = grown.nodes.copy()
+    for i in np.flatnonzero(nodes["feature"] >= 0):
+        nodes["threshold"][i] = edges[nodes["feature"][i]][grown.cuts[i] - 1]
+    return nodes

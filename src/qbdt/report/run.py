@@ -21,7 +21,7 @@ from qbdt.dataset import Dataset, Role
 from qbdt.errors import ConfigError
 from qbdt.fit.result import FitSummary, Scan
 from qbdt.loading import load
-from qbdt.model_io import read_model
+from qbdt.model_io import read_cross_trained
 from qbdt.plots import correlation, envelope, likelihood_scan, pulls, ranking, stacked
 from qbdt.plots.classifiers import roc_curves, train_and_test, tree_diagram, tree_weights, variable
 from qbdt.progress import Progress, silent
@@ -92,7 +92,8 @@ def _read(folder: Path, data: Path | None, progress: Progress) -> _Run:
     result = _json(folder / "result.json", folder) if (folder / "result.json").exists() else {}
     analysis = _analysis(result.get("analysis"))
     scored = folder / "scored" / "scored.yaml"
-    models = sorted((folder / "models").glob("fold*.qbdt"))
+    model = folder / "model.qbdt"
+    models = [model] if model.exists() else []
     return _Run(
         str(result.get("name", folder.resolve().name)),
         summary_from_dict(plain["observed"] or plain["expected"]),
@@ -101,7 +102,7 @@ def _read(folder: Path, data: Path | None, progress: Progress) -> _Run:
         tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in result.get("tables", ())),
         {**plain["settings"], **_flat(result.get("analysis", {}))},
         str(result.get("qbdt", "")),
-        tuple(read_model(path)[0] for path in models),
+        read_cross_trained(model)[0].trainings if models else (),
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
         None if analysis is None else _events(analysis, data, progress),
         {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in (*models, fits / "fit.json")},

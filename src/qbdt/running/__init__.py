@@ -2,5 +2,14 @@
 
 from qbdt.running.run import Run, run_analysis, training_settings
 from qbdt.running.scored import write_scored
+from qbdt.running.steps import events_to_score, load_for_training, scored_tables
 
-__all__ = ["Run", "run_analysis", "training_settings", "write_scored"]
+__all__ = [
+    "Run",
+    "events_to_score",
+    "load_for_training",
+    "run_analysis",
+    "scored_tables",
+    "training_settings",
+    "write_scored",
+]

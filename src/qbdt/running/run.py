@@ -1,7 +1,7 @@
 """One analysis from files to an answer: read, train by folds, score, template, fit, draw; resumable.
 
 Each step leaves files that appear whole or not at all. A run that is started again in the same folder skips what is
-there: trained models (a partly trained one goes on where it stopped), scored events, the fit.
+there: trained models (an interrupted training goes on where it stopped), scored events, the fit.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from qbdt.boosting import Settings, Training, train
+from qbdt.boosting import Settings
 from qbdt.config import Analysis, ShapeSource, read_analysis
-from qbdt.dataset import Dataset
-from qbdt.ensemble import FoldedEnsemble
+from qbdt.cross_training import train_into
 from qbdt.errors import ConfigError, DataError
 from qbdt.fit import run_fit, write_fit
 from qbdt.io import expand
 from qbdt.loading import load
-from qbdt.model_io import read_model, write_model
 from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
 from qbdt.results import Table
@@ -33,7 +31,8 @@ from qbdt.writing import write_text
 
 __all__ = ["Run", "run_analysis", "training_settings"]
 
-CHECKPOINT_EVERY = 10
+MODEL_FILE = "model.qbdt"
+"""The cross-trained model of a run."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def run_analysis(
     folder
         Where relative paths of its files start.
     out
-        Folder for models, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
+        Folder for the model, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
     n_threads
         Threads of the training.
     figures
@@ -115,8 +114,6 @@ def run_analysis(
 def training_settings(analysis: Analysis) -> Settings:
     """Settings of the training, from the `training` section."""
     values = analysis.training.model_dump(exclude={"systematics"})
-    if values["method"] == "profile":
-        raise ConfigError("training.method: profile: the profiled method is not in this version; use paper")
     return Settings(**{name: value for name, value in values.items() if value is not None})
 
 
@@ -148,48 +145,15 @@ def _train_and_score(
     wanted = analysis.training.systematics
     trained_on = dataset if wanted is None else dataset.with_systematics(wanted)
     settings = training_settings(analysis)
-    (root / "models").mkdir(exist_ok=True)
-    ensembles = []
-    for fold in range(dataset.folds.k):
-        path = root / "models" / f"fold{fold}.qbdt"
-        ensembles.append(_train(trained_on.without_fold(fold), settings, path, n_threads, progress, note).ensemble)
+    path = root / MODEL_FILE
+    trained = train_into(path, trained_on, settings, resume=True, n_threads=n_threads, progress=progress, say=note)
+    if not trained.complete:
+        raise KeyboardInterrupt
     note("score")
-    models = FoldedEnsemble(tuple(ensembles), dataset.folds)
+    models = trained.ensemble
     scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
     fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
     write_scored(scored, root / "scored", analysis.name, fit)
-
-
-def _train(
-    part: Dataset,
-    settings: Settings,
-    path: Path,
-    n_threads: int | None,
-    progress: Progress,
-    note: Callable[[str], None],
-) -> Training:
-    earlier = read_model(path)[0] if path.exists() else None
-    if earlier is not None and _finished(earlier):
-        note(f"train {path.stem}: there already")
-        return earlier
-    more = f", going on after {len(earlier.ensemble.trees)} trees" if earlier else ""
-    note(f"train {path.stem}{more}")
-
-    def checkpoint(training: Training) -> None:
-        if len(training.ensemble.trees) % CHECKPOINT_EVERY == 0:
-            write_model(path, training)
-
-    done = train(part, settings, n_threads=n_threads, progress=progress, resume=earlier, checkpoint=checkpoint)
-    write_model(path, done)
-    if not _finished(done):
-        raise KeyboardInterrupt
-    return done
-
-
-def _finished(training: Training) -> bool:
-    if training.stopped is not None:
-        return "interrupted" not in training.stopped
-    return len(training.ensemble.trees) == training.settings.n_trees
 
 
 def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note: Callable[[str], None]) -> None:

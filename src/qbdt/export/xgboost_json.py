@@ -1,0 +1,93 @@
+"""XGBoost's JSON: one booster per sum of trees, in single precision.
+
+Cuts become the smallest single-precision number at or above, so that single-precision features take the same way. The
+features have no names in the file, only numbers (the names are among its attributes): ROOT's RBDT expects f0, f1, ….
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt._optional import require
+from qbdt.dtypes import Yields
+from qbdt.ensemble import Ensemble
+from qbdt.export.parts import float32_at_least
+from qbdt.tree import Tree
+
+__all__ = ["read_xgboost", "write_xgboost"]
+
+NO_PARENT = 2**31 - 1
+READABLE_SINCE = [2, 1, 0]
+"""Version of XGBoost that the file names as its writer: newer ones read it."""
+
+
+def write_xgboost(ensemble: Ensemble, path: Path, notes: Mapping[str, str]) -> None:
+    """Write one sum of trees as a booster; `notes` become its attributes."""
+    n_trees = len(ensemble.trees)
+    model = {
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n_trees)},
+        "iteration_indptr": list(range(n_trees + 1)),
+        "tree_info": [0] * n_trees,
+        "trees": [_tree(tree, i, len(ensemble.features)) for i, tree in enumerate(ensemble.trees)],
+    }
+    learner = {
+        "attributes": {"qbdt": version("qbdt"), "features": json.dumps(ensemble.features), **notes},
+        "feature_names": [],
+        "feature_types": [],
+        "gradient_booster": {"model": model, "name": "gbtree"},
+        "learner_model_param": {
+            "base_score": "0E0",
+            "boost_from_average": "0",
+            "num_class": "0",
+            "num_feature": str(len(ensemble.features)),
+            "num_target": "1",
+        },
+        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
+    }
+    path.write_text(json.dumps({"learner": learner, "version": READABLE_SINCE}), encoding="utf-8")
+
+
+def read_xgboost(path: Path, values: NDArray[np.float32]) -> Yields:
+    """Sum of trees of each row, computed by xgboost."""
+    xgboost = require("xgboost", "checking an XGBoost file")
+    booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
+    return np.asarray(booster.inplace_predict(np.ascontiguousarray(values)), dtype=np.float64)
+
+
+def _tree(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
+    nodes, leaf = tree.nodes, tree.is_leaf
+    cuts = float32_at_least(nodes["threshold"]).astype(np.float64)
+    outputs = tree.outputs.astype(np.float32).astype(np.float64)
+    parents = np.full(len(nodes), NO_PARENT)
+    for side in ("left", "right"):
+        parents[nodes[side][~leaf]] = np.flatnonzero(~leaf)
+    return {
+        "base_weights": np.where(leaf, outputs, 0.0).tolist(),
+        "categories": [],
+        "categories_nodes": [],
+        "categories_segments": [],
+        "categories_sizes": [],
+        "default_left": nodes["missing_left"].astype(int).tolist(),
+        "id": number,
+        "left_children": nodes["left"].tolist(),
+        "loss_changes": [0.0] * len(nodes),
+        "parents": parents.tolist(),
+        "right_children": nodes["right"].tolist(),
+        "split_conditions": np.where(leaf, outputs, cuts).tolist(),
+        "split_indices": np.where(leaf, 0, nodes["feature"]).tolist(),
+        "split_type": [0] * len(nodes),
+        "sum_hessian": [1.0] * len(nodes),
+        "tree_param": {
+            "num_deleted": "0",
+            "num_feature": str(n_features),
+            "num_nodes": str(len(nodes)),
+            "size_leaf_vector": "1",
+        },
+    }

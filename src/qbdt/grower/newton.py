@@ -1,0 +1,68 @@
+"""The criterion of the profiled method: splits by sums of squares, N²/(D + λ)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbdt._kernels.pairs import pair_value, scan_pairs
+from qbdt.dtypes import BINS, Fixed, Yields
+from qbdt.grower.criterion import Details, Split, Yield
+from qbdt.workers import Workers
+
+__all__ = ["NewtonCriterion"]
+
+
+class NewtonCriterion:
+    """Gain of a split in N²/(D + λ), with N and D sums of numerators and denominators over a node's rows.
+
+    For a logistic loss N is minus the gradient and D the curvature; for a ratio of densities N is the sum of shifts and
+    D that of yields. Either way N/(D + λ) is the best output of a node and N²/(D + λ) what it gains.
+
+    Parameters
+    ----------
+    ridge
+        λ, in units of the denominator.
+    least
+        Least denominator of a node.
+    n_cuts
+        Number of cuts of every feature.
+    workers
+        Threads.
+    """
+
+    has_details = False
+
+    def __init__(self, ridge: float, least: float, n_cuts: Fixed, workers: Workers) -> None:
+        self._ridge = ridge
+        self._least = least
+        self._n_cuts = n_cuts
+        self._workers = workers
+        self._factor: Yields = np.ones(2)
+
+    def start_tree(self, root: Fixed, factor: Yields) -> Fixed:
+        """Take the value of one unit of N and D; return the sums of the root from its histogram."""
+        self._factor = np.asarray(factor, dtype=np.float64)
+        return np.asarray(root[: 2 * BINS].reshape(BINS, 2).sum(axis=0))
+
+    def describe(self, sums: Fixed) -> Yield:
+        """Return D as the yield, N²/(D + λ) and N/(D + λ)."""
+        top, bottom = (float(x) for x in sums * self._factor)
+        value = top / (bottom + self._ridge) if bottom + self._ridge > 0 else 0.0
+        return Yield(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
+
+    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
+        """Return the gain itself: there are no details that it could wait for."""
+        return self.best_split(histogram, _no_details, sums, q, features).gain
+
+    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
+        """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
+        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // 2)))
+        lefts = np.zeros((len(parts), 2), dtype=np.int64)
+        rules = (histogram, sums, q, self._factor, self._ridge, self._least)
+        shares = [(*rules, part, self._n_cuts, lefts[i]) for i, part in enumerate(parts)]
+        found = [Split(*one, left) for one, left in zip(self._workers.run(scan_pairs, shares), lefts, strict=True)]
+        return max(found, key=lambda split: (split.gain, -split.feature))
+
+
+def _no_details(features: Fixed) -> Fixed:
+    return np.empty((len(features), 0), dtype=np.int64)

@@ -1,0 +1,159 @@
+"""A training, and several by folds, as plain data and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from qbdt.binning import Binning
+from qbdt.boosting import CrossTraining, Settings, Training
+from qbdt.dataset.folds import FoldRule, fold_rule_from_dict
+from qbdt.dtypes import MISSING
+from qbdt.ensemble import Ensemble, ProfiledEnsemble
+from qbdt.errors import ModelFileError
+from qbdt.information import Expectation, SourceExpectation
+from qbdt.model_io.checks import get, names, number, numbers
+from qbdt.model_io.trees import source_values_of, tree_from_dict, tree_to_dict
+from qbdt.tree import Tree
+
+__all__ = ["from_dict", "to_dict"]
+
+PAPER, PROFILED, CROSS_TRAINED = "paper", "profiled", "cross-trained"
+"""What the key `model` says; files of version 1 do not have it and hold the paper's."""
+
+
+def to_dict(training: Training | CrossTraining) -> dict[str, Any]:
+    """Return what a model file says about a training."""
+    if isinstance(training, CrossTraining):
+        trainings = [to_dict(one) for one in training.trainings]
+        return {"model": CROSS_TRAINED, "folds": training.folds.to_dict(), "trainings": trainings}
+    ensemble, binning = training.ensemble, training.binning
+    edges = {name: edges.tolist() for name, edges in zip(binning.features, binning.edges, strict=True)}
+    return {
+        "model": PROFILED if isinstance(ensemble, ProfiledEnsemble) else PAPER,
+        "features": list(ensemble.features),
+        "settings": training.settings.to_dict(),
+        "data": dict(training.data),
+        "history": list(training.history),
+        "stopped": training.stopped,
+        "expectation": None if training.expectation is None else training.expectation.to_dict(),
+        "bins": edges,
+        **_ensemble_to_dict(ensemble),
+    }
+
+
+def from_dict(content: Mapping[str, Any]) -> Training | CrossTraining:
+    """Make a training from what a model file says, everything checked."""
+    match content.get("model", PAPER):
+        case "paper" | "profiled":
+            return _training(content)
+        case "cross-trained":
+            trainings = tuple(_part(part, fold) for fold, part in enumerate(get(content, "trainings", list)))
+            return CrossTraining(trainings, _folds(get(content, "folds", dict)))
+        case other:
+            raise ModelFileError(f"model: {other!r} is no kind of model that is known here")
+
+
+def _ensemble_to_dict(ensemble: Ensemble | ProfiledEnsemble) -> dict[str, Any]:
+    if isinstance(ensemble, Ensemble):
+        return {"trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.trees]}
+    shift = ensemble.shift.trees
+    values = ensemble.source_values or (None,) * len(shift)
+    return {
+        "log_odds": ensemble.log_odds,
+        "sources": list(ensemble.sources),
+        "coefficients": list(ensemble.coefficients),
+        "trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.ratio.trees],
+        "shift_trees": [tree_to_dict(tree, ensemble.features, v) for tree, v in zip(shift, values, strict=True)],
+    }
+
+
+def _part(content: Any, fold: int) -> Training:
+    if not isinstance(content, dict) or content.get("model") not in (PAPER, PROFILED):
+        raise ModelFileError(f"fold {fold} is not a training")
+    try:
+        return _training(content)
+    except ModelFileError as error:
+        raise ModelFileError(f"fold {fold}: {error}") from None
+
+
+def _training(content: Mapping[str, Any]) -> Training:
+    features = names(content, "features")
+    if not features:
+        raise ModelFileError("features: at least one is needed")
+    binning = _binning(content, features)
+    return Training(
+        _profiled(content, features) if content.get("model") == PROFILED else _paper(content, features),
+        binning,
+        Settings.from_dict(get(content, "settings", dict)),
+        numbers(content, "history"),
+        None if content.get("stopped") is None else get(content, "stopped", str),
+        get(content, "data", dict),
+        None if content.get("expectation") is None else _expectation(get(content, "expectation", dict)),
+    )
+
+
+def _paper(content: Mapping[str, Any], features: tuple[str, ...]) -> Ensemble:
+    trees = _trees(content, "trees", features)
+    for i, tree in enumerate(trees):
+        if np.any(tree.nodes["b"] <= 0) or np.any(tree.nodes["sigma2"] < 0):
+            raise ModelFileError(f"tree {i}: a node without positive background")
+    return Ensemble(features, trees)
+
+
+def _profiled(content: Mapping[str, Any], features: tuple[str, ...]) -> ProfiledEnsemble:
+    sources, coefficients = names(content, "sources"), numbers(content, "coefficients")
+    if len(coefficients) != len(sources):
+        raise ModelFileError(f"{len(coefficients)} coefficients for {len(sources)} sources")
+    shift = _trees(content, "shift_trees", features)
+    entries = content["shift_trees"]
+    values = [source_values_of(entry, len(sources), f"shift tree {i}") for i, entry in enumerate(entries)]
+    present = [value for value in values if value is not None]
+    if present and len(present) < len(values):
+        raise ModelFileError("shift trees: some have source_values, others have none")
+    return ProfiledEnsemble(
+        Ensemble(features, _trees(content, "trees", features)),
+        Ensemble(features, shift),
+        number(content.get("log_odds"), "log_odds"),
+        sources,
+        coefficients,
+        tuple(present),
+    )
+
+
+def _trees(content: Mapping[str, Any], key: str, features: tuple[str, ...]) -> tuple[Tree, ...]:
+    what = key.removesuffix("s").replace("_", " ")
+    return tuple(tree_from_dict(tree, features, f"{what} {i}") for i, tree in enumerate(get(content, key, list)))
+
+
+def _binning(content: Mapping[str, Any], features: tuple[str, ...]) -> Binning:
+    bins = get(content, "bins", dict)
+    if tuple(bins) != features:
+        raise ModelFileError("bins and features have different names")
+    edges = tuple(np.array(numbers(bins, name), dtype=np.float64) for name in features)
+    for name, values in zip(features, edges, strict=True):
+        if values.size >= MISSING or np.any(np.diff(values) <= 0):
+            raise ModelFileError(f"bins of {name}: at most {MISSING - 1} increasing edges are needed")
+    return Binning(features, edges)
+
+
+def _expectation(content: Mapping[str, Any]) -> Expectation:
+    sources = []
+    for source in get(content, "sources", list):
+        if not isinstance(source, dict):
+            raise ModelFileError("expectation: a source is not a record")
+        values = [number(source.get(key), f"expectation, {key}") for key in ("coefficient", "cost", "profiled_cost")]
+        sources.append(SourceExpectation(get(source, "name", str), *values))
+    stat, full, unprofiled = (number(content.get(key), f"expectation, {key}") for key in ("stat", "full", "unprofiled"))
+    return Expectation(stat, full, unprofiled, tuple(sources))
+
+
+def _folds(content: Mapping[str, Any]) -> FoldRule:
+    columns = names(content, "columns")
+    if not columns or content.get("by") not in ("modulo", "hash", "split"):
+        raise ModelFileError("folds: no rule that is known here")
+    salt = get(content, "salt", int) if "salt" in content else 0
+    rule = {"by": content["by"], "columns": columns, "k": get(content, "k", int), "salt": salt}
+    return fold_rule_from_dict(rule)

@@ -1,0 +1,46 @@
+"""One call for both methods: train on a dataset as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qbdt import boosting
+from qbdt.boosting import Monitor, Settings, Training
+from qbdt.dataset import Dataset
+from qbdt.profile import train_profiled
+from qbdt.progress import Progress, silent
+
+__all__ = ["train"]
+
+
+def train(
+    dataset: Dataset,
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    monitor: Monitor | None = None,
+    progress: Progress = silent,
+    resume: Training | None = None,
+    checkpoint: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train by the paper's method or the profiled one; see `qbdt.boosting.train` for the arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.concatenate([rng.normal(1, 1, 300), rng.normal(-1, 1, 300)])
+    >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 300))
+    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
+    True
+    """
+    method = train_profiled if settings.method == "profile" else boosting.train
+    return method(
+        dataset,
+        settings,
+        n_threads=n_threads,
+        monitor=monitor,
+        progress=progress,
+        resume=resume,
+        checkpoint=checkpoint,
+    )

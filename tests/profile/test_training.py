@@ -1,0 +1,196 @@
+"""The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
+
+import numpy as np
+import pytest
+
+from qbdt.boosting import Monitor, Settings
+from qbdt.dataset import Dataset, Events, HashFolds, Role, Sample, Systematic
+from qbdt.errors import ConfigError, DataError
+from qbdt.model_io import read_model, write_model
+from qbdt.profile import train_profiled
+from qbdt.profile.parts import N_PARTS, divided
+
+SETTINGS = Settings(method="profile", n_trees=12, n_leaves=4)
+
+
+def problem(seed=0, n=1500, with_ids=True, negative=False):
+    """Return a signal and a background in x and y; x is shifted, weights tilt in y, the yield is known to 10 %."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(n)
+
+    def events(x, y, weight):
+        return Events({"x": x, "y": y}, weight, {"event": ids} if with_ids else None)
+
+    flip = np.where(rng.random(n) < 0.1, -1.0, 1.25) if negative else np.ones(n)
+    s = events(rng.normal(0.8, 1, n), rng.normal(0.8, 1, n), np.full(n, 40.0 / n))
+    x, y = rng.normal(0, 1.2, n), rng.normal(0, 1.2, n)
+    x[:20] = np.nan
+    w = flip * 800.0 / n
+    sources = [
+        Systematic.shape("scale", {"b": events(x + 0.2, y, w)}, {"b": events(x - 0.2, y, w)}),
+        Systematic.shape("one", {"b": events(x, y * 1.1, w)}),
+        Systematic.weight("tilt", {"b": w * (1 + 0.2 * np.tanh(y)), "s": s.weight * 1.1}),
+        Systematic.norm("xs", 0.1, processes=["b"]),
+    ]
+    return Dataset([Sample("s", Role.SIGNAL, s), Sample("b", Role.BACKGROUND, events(x, y, w))], sources)
+
+
+def scores(training, dataset):
+    return np.concatenate([training.ensemble.score(sample.events, 1) for sample in dataset.samples])
+
+
+def reordered(dataset, seed=1):
+    rng = np.random.default_rng(seed)
+    orders = {sample.name: rng.permutation(sample.events.n_rows) for sample in dataset.samples}
+    samples = [Sample(s.name, s.role, s.events[orders[s.name]]) for s in dataset.samples]
+    sources = [
+        s.map(lambda process, change: change.select(orders[process], lambda e: rng.permutation(e.n_rows)))
+        for s in dataset.systematics
+    ]
+    return Dataset(samples, sources, dataset.folds)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return problem()
+
+
+@pytest.fixture(scope="module")
+def trained(dataset):
+    return train_profiled(dataset, SETTINGS, n_threads=1)
+
+
+def assert_same(one, other):
+    for mine, theirs in ((one.ensemble.ratio, other.ensemble.ratio), (one.ensemble.shift, other.ensemble.shift)):
+        assert mine.trees == theirs.trees
+    assert one.ensemble.coefficients == other.ensemble.coefficients
+    assert one.expectation == other.expectation
+
+
+@pytest.mark.parametrize("n_threads", [2, 4])
+def test_threads_change_nothing(dataset, trained, n_threads):
+    assert_same(trained, train_profiled(dataset, SETTINGS, n_threads=n_threads))
+
+
+def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset, trained):
+    assert_same(trained, train_profiled(reordered(dataset), SETTINGS))
+
+
+def test_rows_and_features_can_be_drawn():
+    settings = Settings(method="profile", n_trees=4, n_leaves=4, row_fraction=0.5, feature_fraction=0.5, random_state=3)
+    one, other = (train_profiled(problem(2), settings, n_threads=n) for n in (1, 2))
+    assert_same(one, other)
+
+
+def test_systematics_are_won_back(trained):
+    found = trained.expectation
+    assert found.stat < found.full < 0.95 * found.unprofiled
+    assert [source.name for source in found.sources] == ["scale", "one", "tilt", "xs"]
+    assert all(source.profiled_cost < source.cost for source in found.sources if source.cost > 0.2)
+
+
+def test_without_sources_it_is_a_classifier(dataset):
+    found = train_profiled(dataset.with_systematics([]), SETTINGS)
+    assert not found.ensemble.shift.trees
+    assert found.expectation.stat == found.expectation.full == found.expectation.unprofiled
+    s, b = (found.ensemble.score(sample.events) for sample in dataset.samples)
+    assert np.median(s) > np.median(b)
+
+
+def test_sources_of_noise_cost_nothing(dataset, trained):
+    rng = np.random.default_rng(8)
+    b = dataset.sample("b").events
+    noise = [
+        Systematic.weight(f"noise{i}", {"b": b.weight * (1 + 0.05 * rng.choice([-1.0, 1.0], b.n_rows))})
+        for i in range(8)
+    ]
+    more = train_profiled(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
+    assert more.expectation.full == pytest.approx(trained.expectation.full, rel=0.03)  # eight more fits to noise
+
+
+def test_negative_weights_are_trained_on():
+    found = train_profiled(problem(4, negative=True), SETTINGS)
+    assert np.isfinite(scores(found, problem(4))).all()
+    assert found.expectation.full < found.expectation.unprofiled
+
+
+def test_importances_are_in_information(trained):
+    found, recovered = trained.expectation, trained.ensemble.shift.gains().sum()
+    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.stat**-2)
+    assert recovered == pytest.approx(found.full**-2 - found.unprofiled**-2)
+
+
+def test_shifted_copies_are_in_the_part_of_their_event(dataset):
+    seen = []
+    for part in range(N_PARTS):
+        trained, held = divided(dataset, part)
+        kept = {int(i) for i in held.sample("b").events.identifier("event")}
+        for source in ("scale", "one"):
+            varied = held.varied(source, "up")["b"]
+            assert {int(i) for i in varied.identifier("event")} == kept
+        assert not kept & {int(i) for i in trained.sample("b").events.identifier("event")}
+        seen.append(kept)
+    assert set().union(*seen) == set(range(1500))
+
+
+def test_parts_are_independent_of_folds_by_the_same_hash(dataset):
+    folds = HashFolds(3, ("event",))
+    held = divided(dataset.with_folds(folds), 0)[1].sample("b").events
+    counts = np.bincount(folds.assign(held), minlength=3)
+    assert counts.min() > 0.25 * counts.sum()
+
+
+def test_without_identifiers_position_decides():
+    dataset = problem(with_ids=False)
+    _, held = divided(dataset, 1)
+    rows = [held.varied(source, "up")["b"].n_rows for source in ("scale", "one")]
+    assert rows == [held.sample("b").events.n_rows] * 2
+    assert train_profiled(dataset, SETTINGS).expectation.full > 0
+
+
+def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
+    path = tmp_path / "model.qbdt"
+    write_model(path, trained)
+    again = read_model(path)[0]
+    assert_same(trained, again)
+    assert np.array_equal(scores(trained, dataset), scores(again, dataset))
+    kept = []
+    train_profiled(dataset, SETTINGS, checkpoint=kept.append)
+    assert [len(one.data["parts"]) for one in kept] == [1, 2]
+    write_model(path, kept[1])
+    assert_same(trained, train_profiled(dataset, SETTINGS, resume=read_model(path)[0]))
+
+
+def test_interrupting_keeps_what_is_there(dataset):
+    def interrupt(report):
+        if report.index == 30:
+            raise KeyboardInterrupt
+
+    found = train_profiled(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
+    assert found.stopped == "interrupted after 1 of 3 parts"
+    assert not found.complete
+    assert found.ensemble.shift.trees
+    early = train_profiled(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
+    assert early.stopped == "stopped early after 0 of 3 parts"
+    assert len(early.ensemble.ratio.trees) == 6
+
+
+def test_what_cannot_be_resumed_is_refused(dataset, trained):
+    with pytest.raises(DataError, match="other settings"):
+        train_profiled(dataset, Settings(method="profile", n_leaves=5), resume=trained)
+    with pytest.raises(DataError, match="other events"):
+        train_profiled(dataset.with_systematics(["xs"]), SETTINGS, resume=trained)
+    with pytest.raises(ConfigError, match="no validation sample"):
+        train_profiled(dataset, SETTINGS, monitor=Monitor(validation=dataset))
+
+
+def test_a_monotonic_map_of_the_score(trained, dataset):
+    model, events = trained.ensemble, dataset.sample("b").events
+    t = model.probability(model.ratio.score(events)) - model.shift.score(events)
+    order = np.argsort(t, kind="stable")
+    assert np.all(np.diff(model.score(events)[order]) >= 0)
+    assert np.abs(model.score(events)).max() < 1
+    staged = list(model.staged_scores(events))
+    assert np.array_equal(staged[-1], model.score(events))
+    assert set(model.to_frame()["sum"]) == {"ratio", "shift"}
+    assert model.leaves(events).shape == (events.n_rows, len(model.trees))
