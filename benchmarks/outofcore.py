@@ -134,7 +134,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{len(marks)} trees after {marks[-1][0] - begin:.1f} s", file=sys.stderr, flush=True)
 
     count = max(2, options.rows // ROWS_PER_FILE)
-    rows = OutOfCore(load_parts(analysis(options.folder), options.folder, count), options.folder)
+    rows = OutOfCore(load_parts(analysis(options.folder), options.folder, count), folder=options.folder)
     done = run(rows, Settings(n_trees=options.trees), n_threads=options.threads, monitor=Monitor(callbacks=(mark,)))
     n_nominal = sum(sample["rows"] for sample in done.data["samples"])
     first, last = marks[0], marks[-1]

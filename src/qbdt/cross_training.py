@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from qbdt.boosting import CrossTraining, Settings, Training, described
+from qbdt.boosting import CrossTraining, EventsInParts, Settings, Training, described
 from qbdt.dataset import Dataset
 from qbdt.errors import DataError, OutputError
 from qbdt.model_io import read_any_model, write_model
@@ -23,7 +23,7 @@ LEAST_BETWEEN_WRITES = 10
 
 
 def cross_train(
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -91,7 +91,7 @@ def cross_train(
 
 def train_into(
     path: Path | str,
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     resume: bool = False,
@@ -173,9 +173,12 @@ def _unfinished(training: Training) -> Training:
     return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
 
 
-def _kept(earlier: Training, part: Dataset, settings: Settings) -> bool:
-    """Whether an earlier training is what is asked for; refused where it was on other events."""
-    known = described(part)
+def _kept(earlier: Training, part: Dataset | EventsInParts, settings: Settings) -> bool:
+    """Whether an earlier training is what is asked for; refused where it was on other events.
+
+    Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
+    """
+    known = described(part) if isinstance(part, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -63,21 +63,9 @@ class FilePart:
     folder: Path
     number: int
     count: int
-    fold: int | None = None
-    systematics: tuple[str, ...] | None = None
 
     def __call__(self) -> Dataset:
         """Read the part."""
-        dataset = self._read()
-        if self.systematics is not None:
-            dataset = dataset.with_systematics(self.systematics)
-        return dataset if self.fold is None else dataset.without_fold(self.fold)
-
-    def for_training(self, fold: int | None, systematics: Sequence[str] | None) -> FilePart:
-        """Return the part without one fold, with some of the sources only."""
-        return replace(self, fold=fold, systematics=None if systematics is None else tuple(systematics))
-
-    def _read(self) -> Dataset:
         rule = fold_rule(self.analysis)
         if self.analysis.dataset is None:
             return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()

@@ -1,6 +1,7 @@
 """Rows in parts: the same trees, bit for bit, however many parts there are and wherever they are kept."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,26 +55,28 @@ def model_bytes(training, folder):
 @pytest.mark.parametrize("count", [1, 7])
 def test_parts_on_disk_train_the_model_of_memory(name, count, dataset, tmp_path):
     local = train(dataset, CASES[name], n_threads=1)
-    parted = train(OutOfCore(parts_of(dataset, count), tmp_path), CASES[name], n_threads=1)
+    parted = train(OutOfCore(parts_of(dataset, count), folder=tmp_path), CASES[name], n_threads=1)
     assert model_bytes(parted, tmp_path) == model_bytes(local, tmp_path)
 
 
 def test_nothing_stays_on_disk(dataset, tmp_path):
-    train(OutOfCore(parts_of(dataset, 2), tmp_path), Settings(n_trees=1), n_threads=1)
+    train(OutOfCore(parts_of(dataset, 2), folder=tmp_path), Settings(n_trees=1), n_threads=1)
     assert not list(tmp_path.iterdir())
 
 
 def test_training_in_parts_resumes(dataset, tmp_path):
     whole = train(dataset, CASES["drawn"], n_threads=1)
-    short = train(OutOfCore(parts_of(dataset, 4), tmp_path), Settings(**{**CASES["drawn"].to_dict(), "n_trees": 2}))
-    resumed = train(OutOfCore(parts_of(dataset, 3), tmp_path), CASES["drawn"], resume=short)
+    short = train(
+        OutOfCore(parts_of(dataset, 4), folder=tmp_path), Settings(**{**CASES["drawn"].to_dict(), "n_trees": 2})
+    )
+    resumed = train(OutOfCore(parts_of(dataset, 3), folder=tmp_path), CASES["drawn"], resume=short)
     assert model_bytes(resumed, tmp_path) == model_bytes(whole, tmp_path)
 
 
 def test_unusable_events_are_refused_in_parts_as_in_one(tmp_path):
     one = Events({"x": [0.0, 1.0]}, [1.0, 1.0])
     flat = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one.with_weight([0.0, 0.0]))])
-    for rows in (flat, OutOfCore(parts_of(flat, 2), tmp_path)):
+    for rows in (flat, OutOfCore(parts_of(flat, 2), folder=tmp_path)):
         with pytest.raises(DataError, match="sample b: all 2 weights are zero"):
             train(rows, Settings(n_trees=1))
 
@@ -84,9 +87,9 @@ def test_at_least_one_part(dataset):
 
 
 def test_a_part_that_travels_carries_its_own_rows_only(dataset):
-    part = parts_of(dataset, 4)[1]
-    rebuilt = part.__reduce__()
-    travelled = rebuilt[0](*rebuilt[1])()
+    part: Any = parts_of(dataset, 4)[1]
+    make, arguments = part.__reduce__()
+    travelled = make(*arguments)()
     assert np.array_equal(travelled.sample("tt").events.weight, part().sample("tt").events.weight)
     assert travelled.varied("jes", "up")["tt"].n_rows == part().varied("jes", "up")["tt"].n_rows
     base, _ = travelled.sample("tt").events.in_place()

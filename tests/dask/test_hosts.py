@@ -61,7 +61,7 @@ class Some:
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 @pytest.mark.parametrize("n_parts", [3, 7, 16])
 def test_model_files_are_identical(client, dataset, expected, tmp_path, n_workers, n_parts):
-    rows = OnCluster(Some(client, n_workers), parts_of(dataset, n_parts), fan_in=2)
+    rows = OnCluster(parts_of(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
     assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected
     assert rows.traffic.trees == 3
     assert rows.traffic.rebuilt == 0
@@ -70,7 +70,7 @@ def test_model_files_are_identical(client, dataset, expected, tmp_path, n_worker
 
 def test_a_killed_worker_changes_nothing(client, dataset, expected, tmp_path):
     """A worker dies in the middle of a tree, after its rows have been divided."""
-    rows = OnCluster(client, parts_of(dataset, 7), fan_in=2)
+    rows = OnCluster(parts_of(dataset, 7), client=client, fan_in=2)
     killed = []
 
     def kill(report):
@@ -93,4 +93,4 @@ def die_at_split():
     def split(self, *arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    Partition.split = split
+    Partition.split = split  # type: ignore[method-assign]

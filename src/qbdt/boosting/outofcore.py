@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qbdt.boosting.parts import Build, Part, Survey, start_in_parts, survey_part
+from qbdt.boosting.parts import Build, EventsInParts, Part, Survey, start_in_parts, survey_part
 from qbdt.boosting.rows import Start
 from qbdt.boosting.settings import Settings
-from qbdt.errors import DataError
 from qbdt.store import Answers, Call, added
 from qbdt.store.group import answers_of
 from qbdt.store.mapped import MappedArrays, Scratch
@@ -19,24 +18,21 @@ __all__ = ["OutOfCore"]
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfCore:
+class OutOfCore(EventsInParts):
     """Events whose binned rows are kept on disk during a training.
 
     Parameters
     ----------
-    parts
-        The events, in parts of a few million rows: each is read twice, and in memory while it is binned.
+    parts, folds
+        As for `EventsInParts`.
     folder
         Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features.
     """
 
-    parts: Sequence[Part]
-    folder: Path
+    folder: Path = Path()
 
     def start(self, settings: Settings, workers: Workers) -> Start:
         """Read, check and bin them."""
-        if not self.parts:
-            raise DataError("no parts of events are given")
         return start_in_parts(_Disk(self.parts, self.folder, workers), settings, workers)
 
 

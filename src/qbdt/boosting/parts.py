@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -16,14 +16,68 @@ from qbdt.binning import Binning, QuantileSketch, make_binning, quantile_binning
 from qbdt.boosting.plan import Whole, make_plan
 from qbdt.boosting.rows import Start, described
 from qbdt.boosting.settings import Settings
-from qbdt.dataset import Dataset, Events, Role, Tally
+from qbdt.dataset import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.store import Hosts, Layout, Memory, PartedStore, Partition, in_memory
 from qbdt.workers import Workers
 
-__all__ = ["Build", "Part", "PartHosts", "PartOf", "Survey", "parts_of", "start_in_parts", "survey_part"]
+__all__ = [
+    "Build",
+    "Chosen",
+    "EventsInParts",
+    "Part",
+    "PartHosts",
+    "PartOf",
+    "Survey",
+    "parts_of",
+    "start_in_parts",
+    "survey_part",
+]
 
 Part: TypeAlias = Callable[[], Dataset]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A part without the events of one fold, or with some of its sources only."""
+
+    part: Part
+    without: int | None = None
+    sources: tuple[str, ...] | None = None
+
+    def __call__(self) -> Dataset:
+        """Return the part."""
+        dataset = self.part()
+        dataset = dataset if self.sources is None else dataset.with_systematics(self.sources)
+        return dataset if self.without is None else dataset.without_fold(self.without)
+
+
+@dataclass(frozen=True, eq=False)
+class EventsInParts:
+    """Events in parts, and the rule that divides them into folds.
+
+    Parameters
+    ----------
+    parts
+        The events. Each part is read twice, and is in memory while it is binned: a few million rows are a good size.
+    folds
+        Their fold rule.
+    """
+
+    parts: Sequence[Part]
+    folds: FoldRule | None = None
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise DataError("no parts of events are given")
+
+    def without_fold(self, fold: int) -> Self:
+        """Return the events of all other folds."""
+        return replace(self, parts=[Chosen(part, without=fold) for part in self.parts])
+
+    def with_systematics(self, names: Sequence[str]) -> Self:
+        """Return the events with only these sources."""
+        return replace(self, parts=[Chosen(part, sources=tuple(names)) for part in self.parts])
 
 
 @dataclass(frozen=True, eq=False)

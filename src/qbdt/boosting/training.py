@@ -24,7 +24,7 @@ from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Training", "described", "train"]
+__all__ = ["Training", "require_resumable", "train"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 

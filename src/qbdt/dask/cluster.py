@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,17 +77,13 @@ def _made(name: str) -> Any:
 @contextmanager
 def said_clearly(client: Any) -> Iterator[None]:
     """Turn what Dask raises when the scheduler is gone into one message."""
-    from concurrent.futures import CancelledError
-
-    from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
-    from distributed.scheduler import KilledWorker
-
+    distributed = require("distributed", "training on a cluster")
+    closed = require("distributed.comm.core", "training on a cluster").CommClosedError
     try:
         yield
-    except KilledWorker as error:
+    except distributed.KilledWorker as error:
         raise ClusterError(f"several workers died one after the other at the same work: {error}") from error
-    except (CommClosedError, CancelledError, FutureCancelledError) as error:
+    except (closed, CancelledError) as error:
         raise ClusterError(gone(client)) from error
 
 

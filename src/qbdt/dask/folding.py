@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from qbdt.boosting.parts import Part
 from qbdt.dask.cluster import said_clearly
@@ -37,9 +38,7 @@ def over_parts(
     name
         What the tasks are called on the dashboard: qbdt-NAME-part-3, qbdt-NAME-merge.
     """
-    from dask.base import tokenize
-
-    label = tokenize(name, object())[:8]
+    label = uuid4().hex[:8]
     with said_clearly(client):
         level = [
             client.submit(_find, find, number, part, key=f"qbdt-{name}-part-{number}-{label}", pure=False)

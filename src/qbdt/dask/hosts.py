@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from qbdt.boosting.parts import Build, Part, Survey, start_in_parts, survey_part
+from qbdt.boosting.parts import Build, EventsInParts, Part, Survey, start_in_parts, survey_part
 from qbdt.boosting.rows import Start
 from qbdt.boosting.settings import Settings
 from qbdt.dask.cluster import gone
@@ -45,30 +45,27 @@ LOOK_AROUND = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class OnCluster:
+class OnCluster(EventsInParts):
     """Events on the workers of a Dask cluster, for `qbdt.boosting.train`.
 
     Parameters
     ----------
+    parts, folds
+        As for `EventsInParts`; parts are read on the workers.
     client
         Dask client.
-    parts
-        The events; each part is read on a worker, twice.
     traffic
         Filled with what the communication costs.
     fan_in
         Workers that one worker passes calls on to.
     """
 
-    client: Any
-    parts: Sequence[Part]
+    client: Any = None
     traffic: Traffic = field(default_factory=Traffic)
     fan_in: int = FAN_IN
 
     def start(self, settings: Settings, workers: Workers) -> Start:
         """Read, check and bin them on the workers."""
-        if not self.parts:
-            raise DataError("no parts of events are given")
         hosts = _Cluster(self.client, self.parts, self.traffic, self.fan_in)
         return start_in_parts(hosts, settings, workers)
 

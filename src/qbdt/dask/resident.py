@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from qbdt._optional import require
 from qbdt.boosting.parts import Build, Part
 from qbdt.store import Answers, Call, Partition, added
 from qbdt.store.group import answers_of
@@ -100,11 +101,12 @@ async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
 
     Not through Dask's `Actor`: from within a worker it waits for ever where the other worker is lost.
     """
-    from distributed import get_worker
-    from distributed.protocol import to_serialize
-
-    arguments = [to_serialize(argument) for argument in (step, calls, one.below)]
-    answer = await get_worker().rpc(one.address).actor_execute(actor=one.key, function="run", args=arguments)
+    distributed = require("distributed", "training on a cluster")
+    serialised = require("distributed.protocol", "training on a cluster").to_serialize
+    arguments = [serialised(argument) for argument in (step, calls, one.below)]
+    answer = (
+        await distributed.get_worker().rpc(one.address).actor_execute(actor=one.key, function="run", args=arguments)
+    )
     if answer["status"] != "OK":
         raise answer["exception"]
     reply: Reply = answer["result"]

@@ -26,6 +26,7 @@ from qbdt.loading import load
 from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
 from qbdt.results import Table
+from qbdt.running.distributed import ClusterRun
 from qbdt.running.scored import ANALYSIS_FILE, write_scored
 from qbdt.writing import write_text
 
@@ -63,6 +64,7 @@ def run_analysis(
     figures: bool = True,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
+    cluster: ClusterRun | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -82,6 +84,8 @@ def run_analysis(
         Told how far each step has come.
     say
         Told which step begins, or was done before.
+    cluster
+        Where events are read, trained on, scored and histogrammed; in this process if not given.
 
     Returns
     -------
@@ -100,12 +104,15 @@ def run_analysis(
 
     if (root / "scored" / ANALYSIS_FILE).exists():
         note("scores: there already")
+    elif cluster is not None:
+        settings = training_settings(analysis)
+        cluster.train_and_score(analysis, Path(folder), root, root / MODEL_FILE, settings, progress, note)
     else:
         _train_and_score(analysis, Path(folder), root, n_threads, progress, note)
     if (root / "result.json").exists():
         note("fit: there already")
     else:
-        _fit(analysis, root, figures, progress, note)
+        _fit(analysis, root, figures, progress, note, cluster)
     content = json.loads((root / "result.json").read_text(encoding="utf-8"))
     tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
     return Run(root, tables, tuple(steps))
@@ -156,11 +163,20 @@ def _train_and_score(
     write_scored(scored, root / "scored", analysis.name, fit)
 
 
-def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note: Callable[[str], None]) -> None:
+def _fit(
+    analysis: Analysis,
+    root: Path,
+    figures: bool,
+    progress: Progress,
+    note: Callable[[str], None],
+    cluster: ClusterRun | None,
+) -> None:
     note("fit")
     where = root / "scored" / ANALYSIS_FILE
-    scored = load(read_analysis(where), where.parent, progress)
-    result = run_fit(scored, analysis.fit, progress=progress)
+    if cluster is not None:
+        result = cluster.run_fit(where, analysis.fit, progress)
+    else:
+        result = run_fit(load(read_analysis(where), where.parent, progress), analysis.fit, progress=progress)
     part = root / ".fit.part"
     shutil.rmtree(part, ignore_errors=True)
     write_fit(result, part)
@@ -173,7 +189,7 @@ def _fit(analysis: Analysis, root: Path, figures: bool, progress: Progress, note
         "qbdt": version("qbdt"),
         "analysis": analysis.model_dump(mode="json"),
         "fit": result.to_dict(),
-        "tables": [table.to_dict() for table in result.tables()],
+        "tables": [table.to_dict() for table in (*result.tables(), *(cluster.tables() if cluster else ()))],
     }
     write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
 

@@ -80,7 +80,7 @@ class PartedStore:
 
     def largest_weights(self) -> Yields:
         """Return the largest absolute weight of each side."""
-        return self._ask(Call("largest_weights", (), Together.MAX))[0]
+        return self._ask(Call("largest_weights", (), Together.MAX))[0].astype(np.float64)
 
     def rescale(self, factors: Yields) -> None:
         """Multiply all weights of each side."""
