@@ -3,36 +3,21 @@
 import os
 import signal
 
-import numpy as np
 import pytest
 
 from qbdt.boosting import Monitor, Settings, parts_of, train
 from qbdt.dask import OnCluster
-from qbdt.dataset import Dataset, Events, Role, Sample, Systematic
 from qbdt.model_io import write_model
+from tests.dask.events import small_dataset
 
 pytestmark = pytest.mark.xdist_group("dask")
 
 SETTINGS = Settings(n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
 
 
-def events(rng, n, shift, scale=1.0):
-    x = rng.normal(shift, 1.0, (n, 3)).astype(np.float32)
-    return Events({f"x{i}": x[:, i] for i in range(3)}, rng.uniform(-0.1, 1.0, n) * scale)
-
-
 @pytest.fixture(scope="module")
 def dataset():
-    rng = np.random.default_rng(11)
-    background = events(rng, 700, 0.0, 20.0)
-    return Dataset(
-        [Sample("s", Role.SIGNAL, events(rng, 500, 0.5)), Sample("b", Role.BACKGROUND, background)],
-        [
-            Systematic.shape("jes", {"b": events(rng, 690, 0.1, 20.0)}),
-            Systematic.weight("btag", {"b": background.weight * rng.uniform(0.9, 1.3, 700)}),
-            Systematic.norm("xs", 0.1, processes=["b"]),
-        ],
-    )
+    return small_dataset()
 
 
 @pytest.fixture(scope="module")

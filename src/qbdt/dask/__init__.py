@@ -5,8 +5,9 @@ sums over parts. Models are those of one machine, bit for bit, however many work
 """
 
 from qbdt.dask.cluster import connected
+from qbdt.dask.collections import collection_parts
 from qbdt.dask.folding import over_parts
 from qbdt.dask.hosts import OnCluster
 from qbdt.dask.traffic import Traffic
 
-__all__ = ["OnCluster", "Traffic", "connected", "over_parts"]
+__all__ = ["OnCluster", "Traffic", "collection_parts", "connected", "over_parts"]

@@ -68,9 +68,9 @@ def _joined(distributed: Any, address: str) -> Any:
 
 def _made(name: str) -> Any:
     module, _, kind = name.partition(":")
-    found = getattr(require(module, f"--dask {name}"), kind, None)
+    found = getattr(require(module, f"--scheduler {name}"), kind, None)
     if found is None:
-        raise ClusterError(f"--dask {name}: {module} has no {kind}")
+        raise ClusterError(f"--scheduler {name}: {module} has no {kind}")
     return found()
 
 
