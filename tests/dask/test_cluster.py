@@ -75,7 +75,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
 def test_no_scheduler_at_an_address(monkeypatch):
     monkeypatch.setattr("qbdt.dask.cluster.TIMEOUT", "200ms")
     with (
-        pytest.raises(ClusterError, match="no Dask scheduler answers at tcp://127.0.0.1:1"),
+        pytest.raises(ClusterError, match="no Dask scheduler answers at tcp"),
         connected("tcp://127.0.0.1:1"),
     ):
         pass

@@ -52,7 +52,6 @@ def test_collections_train_the_model_of_tables(kind, tables, tmp_path):
 
 
 def test_collections_have_as_many_partitions(tables):
-    frames = {"s": dd.from_pandas(pd.DataFrame(tables["s"]), npartitions=n) for n in (2,)}
-    frames["b"] = dd.from_pandas(pd.DataFrame(tables["b"]), npartitions=3)
+    frames = {name: dd.from_pandas(pd.DataFrame(tables[name]), npartitions=n) for name, n in (("s", 2), ("b", 3))}
     with pytest.raises(DataError, match=r"same number of partitions \(s 2, b 3\); use repartition"):
         collection_parts(frames, made)
