@@ -91,6 +91,35 @@ def on_cluster(rows: int, workers: int, n_trees: int, repeats: int, with_local: 
     return Found(rows, workers, best[0], local, asdict(best[1]), memory)
 
 
+def trip_cost(workers: int, n_trees: int) -> dict[str, float]:
+    """Seconds, and CPU seconds of the driver and of one worker, of a round trip with hardly any rows."""
+    with connected("local", workers) as client:
+        traffic = Traffic()
+        parts = [SmallPart(MadePart((block,))) for block in range(workers)]
+        marks = []
+
+        def mark(report: Any) -> None:
+            if report.index in (1, n_trees - 1):
+                cpu = (time.process_time(), *client.run(time.process_time).values())
+                marks.append((traffic.trips, traffic.waiting, *cpu))
+
+        events = OnCluster(parts, client=client, traffic=traffic)
+        train(events, Settings(n_trees=n_trees), n_threads=1, monitor=Monitor(callbacks=(mark,)))
+        n, *spent = (late - early for early, late in zip(*marks, strict=True))
+        seconds, driver, *others = (value / n for value in spent)
+        return {"seconds": seconds, "CPU driver": driver, "CPU worker": max(others)}
+
+
+@dataclass(frozen=True)
+class SmallPart:
+    """A thousandth of a part."""
+
+    part: MadePart
+
+    def __call__(self) -> Dataset:
+        return self.part().select(lambda events: np.arange(0, events.n_rows, 1000))
+
+
 def peak_memory() -> float:
     import resource
 
@@ -173,6 +202,8 @@ def main() -> None:
     share = options.rows // max(options.workers)
     weak = [on_cluster(share * n, n, options.trees, options.repeats, False) for n in options.workers]
     print(table("Rows growing with workers", weak), end="\n\n", flush=True)
+    trip = trip_cost(max(options.workers), 5 * options.trees)
+    print("a round trip: " + ", ".join(f"{name} {value * 1e3:.2f} ms" for name, value in trip.items()), end="\n\n")
     one = strong[0]
     row_seconds = one.traffic["computing"] / one.traffic["trees"] / one.rows
     latency = min(found.traffic["waiting"] / found.traffic["trips"] for found in (*strong, *weak))
@@ -180,7 +211,12 @@ def main() -> None:
     print(f"constants: {row_seconds * 1e9:.2f} ns per row and tree; {latency * 1e3:.2f} ms per trip\n")
     print(predictions(model))
     if options.json:
-        content = {"fixed": [asdict(f) for f in strong], "growing": [asdict(f) for f in weak], "model": asdict(model)}
+        content = {
+            "trip": trip,
+            "fixed": [asdict(f) for f in strong],
+            "growing": [asdict(f) for f in weak],
+            "model": asdict(model),
+        }
         options.json.write_text(json.dumps(content, indent=2))
 
 
