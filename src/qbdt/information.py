@@ -6,12 +6,14 @@ and the profiled information I* = 1/σ_μ². Pure formulas, shared by templates,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from qbdt.results import Table
 
 __all__ = ["Expectation", "SourceExpectation", "information_matrix", "profiled_information"]
 
@@ -64,6 +66,26 @@ class Expectation:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    @classmethod
+    def mean(cls, several: Sequence[Expectation]) -> Expectation:
+        """Average of the expectations of several trainings with the same sources."""
+        sources = [
+            SourceExpectation(same[0].name, *np.mean([(s.coefficient, s.cost, s.profiled_cost) for s in same], axis=0))
+            for same in zip(*(one.sources for one in several), strict=True)
+        ]
+        stat, full, unprofiled = np.mean([(one.stat, one.full, one.unprofiled) for one in several], axis=0)
+        return cls(float(stat), float(full), float(unprofiled), tuple(sources))
+
+    def to_table(self) -> Table:
+        """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
+        rows = [
+            ("no systematics", "", f"{self.stat:.4g}", ""),
+            *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
+            ("σ_μ, all sources", "", f"{self.unprofiled:.4g}", f"{self.full:.4g}"),
+        ]
+        header = ("source", "c", "added to σ_μ, ordered by s/b", "by the score")
+        return Table("Expected by the training, for its own events, on parts held out", header, tuple(rows))
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:

@@ -112,6 +112,7 @@ def score(
 
 def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
     from qbdt.boosting import CrossTraining
+    from qbdt.information import Expectation
 
     crossed = isinstance(done, CrossTraining)
     trainings = done.trainings if isinstance(done, CrossTraining) else (done,)
@@ -119,9 +120,23 @@ def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
     stopped = [training.stopped for training in trainings]
     if as_json:
         rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
-        typer.echo(json.dumps({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule}, indent=2))
+        typer.echo(
+            json.dumps(
+                {
+                    "model": str(path),
+                    "trees": trees,
+                    "stopped": stopped,
+                    "folds": rule,
+                    "expectation": [None if t.expectation is None else t.expectation.to_dict() for t in trainings],
+                },
+                indent=2,
+            )
+        )
         return
     typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
     for fold, reason in enumerate(stopped):
         if reason:
             typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")
+    expected = [training.expectation for training in trainings if training.expectation is not None]
+    if expected:
+        typer.echo(f"\n{Expectation.mean(expected).to_table()}")

@@ -210,6 +210,16 @@ class Analysis(Section):
         self._check_training()
         return self
 
+    @model_validator(mode="after")
+    def _fit_of_the_profiled_method(self) -> Analysis:
+        """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
+        if self.training.method == "profile":
+            given = self.fit.model_fields_set
+            own = {"transform": "none", "binning": "optimised"}
+            changed = {key: value for key, value in own.items() if key not in given}
+            self.__dict__["fit"] = self.fit.model_copy(update=changed)
+        return self
+
     def _check_training(self) -> None:
         unknown = [name for name in self.training.systematics or () if name not in self.systematics]
         if unknown:

@@ -188,11 +188,11 @@ def training_curves(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     return drawn
 
 
-def tree_diagram(tree: Tree, features: tuple[str, ...]) -> Any:
+def tree_diagram(tree: Tree, features: tuple[str, ...], *, profiled: bool = False) -> Any:
     """Draw a tree in a figure of its own, without pyplot."""
     with styled():
         drawn, axes = figure(1.9 * max(tree.n_leaves, 2), 1.6 * (tree.depth + 1))
-        draw_tree(tree, features, axes)
+        draw_tree(tree, features, axes, profiled=profiled)
     return drawn
 
 

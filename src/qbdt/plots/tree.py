@@ -1,4 +1,4 @@
-"""A tree as the paper draws it: cuts on the lines, s, b, σ_b, Q and p in the nodes."""
+"""A tree as the paper draws it: cuts on the lines; in nodes s, b, σ_b, Q and p, or what it adds to a profiled sum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["draw_tree"]
 LEAF_COLOUR, INNER_COLOUR = "#dce9f5", "#f4f4f4"
 
 
-def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None) -> Figure:
+def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profiled: bool = False) -> Figure:
     """Draw a tree.
 
     Parameters
@@ -26,6 +26,8 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None) -> Figure
         Names of the features.
     axes
         Matplotlib axes to draw into; a new figure if not given.
+    profiled
+        Whether it is a tree of the profiled method, whose nodes have an output but neither Q nor purity.
 
     Returns
     -------
@@ -51,18 +53,21 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None) -> Figure
     for node, (x, y) in enumerate(places):
         leaf = tree.nodes["feature"][node] < 0
         box = _paper(LEAF_COLOUR if leaf else INNER_COLOUR, edge="#444444")
-        axes.text(x, y, _label(tree, node), ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+        axes.text(x, y, _label(tree, node, profiled), ha="center", va="center", fontsize=8, bbox=box, zorder=3)
     axes.set_xlim(-0.6, tree.n_leaves - 0.4)
     axes.set_ylim(-tree.depth - 0.5, 0.5)
-    axes.set_title(f"W = {tree.weight:.4g}", fontsize=9)
+    if not profiled:
+        axes.set_title(f"W = {tree.weight:.4g}", fontsize=9)
     axes.set_axis_off()
     figure: Figure = axes.figure
     return figure
 
 
-def _label(tree: Tree, node: int) -> str:
+def _label(tree: Tree, node: int, profiled: bool) -> str:
     values = tree.nodes[node]
     lines = [f"s = {values['s']:.4f}", f"b = {values['b']:.4f}"]
+    if profiled:
+        return "\n".join([f"s = {values['s']:.4g}", f"b = {values['b']:.4g}", f"adds {values['value']:.3g}"])
     if values["sigma2"] > 0:
         lines.append(f"σ_b = {math.sqrt(values['sigma2']):.4f}")
     return "\n".join([*lines, f"Q = {values['q']:.4f}", f"p = {tree.purities[node]:.3f}"])

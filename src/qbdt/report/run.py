@@ -18,8 +18,10 @@ import numpy as np
 from qbdt.boosting import Training
 from qbdt.config import Analysis, read_analysis
 from qbdt.dataset import Dataset, Role
+from qbdt.ensemble import ProfiledEnsemble
 from qbdt.errors import ConfigError
 from qbdt.fit.result import FitSummary, Scan
+from qbdt.information import Expectation
 from qbdt.loading import load
 from qbdt.model_io import read_cross_trained
 from qbdt.plots import correlation, envelope, likelihood_scan, pulls, ranking, stacked
@@ -160,7 +162,6 @@ def _templates_figure(run: _Run, postfit: bool) -> Figure:
 def _training(run: _Run) -> list[Block]:
     if not run.trainings:
         return []
-    weights = {f"fold {i}": t.ensemble.weights.tolist() for i, t in enumerate(run.trainings)}
     first = run.trainings[0].ensemble
     gains = np.array([t.ensemble.gains() for t in run.trainings])
     share = gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300)
@@ -169,13 +170,24 @@ def _training(run: _Run) -> list[Block]:
     header = ("variable", *(f"fold {i}" for i in range(len(run.trainings))))
     rows_of_tree = first.trees[0].rows(first.features, 0) if first.trees else []
     blocks: list[Block] = [Table("Share of each variable in the gain of all splits (%)", header, rows)]
-    blocks.append(
-        Figure("tree-weights", tree_weights(weights), "Weight W = ΣQ of each tree: what is left to learn.", weights)
-    )
+    profiled = isinstance(first, ProfiledEnsemble)
+    if profiled:
+        expected = [t.expectation for t in run.trainings if t.expectation is not None]
+        blocks[:0] = [Expectation.mean(expected).to_table()] if expected else []
+    else:
+        weights = {f"fold {i}": t.ensemble.weights.tolist() for i, t in enumerate(run.trainings)}
+        caption = "Weight W = ΣQ of each tree: what is left to learn."
+        blocks.append(Figure("tree-weights", tree_weights(weights), caption, weights))
     if rows_of_tree:
         columns = {name: [row[name] for row in rows_of_tree] for name in rows_of_tree[0]}
         blocks.append(
-            Figure("first-tree", tree_diagram(first.trees[0], first.features), "First tree of fold 0.", columns, True)
+            Figure(
+                "first-tree",
+                tree_diagram(first.trees[0], first.features, profiled=profiled),
+                "First tree of fold 0.",
+                columns,
+                True,
+            )
         )
     return blocks
 
