@@ -52,7 +52,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
 
     @contextmanager
     def killing(description, total=None):
-        done = []
+        done: list[None] = []
 
         def advance(n):
             done.extend([None] * n)
@@ -65,8 +65,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
         rows = OnCluster(parts_of(dataset, 2), client=client)
         with pytest.raises(ClusterError, match=r"the Dask scheduler at tcp://.* is gone; start a cluster and"):
             train_into(path, rows, settings, n_threads=1, progress=killing)
-    said = []
-    train_into(path, dataset, settings, n_threads=1, resume=True, say=said.append)
+    train_into(path, dataset, settings, n_threads=1, resume=True)
     whole = tmp_path / "whole.qbdt"
     train_into(whole, dataset, settings, n_threads=1)
     assert path.read_bytes() == whole.read_bytes()

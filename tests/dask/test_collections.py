@@ -4,7 +4,7 @@ import pickle
 
 import awkward as ak
 import dask.dataframe as dd
-import dask_awkward as dak
+import dask_awkward
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,7 +43,7 @@ def test_collections_train_the_model_of_tables(kind, tables, tmp_path):
     if kind == "dataframe":
         collections = {n: dd.from_pandas(pd.DataFrame(t), npartitions=3, sort=False) for n, t in tables.items()}
     else:
-        collections = {n: dak.from_awkward(ak.Array(t), npartitions=3) for n, t in tables.items()}
+        collections = {n: dask_awkward.from_awkward(ak.Array(t), npartitions=3) for n, t in tables.items()}
     parts = pickle.loads(pickle.dumps(collection_parts(collections, made)))
     write_model(tmp_path / "parts", train(OutOfCore(parts, folder=tmp_path), settings, n_threads=1))
     write_model(tmp_path / "whole", train(made(tables), settings, n_threads=1))

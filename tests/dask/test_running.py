@@ -50,7 +50,8 @@ def local(files, tmp_path_factory):
 
 
 def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_path):
-    analysis, said = parse_analysis(ANALYSIS, "small.yaml"), []
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    said: list[str] = []
     cluster = ClusterRun(client, 3)
     done = run_analysis(analysis, files, tmp_path / "run", figures=False, say=said.append, cluster=cluster)
     assert (done.folder / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()

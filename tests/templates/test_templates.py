@@ -62,6 +62,7 @@ def test_templates_of_parts_add_up():
     odd, even = (fill(scored.fold(number), binning) for number in (0, 1))
     together = odd + even
     assert together.data is not None
+    assert whole.data is not None
     assert together.data.tolist() == whole.data.tolist()
     for process in whole.processes:
         mine = together.process(process.name)
