@@ -24,7 +24,7 @@ def events(rows: int, seed: int = 1, dtype: Any = np.float64) -> tuple[NDArray[A
 
 def weight_sources(X: NDArray[Any], w: NDArray[np.float64], n: int) -> list[Any]:
     """Weight-type sources: each tilts the weights along one feature."""
-    return [Systematic.weight(f"w{k}", up=w * (1 + 0.05 * np.tanh(X[:, k % FEATURES]))) for k in range(n)]
+    return [Systematic.weight(f"w{k}", up=w * (1 + 0.05 * np.tanh(X[:, k % X.shape[1]]))) for k in range(n)]
 
 
 def shape_sources(X: NDArray[Any], y: NDArray[np.int64], n: int) -> list[Any]:
@@ -33,6 +33,6 @@ def shape_sources(X: NDArray[Any], y: NDArray[np.int64], n: int) -> list[Any]:
     sources = []
     for k in range(n):
         varied = background.copy()
-        varied[:, k % FEATURES] += 0.05
+        varied[:, k % X.shape[1]] += 0.05
         sources.append(Systematic.shape(f"s{k}", up=(varied, np.zeros(len(varied)), np.ones(len(varied)))))
     return sources

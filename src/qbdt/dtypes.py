@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BINS",
+    "COLUMN_BITS",
     "FEATURES_PER_WORD",
     "MISSING",
     "NODE",
     "SUM_BITS",
     "Codes",
+    "Columns",
     "Fixed",
     "Nodes",
     "Rows",
@@ -34,6 +36,11 @@ SUM_BITS = 61
 """Fixed-point weights are scaled so that no sum of absolute values over any set of rows and channels passes 2^61.
 Sums, and differences of two sums, then never overflow, and addition is exact and independent of order."""
 
+COLUMN_BITS = 30
+"""Further weight columns of a row (Δ of a source, squared weights, numbers of simulated events) are 32-bit integers, of
+all rows the largest below 2^30: they are rounded at 10^-9 of it, and sums of 2^31 of them fit 64 bits. They enter σ_b
+and limits on simulated events only, never s and b; half the memory is what reading them at random costs."""
+
 Words: TypeAlias = NDArray[np.uint64]
 """Bin codes as (word, row): eight features to a word."""
 
@@ -42,6 +49,9 @@ Codes: TypeAlias = NDArray[np.uint8]
 
 Fixed: TypeAlias = NDArray[np.int64]
 """Fixed-point weights and their sums: 64-bit integers, because sums of floats depend on their order."""
+
+Columns: TypeAlias = NDArray[np.int32]
+"""Further weight columns in fixed point, see COLUMN_BITS; their sums are `Fixed`."""
 
 Rows: TypeAlias = NDArray[np.int32]
 """Row numbers: four bytes, since they are moved at every split; limits a training to 2^31 rows."""

@@ -39,8 +39,10 @@ def train(
     if settings.method == "profile" and not isinstance(dataset, Dataset):
         raise ConfigError("method: profile: not on events in parts (a cluster, or out of core) yet; use paper")
     method: Any = train_profiled if settings.method == "profile" else boosting.train
+    handed_over = [dataset]
+    del dataset  # so that the method can let go of it when its own arrays are filled
     trained: Training = method(
-        dataset,
+        handed_over.pop(),
         settings,
         n_threads=n_threads,
         monitor=monitor,

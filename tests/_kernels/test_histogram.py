@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt._kernels.histogram import add_details, add_rows
+from qbdt._kernels.histogram import PLANE, add_details, add_rows
+from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.partition import copy_divided, divide_rows
-from qbdt.dtypes import BINS, MISSING
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, MISSING
 
 SPANS = [1.0, -1.0, 0.0, 1e-12, 1e12, -3.7e11]
 
@@ -57,27 +58,46 @@ def test_histogram_equals_the_naive_one(n_features, whole):
         assert np.array_equal(out.reshape(2, -1)[j].astype(object), expected)
 
 
+def naive_planes(histogram, width):
+    """Return (feature, bin, column) as planes of at most eight columns, flat, with room for eight features."""
+    full = np.zeros((FEATURES_PER_WORD, BINS, width), dtype=object)
+    full[: len(histogram)] = histogram
+    return np.concatenate([full[:, :, i : i + PLANE].ravel() for i in range(0, width, PLANE)] or [full.ravel()])
+
+
 @pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("width", [0, 4, 12])
+@pytest.mark.parametrize("width", [0, 4, 8, 12, 20])
 def test_details_equal_the_naive_ones(width, whole):
     rng = np.random.default_rng(width)
     sizes, starts = [40, 60, 50], np.array([0, 40, 100])  # signal, background with further columns, variation
     codes, words = binned(rng, 150, 11)
     weights = np.rint(rng.choice(SPANS, 150) * 2.0**20).astype(np.int64)
-    extra = np.rint(rng.choice(SPANS, (60, width)) * 2.0**20).astype(np.int64)
+    columns = rng.integers(-(2**30), 2**30, (60, width), dtype=np.int32, endpoint=True)
     chosen, rows, share = chosen_rows(rng, starts, sizes, whole)
     widths, offsets = np.array([0, width, 0]), np.array([0, 0, 60 * width])
-    bases = np.array([0, 0, BINS * width])
-    features = np.array([2, 9])
-    out = np.zeros((2, BINS * (width + 1)), np.int64)
+    bases = FEATURES_PER_WORD * BINS * np.array([0, 0, width])
+    out = np.zeros((2, FEATURES_PER_WORD * BINS * (width + 1)), np.int64)
     asked = share[1:] if width else share[2:]
-    add_details(words, weights, extra.ravel(), starts, offsets, widths, bases, features, rows, whole, asked, out)
-    table = np.zeros((150, max(width, 1)), np.int64)
-    table[40:100, :width] = extra
-    background = naive_histogram(codes[:, features], table, chosen & (np.arange(150) < 100))[:, :, :width]
-    variation = naive_histogram(codes[:, features], weights[:, None], chosen & (np.arange(150) >= 100))
-    expected = np.concatenate([background.reshape(2, -1), variation.reshape(2, -1)], axis=1)
-    assert np.array_equal(out.astype(object), expected)
+    places = (starts, offsets, widths, bases)
+    add_details(words, np.array([1, 0]), 11, weights, columns.ravel(), *places, rows, whole, asked, out)
+    table = np.zeros((150, width), np.int64)
+    table[40:100] = columns
+    for row, features in zip(out, (slice(8, 11), slice(0, 8)), strict=True):
+        background = naive_histogram(codes[:, features], table, chosen & (np.arange(150) < 100))
+        variation = naive_histogram(codes[:, features], weights[:, None], chosen & (np.arange(150) >= 100))
+        expected = np.concatenate([naive_planes(background, width), naive_planes(variation, 1)])
+        real = np.concatenate([naive_planes(np.ones_like(part), part.shape[2]) for part in (background, variation)])
+        assert np.array_equal(np.where(real, row, 0).astype(object), expected)
+
+
+def test_memory_starts_with_a_cache_line():
+    for n in (1, 5, 1000):
+        for kind in (np.int32, np.int64):
+            array = aligned_zeros((n, 3), kind)
+            assert array.ctypes.data % 64 == 0
+            assert array.shape == (n, 3)
+            assert array.dtype == kind
+            assert not array.any()
 
 
 @settings(deadline=None, max_examples=25)

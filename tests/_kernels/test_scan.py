@@ -9,6 +9,8 @@ from qbdt._kernels.scan import (
     MISSING_LEFT,
     MISSING_RIGHT,
     NONE_MISSING,
+    Rules,
+    Terms,
     bound_features,
     node_variance,
     scan_features,
@@ -82,25 +84,25 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     if min_entries:
         factor[-2:] = 1e-3
     n_cuts = np.array([n_bins - 1, 0, n_bins - 1])
-    # The first two quantities are main channels, (quantity, feature, bin); all others are details, (bin, quantity).
+    # The first two quantities are main channels, (quantity, feature, bin); others are details, by (feature, bin).
     hist = np.ascontiguousarray(channels[:2].astype(np.int64)).ravel()
-    details = np.ascontiguousarray(channels[2:].astype(np.int64).transpose(1, 2, 0)).reshape(n_features, -1)
+    details = np.ascontiguousarray(channels[2:].astype(np.int64).transpose(1, 2, 0)).ravel()
     n_details = n_quantities - 2
-    terms = (
+    terms = Terms(
         np.arange(n_quantities + 1),
         np.array([0, 0] + [1] * n_details),
         np.array([0, n_features * BINS, *range(n_details)]),
         np.array([1, 1] + [n_details] * n_details),
         np.ones(n_quantities, np.int64),
     )
-    sums = total_sums(hist, details[1], 1, *terms)
+    sums = total_sums(hist, details, 1, terms)
     assert sums.tolist() == [int(t) for t in total]
-    variance = node_variance(sums, factor, n_sources, has_mc)
+    rules = Rules(factor, n_sources, has_mc, min_entries)
+    variance = node_variance(sums, rules)
     node_q = significance_value(sums[0] * factor[0], sums[1] * factor[1], variance)
-    rules = (factor, n_sources, has_mc, min_entries)
     left = np.zeros(n_quantities, np.int64)
     features = np.arange(n_features)
-    found = scan_features(hist, details, sums, node_q, *rules, *terms, features, n_cuts, left)
+    found = scan_features(hist, details, sums, node_q, rules, terms, features, n_cuts, left)
     expected = naive_scan(channels, total, node_q, *rules, n_cuts)
     # The variance is summed in another order in the twin: gains may differ in the last bits, and so may a tie's winner.
     assert found[0] == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
@@ -109,18 +111,18 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     if found[1] >= 0:
         codes = [*range(found[2])] + [MISSING] * (found[3] == MISSING_LEFT)
         assert left.tolist() == [int(x) for x in channels[:, found[1], codes].sum(axis=1)]
-        bounds = bound_features(hist, sums, factor, *terms, features, n_cuts)
+        bounds = bound_features(hist, sums, factor, terms, features, n_cuts)
         assert bounds[found[1]] - node_q >= found[0]
         assert bounds[1] == -np.inf  # a feature without cuts
 
 
 def scan_one(hist, n_cuts):
     """Signal in the first BINS entries, background in the next."""
-    terms = (np.array([0, 1, 2]), np.array([0, 0]), np.array([0, BINS]), np.array([1, 1]), np.array([1, 1]))
-    nothing, left = np.zeros((1, 0), np.int64), np.zeros(2, np.int64)
-    total = total_sums(hist, nothing[0], 0, *terms)
-    rules = (np.ones(2), 0, False, 0.0)
-    return scan_features(hist, nothing, total, 0.0, *rules, *terms, np.array([0]), np.array([n_cuts]), left)
+    terms = Terms(np.array([0, 1, 2]), np.array([0, 0]), np.array([0, BINS]), np.array([1, 1]), np.array([1, 1]))
+    nothing, left = np.zeros(0, np.int64), np.zeros(2, np.int64)
+    total = total_sums(hist, nothing, 0, terms)
+    rules = Rules(np.ones(2), 0, False, 0.0)
+    return scan_features(hist, nothing, total, 0.0, rules, terms, np.array([0]), np.array([n_cuts]), left)
 
 
 def test_no_allowed_cut_is_said():

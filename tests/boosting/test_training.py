@@ -100,10 +100,12 @@ def test_trees_equal_the_plain_twin(n_sources, mc_stat):
         cuts, leaves, weight = twin.tree()
         inner = tree.nodes[~tree.is_leaf]
         assert sorted(zip(inner["feature"], inner["threshold"], strict=True)) == sorted(cuts)
-        assert tree.weight == pytest.approx(weight, rel=1e-9)
+        assert tree.weight == pytest.approx(weight, rel=1e-8 if mc_stat else 1e-9)
         for field, key in (("s", "s"), ("b", "b"), ("sigma2", "v"), ("q", "q")):
             expected = sorted(leaf[key] for leaf in leaves)
-            assert sorted(tree.nodes[tree.is_leaf][field]) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+            # Squared weights are rounded at 2^-30 of the largest, and leaves may hold small ones only.
+            precision = 1e-6 if mc_stat and field in ("sigma2", "q") else 1e-9
+            assert sorted(tree.nodes[tree.is_leaf][field]) == pytest.approx(expected, rel=precision, abs=1e-15)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
@@ -189,8 +191,8 @@ def test_a_source_is_the_same_in_all_three_forms(two_sided):
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             assert np.array_equal(one.nodes["feature"], two.nodes["feature"])
-            # The forms round their fixed-point weights differently, by 2^-61 of the total.
-            assert np.allclose(one.nodes["sigma2"], two.nodes["sigma2"], rtol=1e-12)
+            # Columns of weight-type sources are rounded at 2^-30 of the largest, and the bound on it is not tight.
+            assert np.allclose(one.nodes["sigma2"], two.nodes["sigma2"], rtol=1e-7)
             assert np.all(one.nodes["sigma2"] > 0)
 
 
@@ -349,5 +351,5 @@ def test_a_store_needs_few_bytes_per_row():
         store = local.LocalStore(
             make_plan(dataset, False, 0.0).segments, binning_of(dataset, settings, workers), workers
         )
-    arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._extra_fixed)
+    arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._columns)
     assert sum(array.nbytes for array in arrays) / store.layout.n_rows <= 8 + 24  # eight features fill a word

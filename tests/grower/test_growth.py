@@ -40,7 +40,7 @@ class LineStore:
         self.asked.append(node)
         return np.bincount(self.rows[node], minlength=16)
 
-    def details(self, node, features):
+    def details(self, node, words):
         raise AssertionError("nobody needs them here")
 
     def size(self, node):
@@ -62,14 +62,14 @@ class MiddleCriterion:
         self.has_details = has_details
         self.judged = []
 
-    def promise(self, histogram, sums, q, features):
+    def promises(self, histogram, sums, q, features):
         rows = np.flatnonzero(histogram)
-        return PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))[0] + 0.5
+        return np.array([PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))[0] + 0.5])
 
     def describe(self, sums):
         return Yield(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
 
-    def best_split(self, histogram, details, sums, q, features):
+    def best_split(self, histogram, details, sums, q, features, promises=None):
         rows = np.flatnonzero(histogram)
         self.judged.append(int(rows[0]))
         gain, cut = PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))

@@ -2,7 +2,8 @@
 
 A node has a histogram of *main* channels, one weight per nominal row (signal, each background process), for all
 features: flat, laid out as (segment, feature, bin). What else a split is judged on (further weight columns of nominal
-rows, rows of variations) are *details*, asked for feature by feature: flat, segment by segment as (bin, column).
+rows, rows of variations) are *details*, asked for word by word, eight features at a time: flat, segment by segment, a
+segment's columns in planes of eight (the last may be four), each as (feature in word, bin, column of the plane).
 """
 
 from __future__ import annotations
@@ -10,18 +11,31 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from qbdt.dtypes import BINS, FEATURES_PER_WORD, Fixed, Rows, Words
+from qbdt._kernels.lanes import LANES, add_word, copy_lanes
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 
-__all__ = ["add_details", "add_rows"]
+__all__ = ["PLANE", "add_details", "add_rows"]
+
+PLANE = 8
+"""Columns whose sums lie side by side: a cache line."""
 
 BLOCK = 1024
-"""Rows gathered at a time: a block of words and weights stays in the first-level cache."""
+"""Weights or columns gathered at a time: a block of them and of words stays in the first-level cache."""
 
 
 @njit(cache=True, nogil=True)
-def _add_words(words: Words, weights: Fixed, out: Fixed) -> None:
-    """Add one weight per row to the bins of eight features; written out, since a loop of eight is not unrolled."""
+def _add_weights(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None:
+    """Add one weight per row to the bins of up to eight features.
+
+    Eight are written out, since a loop of eight is not unrolled; fewer are added one after the other.
+    """
     byte = np.uint64(255)
+    if n_features < FEATURES_PER_WORD:
+        for feature in range(n_features):
+            shift, own = np.uint64(8 * feature), out[feature * BINS :]
+            for i in range(words.size):
+                own[words[i] >> shift & byte] += weights[i]
+        return
     for i in range(words.size):
         word = words[i]
         weight = weights[i]
@@ -36,51 +50,87 @@ def _add_words(words: Words, weights: Fixed, out: Fixed) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_byte(words: Words, feature: int, weights: Fixed, out: Fixed) -> None:
-    """Add one weight per row to the bins of one feature."""
-    byte = np.uint64(255)
-    shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
+def _add_plane(words: Words, columns: Columns, first: int, width: int, double: bool, out: Fixed) -> None:
+    """Add four of `width` columns per row, or eight where `double`; row 0 has its columns from `first` on.
+
+    Where a word has fewer than eight features, the first bin of the others is filled and nobody reads it.
+    """
     for i in range(words.size):
-        out[words[i] >> shift & byte] += weights[i]
+        add_word(out, words[i], columns, np.uint64(first + i * width), double)
+
+
+@njit(cache=True, nogil=True)
+def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block: Words) -> Words:
+    """Words of the rows at low … low + n − 1, copied where they are scattered.
+
+    Many reads are then under way at once, while additions would wait for each.
+    """
+    if whole:
+        return words[low : low + n]
+    for i in range(n):
+        block[i] = words[rows[low + i]]
+    return block[:n]
+
+
+@njit(cache=True, nogil=True)
+def _add_range(
+    words: Words,
+    chosen: Fixed,
+    n_features: int,
+    weights: Fixed,
+    rows: Rows,
+    whole: bool,
+    begin: int,
+    end: int,
+    out: Fixed,
+    step: int,
+) -> None:
+    """Add the weights of the rows at begin … end − 1 for some words; word k goes to `out` from k × `step` on."""
+    word_block = np.empty(BLOCK, np.uint64)
+    weight_block = np.empty(BLOCK, np.int64)
+    for low in range(begin, end, BLOCK):
+        n = min(BLOCK, end - low)
+        block = weights[low : low + n] if whole else weight_block
+        if not whole:
+            for i in range(n):
+                block[i] = weights[rows[low + i]]
+        for k in range(chosen.size):
+            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
+            n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
+            _add_weights(own, n_filled, block, out[k * step :])
 
 
 @njit(cache=True, nogil=True)
 def _add_columns(
     words: Words,
-    feature: int,
+    chosen: Fixed,
+    columns: Columns,
+    width: int,
+    start: int,
     rows: Rows,
     whole: bool,
     begin: int,
     end: int,
-    weights: Fixed,
-    start: int,
-    n_columns: int,
     out: Fixed,
+    step: int,
 ) -> None:
-    """Add several weights per row, a multiple of four, to the bins of one feature; row `start` has the first weights.
-
-    Four sums are formed before four are stored, so that the compiler can use vectors without knowing that the arrays
-    do not overlap; unsigned indices spare it the check for negative ones.
-    """
-    byte, four, width = np.uint64(255), np.uint64(4), np.uint64(n_columns)
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
-    for i in range(begin, end):
-        row = np.uint64(i) if whole else np.uint64(rows[i])
-        at = (words[row] >> shift & byte) * width
-        source = (row - np.uint64(start)) * width
-        stop = at + width
-        while at < stop:
-            sum0 = out[at] + weights[source]
-            sum1 = out[at + one] + weights[source + one]
-            sum2 = out[at + two] + weights[source + two]
-            sum3 = out[at + three] + weights[source + three]
-            out[at] = sum0
-            out[at + one] = sum1
-            out[at + two] = sum2
-            out[at + three] = sum3
-            at += four
-            source += four
+    """Add the columns of the rows at begin … end − 1 for some words; row `start` has the first `width`, and so on."""
+    size = max(1, BLOCK // width)
+    word_block = np.empty(size, np.uint64)
+    column_block = np.empty(size * width, np.int32)
+    for low in range(begin, end, size):
+        n = min(size, end - low)
+        block = columns[(low - start) * width :] if whole else column_block
+        if not whole:
+            for i in range(n):
+                source, target = np.uint64(rows[low + i] - start) * np.uint64(width), np.uint64(i * width)
+                for lane in range(0, width, LANES):
+                    copy_lanes(block, target + np.uint64(lane), columns, source + np.uint64(lane))
+        for k in range(chosen.size):
+            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
+            for first in range(0, width, PLANE):
+                plane = out[k * step + FEATURES_PER_WORD * BINS * first :]
+                _add_plane(own, block, first, width, width - first >= PLANE, plane)
 
 
 @njit(cache=True, nogil=True)
@@ -104,82 +154,51 @@ def add_rows(words: Words, weights: Fixed, n_features: int, rows: Rows, whole: b
     out
         The histogram that is added to, (segment, feature, bin).
     """
-    word_block = np.empty(BLOCK, np.uint64)
-    weight_block = np.empty(BLOCK, np.int64)
+    every = np.arange(words.shape[0])
     for p in range(share.shape[0]):
-        segment, begin, end = share[p, 0], share[p, 1], share[p, 2]
-        base = segment * n_features * BINS
-        for low in range(begin, end, BLOCK):
-            high = min(low + BLOCK, end)
-            n = high - low
-            block_weights = weights[low:high] if whole else weight_block[:n]
-            if not whole:
-                for i in range(n):
-                    block_weights[i] = weights[rows[low + i]]
-            for g in range(words.shape[0]):
-                block_words = words[g, low:high] if whole else word_block[:n]
-                if not whole:
-                    for i in range(n):
-                        block_words[i] = words[g, rows[low + i]]
-                first = g * FEATURES_PER_WORD
-                if first + FEATURES_PER_WORD <= n_features:
-                    _add_words(block_words, block_weights, out[base + first * BINS :])
-                else:
-                    for feature in range(first, n_features):
-                        _add_byte(block_words, feature, block_weights, out[base + feature * BINS :])
+        own = out[share[p, 0] * n_features * BINS :]
+        begin, end, step = share[p, 1], share[p, 2], FEATURES_PER_WORD * BINS
+        _add_range(words, every, n_features, weights, rows, whole, begin, end, own, step)
 
 
 @njit(cache=True, nogil=True)
 def add_details(
     words: Words,
+    chosen: Fixed,
+    n_features: int,
     weights: Fixed,
-    extra: Fixed,
+    columns: Columns,
     starts: Fixed,
     offsets: Fixed,
     widths: Fixed,
     bases: Fixed,
-    features: Fixed,
     rows: Rows,
     whole: bool,
     share: Fixed,
     out: Fixed,
 ) -> None:
-    """Add a share of a node's details for some features.
+    """Add a share of a node's details for some words.
 
     Parameters
     ----------
-    words, weights, rows, whole, share
+    words, n_features, weights, rows, whole, share
         As for `add_rows`.
-    extra
-        Further weights: segment j's from `offsets[j]`, `widths[j]` for each row.
+    chosen
+        Words whose features are wanted.
+    columns
+        Further columns: segment j's from `offsets[j]`, `widths[j]` for each row, a multiple of four.
     starts, offsets, widths, bases
-        Of each segment: its first row, where its further weights start, how many a row has (0: its one weight is the
-        detail, as for variations), and where it starts in a feature's details.
-    features
-        Features to add.
+        Of each segment: its first row, where its further columns start, how many a row has (0: its one weight is the
+        detail, as for variations), and where it starts in the details of a word.
     out
-        Details that are added to, one row per feature.
+        Details that are added to, one row per word.
     """
-    word_block = np.empty(BLOCK, np.uint64)
-    weight_block = np.empty(BLOCK, np.int64)
+    flat, step = out.ravel(), out.shape[1]
     for p in range(share.shape[0]):
         segment, begin, end = share[p, 0], share[p, 1], share[p, 2]
-        width, base, start = widths[segment], bases[segment], starts[segment]
-        for low in range(begin, end, BLOCK):
-            high = min(low + BLOCK, end)
-            n = high - low
-            block_weights = weights[low:high] if whole else weight_block[:n]
-            if width == 0 and not whole:
-                for i in range(n):
-                    block_weights[i] = weights[rows[low + i]]
-            for f in range(features.size):
-                column = words[features[f] // FEATURES_PER_WORD]
-                if width > 0:
-                    own = extra[offsets[segment] :]
-                    _add_columns(column, features[f], rows, whole, low, high, own, start, width, out[f, base:])
-                    continue
-                block_words = column[low:high] if whole else word_block[:n]
-                if not whole:
-                    for i in range(n):
-                        block_words[i] = column[rows[low + i]]
-                _add_byte(block_words, features[f], block_weights, out[f, base:])
+        width, start, own = widths[segment], starts[segment], flat[bases[segment] :]
+        if width > 0:
+            own_columns = columns[offsets[segment] :]
+            _add_columns(words, chosen, own_columns, width, start, rows, whole, begin, end, own, step)
+        else:
+            _add_range(words, chosen, n_features, weights, rows, whole, begin, end, own, step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from qbdt.dtypes import Fixed, Rows, Yields
+from qbdt.dtypes import Columns, Fixed, Rows, Yields
 
 __all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "quantise_weights", "splitmix"]
 
@@ -72,28 +72,34 @@ def quantise_weights(current: Yields, fixed: Fixed, scale: float) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def quantise_columns(initial: Yields, growth: Yields, fixed: Fixed, width: int, scale: float) -> np.int64:
-    """Fixed point of several weights per row, initial × growth, into the first of `width` columns; returns Σ |…|."""
-    total = np.int64(0)
+def quantise_columns(initial: Yields, growth: Yields, columns: Columns, width: int, scale: float) -> np.int64:
+    """Fixed point of initial × growth of each row, into the first of its `width` columns; returns the largest |…|."""
+    largest = np.int64(0)
     n_columns = initial.size // growth.size
     for i in range(growth.size):
         factor = growth[i] * scale
         for c in range(n_columns):
             value = np.int64(np.rint(initial[i * n_columns + c] * factor))
-            fixed[i * width + c] = value
-            total += abs(value)
-    return total
+            columns[i * width + c] = value
+            largest = max(largest, abs(value))
+    return largest
 
 
 @njit(cache=True, nogil=True)
-def quantise_squares(current: Yields, fixed: Fixed, width: int, column: int, scale: float) -> None:
-    """Fixed point of the square of one weight per row, into one of `width` columns."""
+def quantise_squares(current: Yields, columns: Columns, width: int, column: int, scale: float) -> np.int64:
+    """Fixed point of the square of each row's weight, into one of its `width` columns; returns the largest."""
+    largest = np.int64(0)
     for i in range(current.size):
-        fixed[i * width + column] = np.int64(np.rint(current[i] * current[i] * scale))
+        value = np.int64(np.rint(current[i] * current[i] * scale))
+        columns[i * width + column] = value
+        largest = max(largest, value)
+    return largest
 
 
 @njit(cache=True, nogil=True)
-def drop_rows(fixed: Fixed, width: int, n_dropped: int, seed: int, threshold: int, low: int, high: int) -> None:
+def drop_rows(
+    fixed: Fixed | Columns, width: int, n_dropped: int, seed: int, threshold: int, low: int, high: int
+) -> None:
     """Set the first columns of rows that a tree's subsample leaves out to zero: `splitmix(seed, row) ≥ threshold`.
 
     Rows are low … high − 1 of their segment; `fixed` starts with row low.

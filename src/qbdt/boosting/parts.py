@@ -117,7 +117,7 @@ class Survey:
 
 def survey_part(number: int, dataset: Dataset, settings: Settings, workers: Workers) -> Survey:
     """Pass over one part."""
-    plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1, 1.0))
+    plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1.0))
     rows = {number: tuple(segment.events.n_rows for segment in plan.segments)}
     sketches = None
     if isinstance(settings.binning, str):

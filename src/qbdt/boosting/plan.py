@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qbdt.dataset import Dataset, Events, Kind, Role, Scaled, Systematic, Tally
-from qbdt.dtypes import SUM_BITS, Fixed, Yields
+from qbdt.dtypes import COLUMN_BITS, Columns, Fixed, Yields
 from qbdt.grower import PaperCriterion, Quantity, Term
 from qbdt.store import Extras, Layout, Segment, Side
 from qbdt.workers import Workers
@@ -46,7 +46,7 @@ class Plan:
         """Return the criterion that reads histograms of this layout."""
 
         def quantity(parts: Sequence[Part], factor: float = 1.0) -> Quantity:
-            return Quantity(tuple(term(part) for part in parts), factor)
+            return Quantity(tuple(term(part) for part in parts), factor, all(p.column is not None for p in parts))
 
         def term(part: Part) -> Term:
             if part.column is None and part.segment < layout.n_nominal:
@@ -75,16 +75,14 @@ class _Process:
 
 
 class Whole(NamedTuple):
-    """What a part of the events must know of all: rows and largest weight of the background."""
+    """What a part of the events must know of all: the largest absolute weight of the background."""
 
-    n_rows: int
     largest: float
 
     @classmethod
     def of(cls, samples: Iterable[Tally]) -> Whole:
         """Of tallies of all samples, nominal."""
-        pairs = [(tally.n_rows, tally.largest) for tally in samples if tally.role is Role.BACKGROUND]
-        return cls(sum(n_rows for n_rows, _ in pairs), max(largest for _, largest in pairs))
+        return cls(max(tally.largest for tally in samples if tally.role is Role.BACKGROUND))
 
 
 def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float, whole: Whole | None = None) -> Plan:
@@ -113,7 +111,7 @@ def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float, whole: Whole 
             segments, parts, factor = _source(source, acted_on, first)
             variations += segments
             sources.append((parts, factor))
-    static: list[tuple[Callable[[], Fixed], ...]] = [()] * len(processes)
+    static: list[tuple[Callable[[], Columns], ...]] = [()] * len(processes)
     units: tuple[float, ...] = ()
     if min_entries > 0:
         whole = whole or Whole.of(Tally.of(s.name, s.role, s.events) for s in dataset.samples)
@@ -195,10 +193,9 @@ def _change(source: Systematic, process: str, nominal: Events) -> Callable[[], Y
 
 def _static(
     processes: Sequence[_Process], whole: Whole
-) -> tuple[list[tuple[Callable[[], Fixed], ...]], tuple[float, ...]]:
+) -> tuple[list[tuple[Callable[[], Columns], ...]], tuple[float, ...]]:
     """Columns of w and w² as integers for the effective number of events, and the value of a unit of each."""
-    room = SUM_BITS - math.frexp(float(whole.n_rows))[1]
-    exponents = (room - math.frexp(whole.largest)[1], room - 2 * math.frexp(whole.largest)[1])
+    exponents = tuple(COLUMN_BITS - power * math.frexp(whole.largest)[1] for power in (1, 2))
     columns = [
         tuple(_fixed_power(process.events, i + 1, exponent) for i, exponent in enumerate(exponents))
         for process in processes
@@ -206,5 +203,5 @@ def _static(
     return columns, tuple(math.ldexp(1.0, -exponent) for exponent in exponents)
 
 
-def _fixed_power(events: Events, power: int, exponent: int) -> Callable[[], Fixed]:
-    return lambda: np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int64)
+def _fixed_power(events: Events, power: int, exponent: int) -> Callable[[], Columns]:
+    return lambda: np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int32)

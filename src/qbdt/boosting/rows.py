@@ -21,6 +21,10 @@ __all__ = ["BoostedStore", "InMemory", "Start", "TrainingRows", "binning_of", "d
 class BoostedStore(Store, Protocol):
     """A store whose weights are boosted."""
 
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree."""
+
     def start_tree(self, seed: int, fraction: float) -> None:
         """Fix the weights of the next tree; node 0 holds all rows."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from qbdt.dataset import Dataset
 from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError
-from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, grow, with_thresholds
+from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, TreeDetails, grow, with_thresholds
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
@@ -156,11 +155,11 @@ class _Boosting:
         ensemble, history = Ensemble(self.features, tuple(trees)), tuple(self.monitor.history)
         return Training(ensemble, self.binning, self.settings, history, self.stopped, self.data)
 
-    def _start_tree(self, features: Fixed) -> tuple[Fixed, Fixed] | None:
+    def _start_tree(self, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
         """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
         self._fix_weights()
         root = self.store.histogram(0)
-        sums = self.criterion.start_tree(root, partial(self.store.details, 0), features)
+        sums = self.criterion.start_tree(root, details.of(0), features, self.store.units)
         if sums is None:
             self.stopped = f"signal or background has no positive yield after {len(self.trees)} trees"
             return None
@@ -172,12 +171,13 @@ class _Boosting:
     def _one_tree(self) -> None:
         settings = self.settings
         features = drawn_features(settings, len(self.trees), len(self.features))
-        start = self._start_tree(features)
+        details = TreeDetails(self.store)
+        start = self._start_tree(features, details)
         if start is None:
             return
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = grow(self.store, self.criterion, rule, *start, features, depth)
+        grown = grow(self.store, self.criterion, rule, *start, features, depth, details)
         if len(grown.leaves) < 2:
             self.stopped = f"no split gains anything after {len(self.trees)} trees"
             return

@@ -8,21 +8,22 @@ background each scaled to one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from qbdt._kernels.scan import bound_features, node_variance, scan_features, total_sums
-from qbdt.dtypes import BINS, SUM_BITS, Fixed, Yields
+from qbdt._kernels.scan import NONE_MISSING, Rules, Terms, bound_features, node_variance, scan_features, total_sums
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, SUM_BITS, Fixed, Yields
+from qbdt.grower.details import Details
 from qbdt.significance import purity_value, significance_value
 from qbdt.workers import Workers
 
-__all__ = ["Details", "PaperCriterion", "Quantity", "Split", "Term", "Yield"]
+__all__ = ["PaperCriterion", "Quantity", "Split", "Term", "Yield"]
 
-Details: TypeAlias = Callable[[Fixed], Fixed]
-"""Gives the details of a node for some features: one row for each."""
+NOTHING: Fixed = np.empty(0, dtype=np.int64)
+"""Details where there are none."""
 
 
 class Split(NamedTuple):
@@ -60,10 +61,11 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A sum of histogram channels, and a factor."""
+    """A sum of histogram channels, and a factor; all of them weights, or all further columns, whose unit varies."""
 
     terms: tuple[Term, ...]
     factor: float = 1.0
+    of_columns: bool = False
 
 
 class PaperCriterion:
@@ -100,22 +102,29 @@ class PaperCriterion:
     ) -> None:
         extra = ([squares] if squares is not None else []) + list(entries)
         self._quantities = [signal, background, *sources, *extra]
-        self._n_sources = len(sources)
-        self._has_mc = squares is not None
-        self._min_entries = min_entries if entries else 0.0
+        factor = np.array([quantity.factor for quantity in self._quantities])
+        self._rules = Rules(factor, len(sources), squares is not None, min_entries if entries else 0.0)
         self._n_cuts = n_cuts
         self._workers = workers
-        terms = [term for quantity in self._quantities for term in quantity.terms]
         sizes = [len(quantity.terms) for quantity in self._quantities]
-        self._first: Fixed = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        columns = np.array(terms, dtype=np.int64).T
-        detail, base, stride, sign = (np.ascontiguousarray(column) for column in columns)
-        self._terms = (self._first, detail, base, stride, sign)
-        self.has_details = bool(columns[0].any())
-        self._factor: Yields = np.array([quantity.factor for quantity in self._quantities])
+        columns = np.array([term for quantity in self._quantities for term in quantity.terms], dtype=np.int64).T
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._terms = Terms(first, *(np.ascontiguousarray(column) for column in columns))
+        self.has_details = bool(self._terms.is_detail.any())
 
-    def start_tree(self, root: Fixed, details: Details, features: Fixed) -> Fixed | None:
-        """Fix the units of a tree that may cut on these features: after this the root has s = b = 1.
+    def start_tree(
+        self, root: Fixed, details: Details, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
+    ) -> Fixed | None:
+        """Fix the units of a tree: after this the root has s = b = 1.
+
+        Parameters
+        ----------
+        root, details
+            Histogram and details of the root.
+        features
+            Features that may be cut on.
+        units
+            Value of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS.
 
         Returns
         -------
@@ -127,59 +136,66 @@ class PaperCriterion:
         if s <= 0 or b <= 0:
             return None
         factor = np.array([quantity.factor for quantity in self._quantities])
+        background = math.ldexp(float(b), -SUM_BITS)
         factor[0] /= s
-        factor[1 : 2 + self._n_sources] /= b
-        if self._has_mc:
-            # One unit of a weight and of a squared weight is 2^−SUM_BITS each.
-            factor[2 + self._n_sources] *= math.ldexp(1.0, SUM_BITS) / float(b) ** 2
-        self._factor = factor
-        leading = self._leading(root, np.array([s, b], dtype=np.int64), features)[0]
-        return np.asarray(total_sums(root, self._details(details, leading)[0], int(leading[0]), *self._terms))
+        for k in range(1, 2 + self._rules.n_sources):
+            factor[k] = factor[k] * units[0] / background if self._quantities[k].of_columns else factor[k] / b
+        if self._rules.has_mc:
+            factor[2 + self._rules.n_sources] *= units[1] / background**2
+        self._rules = self._rules._replace(factor=factor)
+        leading = int(features[np.argmax(self._bounds(root, np.array([s, b], dtype=np.int64), features))])
+        given = details([leading // FEATURES_PER_WORD])[0] if self.has_details else NOTHING
+        return np.asarray(total_sums(root, given, leading, self._terms))
 
-    def _leading(self, histogram: Fixed, sums: Fixed, features: Fixed) -> tuple[Fixed, Yields]:
-        """Return the feature with the largest bound on Q_L + Q_R, and the bounds of all."""
-        bounds = np.asarray(bound_features(histogram, sums, self._factor, *self._terms, features, self._n_cuts))
-        at = int(np.argmax(bounds))
-        return features[at : at + 1], bounds
+    def _bounds(self, histogram: Fixed, sums: Fixed, features: Fixed) -> Yields:
+        """Return for each feature what Q_L + Q_R cannot pass."""
+        factor, n_cuts = self._rules.factor, self._n_cuts
+        return np.asarray(bound_features(histogram, sums, factor, self._terms, features, n_cuts))
 
     def describe(self, sums: Fixed) -> Yield:
         """Yields, significance and output of a node."""
-        s, b = float(sums[0] * self._factor[0]), float(sums[1] * self._factor[1])
-        sigma2 = float(node_variance(sums, self._factor, self._n_sources, self._has_mc))
+        s, b = (float(sums[i] * self._rules.factor[i]) for i in range(2))
+        sigma2 = float(node_variance(sums, self._rules))
         q = float(significance_value(s, b, sigma2))
         return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
-    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
-        """Return what ΔQ of a node cannot pass, found without details."""
-        return float(self._leading(histogram, sums, features)[1].max()) - q
+    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
+        """Return for each feature what ΔQ cannot pass: ΔQ without systematics, which needs no details."""
+        return self._bounds(histogram, sums, features) - q
 
-    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
+    def best_split(
+        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+    ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
 
-        ΔQ without systematics is a bound that needs no details. They are asked for where that bound is largest, and
-        then for the features that could still do better: usually few, where σ_b is small against √b.
+        Details are asked for word by word, where most is promised first, until no other feature could do better.
         """
         if not self.has_details:
-            return self._scan(histogram, details, sums, q, features)
-        leading, bounds = self._leading(histogram, sums, features)
-        best = self._scan(histogram, details, sums, q, leading)
-        rest = (bounds - q >= best.gain) & (bounds > -np.inf) & (features != leading)
-        if rest.any():
-            other = self._scan(histogram, details, sums, q, features[rest])
-            best = max(best, other, key=lambda split: (split.gain, -split.feature))
+            return self._scan(histogram, NOTHING, sums, q, features)
+        if promises is None:
+            promises = self.promises(histogram, sums, q, features)
+        words = features // FEATURES_PER_WORD
+        best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
+        waiting = promises > -np.inf
+        while (able := waiting & (promises >= best.gain)).any():
+            word = int(words[np.argmax(np.where(able, promises, -np.inf))])
+            chosen = features[able & (words == word)]
+            best = max(best, self._scan(histogram, details([word])[0], sums, q, chosen), key=_order)
+            waiting &= words != word
         return best
 
-    def _scan(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
-        """Judge these features, given in increasing order, exactly."""
-        parts = np.array_split(np.arange(len(features)), max(1, min(self._workers.n_threads, len(features) // 2)))
-        given = self._details(details, features)
+    def _scan(self, histogram: Fixed, details: Fixed, sums: Fixed, q: float, features: Fixed) -> Split:
+        """Judge these features, given in increasing order, exactly; they share a word where there are details."""
+        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // 2)))
         lefts = np.zeros((len(parts), len(self._quantities)), dtype=np.int64)
-        rules = (sums, q, self._factor, self._n_sources, self._has_mc, self._min_entries, *self._terms)
         shares = [
-            (histogram, given[part], *rules, features[part], self._n_cuts, lefts[i]) for i, part in enumerate(parts)
+            (histogram, details, sums, q, self._rules, self._terms, part, self._n_cuts, left)
+            for part, left in zip(parts, lefts, strict=True)
         ]
-        found = [Split(*one, left) for one, left in zip(self._workers.run(scan_features, shares), lefts, strict=True)]
-        return max(found, key=lambda split: (split.gain, -split.feature))
+        found = self._workers.run(scan_features, shares)
+        return max((Split(*one, left) for one, left in zip(found, lefts, strict=True)), key=_order)
 
-    def _details(self, details: Details, features: Fixed) -> Fixed:
-        return details(features) if self.has_details else np.empty((len(features), 0), dtype=np.int64)
+
+def _order(split: Split) -> tuple[float, int]:
+    """Larger gains first, then lower features."""
+    return split.gain, -split.feature

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
 from qbdt.dtypes import NODE, Fixed, Nodes, Yields
-from qbdt.grower.criterion import Details, Split, Yield
+from qbdt.grower.criterion import Split, Yield
+from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growth import Growth
 
 __all__ = ["Criterion", "Grown", "Store", "grow", "with_thresholds"]
@@ -23,8 +23,8 @@ class Store(Protocol):
     def histogram(self, node: int) -> Fixed:
         """Integer sums of the main channels for every feature and bin."""
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Integer sums of all other channels for some features, one row each."""
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Integer sums of all other channels for some words of eight features, one row each."""
 
     def size(self, node: int) -> int:
         """Number of rows in a node: of two children the smaller one is histogrammed."""
@@ -43,11 +43,13 @@ class Criterion(Protocol):
     def has_details(self) -> bool:
         """Whether splits are judged on more than the main channels."""
 
-    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
-        """Return what the gain of a node cannot pass, found without details."""
+    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
+        """Return for each feature what the gain of a node cannot pass, found without details."""
 
-    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
-        """Return the best split, with feature −1 where none is allowed."""
+    def best_split(
+        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+    ) -> Split:
+        """Return the best split, with feature −1 where none is allowed; `promises` where they are known already."""
 
 
 class Grown(NamedTuple):
@@ -62,7 +64,8 @@ class Grown(NamedTuple):
 class _Growing:
     """A node while its tree grows; `place` is its index in the tree, `node` its number in the store.
 
-    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known.
+    `promise` is the gain of its split, or a number that the gain cannot pass while the split is not yet known;
+    `promises` are such numbers for each feature.
     """
 
     place: int
@@ -71,6 +74,7 @@ class _Growing:
     sums: Fixed
     yields: Yield
     promise: float = -np.inf
+    promises: Yields | None = field(default=None, repr=False)
     split: Split | None = None
     histogram: Fixed | None = field(default=None, repr=False)
     children: tuple[int, int] | None = None
@@ -78,7 +82,14 @@ class _Growing:
 
 
 def grow(
-    store: Store, criterion: Criterion, rule: Growth, root: Fixed, sums: Fixed, features: Fixed, max_depth: int
+    store: Store,
+    criterion: Criterion,
+    rule: Growth,
+    root: Fixed,
+    sums: Fixed,
+    features: Fixed,
+    max_depth: int,
+    details: TreeDetails | None = None,
 ) -> Grown:
     """Grow one tree.
 
@@ -92,7 +103,10 @@ def grow(
         Features that may be cut on, in the order in which ties are decided.
     max_depth
         Most cuts above a leaf.
+    details
+        Details of the root that are known already.
     """
+    known = TreeDetails(store) if details is None else details
     first = _Growing(0, 0, 0, sums, criterion.describe(sums))
     made = [first]
     waiting: list[_Growing] = []
@@ -101,8 +115,8 @@ def grow(
     def judge(node: _Growing) -> bool:
         """Find a node's best split; return whether it stays a leaf."""
         assert node.histogram is not None
-        details = partial(store.details, node.node)
-        split = criterion.best_split(node.histogram, details, node.sums, node.yields.q, features)
+        given = (known.of(node.node), node.sums, node.yields.q, features, node.promises)
+        split = criterion.best_split(node.histogram, *given)
         node.split, node.promise = split, split.gain
         return split.feature < 0 or rule.closes(split.gain)
 
@@ -110,7 +124,8 @@ def grow(
         node.histogram = histogram
         closed = histogram is None
         if histogram is not None and patient:
-            node.promise = criterion.promise(histogram, node.sums, node.yields.q, features)
+            node.promises = criterion.promises(histogram, node.sums, node.yields.q, features)
+            node.promise = float(node.promises.max())
             closed = rule.closes(node.promise)
         elif histogram is not None:
             closed = judge(node)
@@ -129,6 +144,7 @@ def grow(
             waiting.remove(node)
             children = _divide(store, criterion, node, len(made))
             made += children
+            known.note_split(node.node, (children[0].node, children[1].node))
             rule.note_split()
             closed = [one.depth >= max_depth or rule.closes_early(one.yields.s, one.yields.q) for one in children]
             for child, histogram in zip(children, _histograms(store, node, children, closed), strict=True):

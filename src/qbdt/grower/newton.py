@@ -6,7 +6,8 @@ import numpy as np
 
 from qbdt._kernels.pairs import pair_value, scan_pairs
 from qbdt.dtypes import BINS, Fixed, Yields
-from qbdt.grower.criterion import Details, Split, Yield
+from qbdt.grower.criterion import Split, Yield
+from qbdt.grower.details import Details
 from qbdt.workers import Workers
 
 __all__ = ["NewtonCriterion"]
@@ -50,11 +51,13 @@ class NewtonCriterion:
         value = top / (bottom + self._ridge) if bottom + self._ridge > 0 else 0.0
         return Yield(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
 
-    def promise(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> float:
-        """Return the gain itself: there are no details that it could wait for."""
-        return self.best_split(histogram, _no_details, sums, q, features).gain
+    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
+        """Promise everything: there are no details that a judgement could wait for."""
+        return np.full(len(features), np.inf)
 
-    def best_split(self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed) -> Split:
+    def best_split(
+        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+    ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
         parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // 2)))
         lefts = np.zeros((len(parts), 2), dtype=np.int64)
@@ -62,7 +65,3 @@ class NewtonCriterion:
         shares = [(*rules, part, self._n_cuts, lefts[i]) for i, part in enumerate(parts)]
         found = [Split(*one, left) for one, left in zip(self._workers.run(scan_pairs, shares), lefts, strict=True)]
         return max(found, key=lambda split: (split.gain, -split.feature))
-
-
-def _no_details(features: Fixed) -> Fixed:
-    return np.empty((len(features), 0), dtype=np.int64)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from qbdt.dtypes import SUM_BITS, Fixed, Yields
+from qbdt.dtypes import COLUMN_BITS, SUM_BITS, Fixed, Yields
 from qbdt.errors import DataError
 from qbdt.store.layout import Side
 
@@ -36,8 +36,14 @@ class Weighted(Protocol):
     def rescale(self, factors: Yields) -> None:
         """Multiply all weights."""
 
-    def quantise(self, seed: int, threshold: int) -> Fixed:
+    def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
         """Begin a tree; return the sums of absolute weights in units of 2^−SUM_BITS."""
+
+    def largest_columns(self) -> Yields:
+        """Return the largest further column, and the largest weight whose square is one, as loaded."""
+
+    def largest_quantised(self) -> Yields:
+        """Return the largest column and the largest square of the tree that was begun, in units."""
 
 
 class Balance:
@@ -51,7 +57,15 @@ class Balance:
 
     def __init__(self, rows: Weighted) -> None:
         self._sums: list[float] = [0.0] * len(Side)
-        _rescale(rows, _bounds(rows))
+        self._largest = np.array(rows.largest_columns(), dtype=np.float64)
+        self._found: Yields = np.zeros(2)
+        self._rescale(rows, _bounds(rows))
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
+        column, weight = (math.frexp(largest)[1] for largest in self._largest)
+        return math.ldexp(1.0, column - COLUMN_BITS), math.ldexp(1.0, 2 * weight - COLUMN_BITS)
 
     def start_tree(self, rows: Weighted, seed: int, fraction: float) -> None:
         """Fix the weights of the next tree, of which a share of the rows counts."""
@@ -59,29 +73,37 @@ class Balance:
         self._quantise(rows, seed, threshold)
         while min(self._sums) < LEAST_SUM:
             bounds = _bounds(rows) if min(self._sums) == 0 else self._sums
-            _rescale(rows, [total or bound for total, bound in zip(self._sums, bounds, strict=True)])
+            self._rescale(rows, [total or bound for total, bound in zip(self._sums, bounds, strict=True)])
             self._quantise(rows, seed, threshold)
 
     def kept_small(self, factors: Yields) -> Yields:
-        """Return leaves' factors (one row each), with powers of two that keep each side's sum below one."""
-        return factors * [_shrinking(total * float(factors[:, side].max())) for side, total in enumerate(self._sums)]
+        """Return leaves' factors (one row each), with powers of two that keep each side's sum below one.
+
+        To be called once for each tree: the rows' columns grow by what is returned.
+        """
+        scaled = factors * [_shrinking(total * float(factors[:, side].max())) for side, total in enumerate(self._sums)]
+        found = (self._found + 0.5 * (self._found > 0)) * self.units
+        self._largest = np.array([found[0], math.sqrt(found[1])]) * scaled[:, Side.BACKGROUND].max()
+        return np.asarray(scaled)
 
     def _quantise(self, rows: Weighted, seed: int, threshold: int) -> None:
-        self._sums = [math.ldexp(int(total), -SUM_BITS) for total in rows.quantise(seed, threshold)]
+        self._sums = [math.ldexp(int(total), -SUM_BITS) for total in rows.quantise(self.units, seed, threshold)]
+        self._found = np.array(rows.largest_quantised(), dtype=np.float64)
+
+    def _rescale(self, rows: Weighted, sums: list[float]) -> None:
+        """Bring the absolute sum of each side to between a half and one, by a power of two."""
+        for side, total in zip(Side, sums, strict=True):
+            if not 0 < total < math.inf:
+                raise DataError(f"the absolute weights of the {side.name.lower()} sum to {total}: cannot be trained on")
+        factors = np.array([_shrinking(total) for total in sums])
+        rows.rescale(factors)
+        self._largest = self._largest * factors[Side.BACKGROUND]
 
 
 def _bounds(rows: Weighted) -> list[float]:
     """Return what the absolute weights of each side cannot pass: rows × largest, which no order of rows changes."""
     pairs = zip(rows.count_weights(), rows.largest_weights(), strict=True)
     return [int(count) * float(largest) for count, largest in pairs]
-
-
-def _rescale(rows: Weighted, sums: list[float]) -> None:
-    """Bring the absolute sum of each side to between a half and one, by a power of two."""
-    for side, total in zip(Side, sums, strict=True):
-        if not 0 < total < math.inf:
-            raise DataError(f"the absolute weights of the {side.name.lower()} sum to {total}: cannot be trained on")
-    rows.rescale(np.array([_shrinking(total) for total in sums]))
 
 
 def _shrinking(total: float) -> float:

@@ -43,9 +43,9 @@ class Partition(WeightedRows):
                 self._kept[large] = self._kept.pop(parent) - self._kept[small]
         return self._kept[node]
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights, see `WeightedRows.details`. Features may have travelled."""
-        return super().details(node, np.array(features))
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights, see `WeightedRows.details`. Words may have travelled."""
+        return super().details(node, np.array(words))
 
     def _gather_rows(self) -> None:
         super()._gather_rows()

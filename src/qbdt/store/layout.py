@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qbdt._kernels.histogram import PLANE
+from qbdt._kernels.lanes import LANES
 from qbdt.dataset import Events
-from qbdt.dtypes import BINS, Fixed, Yields
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, Columns, Fixed, Yields
 from qbdt.errors import DataError
 
 __all__ = ["Channel", "Extras", "Layout", "Segment", "Side"]
@@ -40,7 +42,7 @@ class Extras:
 
     boosted: tuple[Callable[[], Yields], ...] = ()
     square: bool = False
-    static: tuple[Callable[[], Fixed], ...] = ()
+    static: tuple[Callable[[], Columns], ...] = ()
 
     @property
     def size(self) -> int:
@@ -49,8 +51,8 @@ class Extras:
 
     @property
     def width(self) -> int:
-        """Columns in memory: a multiple of four, which is how many the kernel adds at once."""
-        return -(-self.size // 4) * 4
+        """Columns in memory: a multiple of how many the kernel adds at once."""
+        return -(-self.size // LANES) * LANES
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Segment:
 
 
 class Channel(NamedTuple):
-    """Where a channel's bins are: in the main histogram, or in a feature's details; first bin and distance of bins."""
+    """Where a channel's bins are: in the main histogram, or in a word's details; first bin and distance of bins."""
 
     is_detail: bool
     base: int
@@ -101,7 +103,7 @@ class Layout:
         self.extra_offsets, self.extra_size = _running(rows * self.widths)
         self.boosted_offsets, self.boosted_size = _running(rows * self.boosted)
         self.growth_offsets, self.growth_size = _running(rows * (self.boosted > 0))
-        details = [BINS * (s.extras.width if s.nominal else 1) for s in segments]
+        details = [FEATURES_PER_WORD * BINS * (s.extras.width if s.nominal else 1) for s in segments]
         self.detail_bases, self.detail_size = _running(np.array(details, dtype=np.int64))
         self.histogram_size = self.n_nominal * n_features * BINS
         if self.n_rows > np.iinfo(np.int32).max:
@@ -119,7 +121,9 @@ class Layout:
 
     def detail(self, segment: int, column: int = 0) -> Channel:
         """Channel of a variation's weight, or of one of a nominal segment's further columns."""
-        return Channel(True, int(self.detail_bases[segment]) + column, max(1, int(self.widths[segment])))
+        first = column - column % PLANE
+        base = int(self.detail_bases[segment]) + FEATURES_PER_WORD * BINS * first + column % PLANE
+        return Channel(True, base, min(PLANE, max(1, int(self.widths[segment]) - first)))
 
 
 def _running(sizes: Fixed) -> tuple[Fixed, int]:

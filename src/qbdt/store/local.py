@@ -1,7 +1,8 @@
 """Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees.
+kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
+background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from qbdt._kernels.histogram import add_details, add_rows
+from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.binning import Binning
-from qbdt.dtypes import SUM_BITS, Fixed, Yields
+from qbdt.dtypes import SUM_BITS, Columns, Fixed, Yields
 from qbdt.store.balance import ALL_ROWS, Balance
 from qbdt.store.layout import Segment, Side
 from qbdt.store.rows import Memory, RowStore, in_memory, joined
@@ -46,8 +48,9 @@ class WeightedRows(RowStore):
         self._extra_floats: Yields = memory("extra_floats", self.layout.boosted_size, np.float64)
         self._growth: Yields = memory("growth", self.layout.growth_size, np.float64)
         self._fixed: Fixed = memory("fixed", self.layout.n_rows, np.int64)
-        self._extra_fixed: Fixed = memory("extra_fixed", self.layout.extra_size, np.int64)
-        self._asked: tuple[int, bytes, Fixed] | None = None
+        self._columns: Columns = memory("columns", self.layout.extra_size, np.int32)
+        self._largest: Yields = np.zeros(2)  # bounds on a column and on a weight whose square is one, as loaded
+        self._found: Yields = np.zeros(2)  # the largest column and square of this tree, in units
         self._growth[:] = 1.0
         self._load_weights(segments)
 
@@ -60,24 +63,17 @@ class WeightedRows(RowStore):
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some features, one row each: `Layout.detail` says where.
-
-        The last answer is kept: a tree's first split is judged on what fixed its units.
-        """
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
         layout = self.layout
-        asked = (node, features.tobytes())
-        if self._asked is not None and self._asked[:2] == asked:
-            return self._asked[2]
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
-        parts = np.zeros((len(shares), len(features), layout.detail_size), dtype=np.int64)
-        weights = (self._words, self._fixed, self._extra_fixed)
+        parts: Fixed = aligned_zeros((len(shares), len(words), layout.detail_size), np.int64)
+        weights = (self._words, words, layout.n_features, self._fixed, self._columns)
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
-        arguments = (*weights, *places, features, self._rows, node == 0)
+        arguments = (*weights, *places, self._rows, node == 0)
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        self._asked = (*asked, joined(parts))
-        return self._asked[2]
+        return joined(parts)
 
     def multiply(self, leaves: Sequence[int], factors: Yields) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
@@ -97,41 +93,57 @@ class WeightedRows(RowStore):
 
     def _load_weights(self, segments: Sequence[Segment]) -> None:
         for (j, low, high), segment in zip(self.layout.whole, segments, strict=True):
-            self._floats[low:high] = segment.events.weight
-            boosted, _, extra = self._extra_of(j, low, high)
-            for c, weight in enumerate(segment.extras.boosted):
-                boosted[:, c] = weight()
+            weights = self._floats[low:high]
+            weights[:] = segment.events.weight
+            boosted, _, columns = self._extra_of(j, low, high)
+            for c, change in enumerate(segment.extras.boosted):
+                boosted[:, c] = change()
+                self._largest[0] = max(self._largest[0], _magnitude(boosted[:, c]))
             for c, integers in enumerate(segment.extras.static):
-                extra[:, segment.extras.size - len(segment.extras.static) + c] = integers()
+                columns[:, segment.extras.size - len(segment.extras.static) + c] = integers()
+            if segment.extras.square:
+                self._largest[1] = max(self._largest[1], _magnitude(weights))
 
-    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Yields, Fixed]:
+    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Yields, Columns]:
         """Views of the further columns of a segment's rows low … high − 1: initial floats, their growth, integers."""
         layout = self.layout
         n, before = high - low, low - int(layout.starts[segment])
         n_boosted, width = int(layout.boosted[segment]), int(layout.widths[segment])
         floats = self._extra_floats[int(layout.boosted_offsets[segment]) + before * n_boosted :]
-        fixed = self._extra_fixed[int(layout.extra_offsets[segment]) + before * width :]
+        columns = self._columns[int(layout.extra_offsets[segment]) + before * width :]
         growth = self._growth[int(layout.growth_offsets[segment]) + before :][: n if n_boosted else 0]
-        return floats[: n * n_boosted].reshape(n, n_boosted), growth, fixed[: n * width].reshape(n, width)
+        return floats[: n * n_boosted].reshape(n, n_boosted), growth, columns[: n * width].reshape(n, width)
 
     def count_weights(self) -> Fixed:
-        """Return how many weights each side has, the further columns among them."""
-        counts = [sum(part.size for part in self._parts(side, with_extras=True)) for side in Side]
-        return np.array(counts, dtype=np.int64)
+        """Return how many rows each side has."""
+        sizes = self.layout.whole[:, 2] - self.layout.whole[:, 1]
+        return np.array(
+            [sum(int(n) for n, own in zip(sizes, self.layout.sides, strict=True) if own is side) for side in Side],
+            dtype=np.int64,
+        )
 
     def largest_weights(self) -> Yields:
         """Return the largest absolute weight of each side."""
-        parts = [[part for part in self._parts(side, with_extras=True) if part.size] for side in Side]
-        return np.array([max((float(max(p.max(), -p.min())) for p in side), default=0.0) for side in parts])
+        found = np.zeros(len(Side))
+        for j, low, high in self.layout.whole:
+            side = self.layout.sides[j]
+            found[side] = max(found[side], _magnitude(self._floats[low:high]))
+        return found
 
-    def _parts(self, side: Side, with_extras: bool = False) -> list[Yields]:
-        """Return a side's weights with what grows with them, or with the further columns themselves."""
+    def largest_columns(self) -> Yields:
+        """Return the largest further column, and the largest weight whose square is one, as loaded."""
+        return self._largest
+
+    def largest_quantised(self) -> Yields:
+        """Return the largest column and the largest square of this tree, in units."""
+        return self._found
+
+    def _parts(self, side: Side) -> list[Yields]:
+        """Return a side's weights with what grows with them."""
         found: list[Yields] = []
         for j, low, high in self.layout.whole:
             if self.layout.sides[j] is side:
-                initial, growth, _ = self._extra_of(j, low, high)
-                extras = (initial * growth[:, None]).ravel() if with_extras and growth.size else growth
-                found += [self._floats[low:high], extras]
+                found += [self._floats[low:high], self._extra_of(j, low, high)[1]]
         return found
 
     def rescale(self, factors: Yields) -> None:
@@ -140,8 +152,15 @@ class WeightedRows(RowStore):
             for part in self._parts(side):
                 part *= factor
 
-    def quantise(self, seed: int, threshold: int) -> Fixed:
-        """Begin a tree: fixed point of all weights, and node 0 holds all rows.
+    def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
+        """Begin a tree: fixed point of all weights and further columns, and node 0 holds all rows.
+
+        Parameters
+        ----------
+        units
+            Value of one unit of a boosted column and of a squared weight.
+        seed, threshold
+            Which rows count.
 
         Returns
         -------
@@ -149,38 +168,35 @@ class WeightedRows(RowStore):
             Sum of the absolute weights of each side, in units of 2^−SUM_BITS, whatever the draw of rows.
         """
 
-        def quantise_share(share: Fixed) -> list[tuple[Side, int]]:
+        def quantise_share(share: Fixed) -> list[tuple[Side, int, int, int]]:
             return [
-                (self.layout.sides[segment], self._quantise_rows(segment, low, high, seed, threshold))
+                (self.layout.sides[segment], *self._quantise_rows(segment, low, high, units, seed, threshold))
                 for segment, low, high in share
             ]
 
         shares = share_ranges(self.layout.whole, self._workers.n_threads)
-        sums = [entry for part in self._workers.run(quantise_share, [(share,) for share in shares]) for entry in part]
+        found = [entry for part in self._workers.run(quantise_share, [(share,) for share in shares]) for entry in part]
+        self._found = np.array([entry[2:] for entry in found], dtype=np.float64).max(axis=0)
         self._gather_rows()
-        return np.array([sum(total for where, total in sums if where is side) for side in Side], dtype=np.int64)
+        return np.array([sum(total for where, total, *_ in found if where is side) for side in Side], dtype=np.int64)
 
-    def _gather_rows(self) -> None:
-        super()._gather_rows()
-        self._asked = None
-
-    def _quantise_rows(self, segment: int, low: int, high: int, seed: int, threshold: int) -> int:
-        """Fixed point of some rows' weights; returns the sum of absolute values of all of them, drawn or not."""
-        scale, square = math.ldexp(1.0, SUM_BITS), self.layout.squares[segment]
+    def _quantise_rows(
+        self, segment: int, low: int, high: int, units: tuple[float, float], seed: int, threshold: int
+    ) -> tuple[int, int, int]:
+        """Fixed point of some rows; returns the sum of their absolute weights, the largest column and square."""
+        square = self.layout.squares[segment]
         floats, fixed = self._floats[low:high], self._fixed[low:high]
-        boosted, growth, extra = self._extra_of(segment, low, high)
-        n_boosted, width = boosted.shape[1], extra.shape[1]
-        total = int(quantise_weights(floats, fixed, scale))
-        if n_boosted:
-            total += int(quantise_columns(boosted.ravel(), growth, extra.ravel(), width, scale))
-        if square:
-            quantise_squares(floats, extra.ravel(), width, n_boosted, scale)
+        boosted, growth, columns = self._extra_of(segment, low, high)
+        n_boosted, width = boosted.shape[1], columns.shape[1]
+        total = quantise_weights(floats, fixed, math.ldexp(1.0, SUM_BITS))
+        column = quantise_columns(boosted.ravel(), growth, columns.ravel(), width, 1 / units[0]) if n_boosted else 0
+        heaviest = quantise_squares(floats, columns.ravel(), width, n_boosted, 1 / units[1]) if square else 0
         if threshold != ALL_ROWS:
             first = int(self.layout.starts[segment]) - int(self.layout.firsts[segment])
             with np.errstate(over="ignore"):
                 drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
-                drop_rows(extra.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
-        return total
+                drop_rows(columns.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
+        return int(total), int(column), int(heaviest)
 
 
 class LocalStore(WeightedRows):
@@ -198,6 +214,11 @@ class LocalStore(WeightedRows):
         super().__init__(segments, binning, workers, memory)
         self._balance = Balance(self)
 
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
+        return self._balance.units
+
     def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
         """Fix the weights of the next tree; node 0 holds all rows.
 
@@ -211,3 +232,7 @@ class LocalStore(WeightedRows):
     def boost(self, leaves: Sequence[int], factors: Yields) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
         self.multiply(leaves, self._balance.kept_small(factors))
+
+
+def _magnitude(values: Yields) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))

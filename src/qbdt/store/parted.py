@@ -36,9 +36,14 @@ class PartedStore:
         self._histograms: dict[int, Fixed] = {}
         self._sizes: dict[int, int] = {}
         self._siblings: dict[int, tuple[int, int, int]] = {}
-        self._asked: tuple[int, bytes, Fixed] | None = None
+        self._found: Yields = np.zeros(2)
         self._n_nodes = 1
         self._balance = Balance(self)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree."""
+        return self._balance.units
 
     def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
         """Fix the weights of the next tree; node 0 holds all rows."""
@@ -49,12 +54,9 @@ class PartedStore:
         self._know(node)
         return self._histograms[node].copy()
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some features, one row each; the last answer is kept."""
-        asked = (node, features.tobytes())
-        if self._asked is None or self._asked[:2] != asked:
-            self._asked = (*asked, self._ask(Call("details", (node, features), Together.SUM))[0])
-        return self._asked[2]
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights of a node for some words, one row each."""
+        return self._ask(Call("details", (node, words), Together.SUM))[0]
 
     def size(self, node: int) -> int:
         """Number of rows in a node."""
@@ -86,16 +88,27 @@ class PartedStore:
         """Multiply all weights of each side."""
         self._waiting.append(Call("rescale", (factors,), changes=True))
 
-    def quantise(self, seed: int, threshold: int) -> Fixed:
+    def largest_columns(self) -> Yields:
+        """Return the largest further column and the largest weight whose square is one."""
+        return self._ask(Call("largest_columns", (), Together.MAX))[0].astype(np.float64)
+
+    def largest_quantised(self) -> Yields:
+        """Return the largest column and square of this tree; they came with the sums of its weights."""
+        return self._found
+
+    def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
         """Begin a tree, and bring the histogram of its root along."""
         self._histograms.clear()
         self._sizes.clear()
         self._siblings.clear()
-        self._asked = None
         self._n_nodes = 1
-        sums, self._histograms[0] = self._ask(
-            Call("quantise", (seed, threshold), Together.SUM, changes=True), Call("histogram", (0,), Together.SUM)
+        sums, found, sizes, self._histograms[0] = self._ask(
+            Call("quantise", (units, seed, threshold), Together.SUM, changes=True),
+            Call("largest_quantised", (), Together.MAX),
+            Call("sizes", ((0,),), Together.SUM),
+            Call("histogram", (0,), Together.SUM),
         )
+        self._found, self._sizes[0] = found.astype(np.float64), int(sizes[0])
         return sums
 
     def _know(self, node: int) -> None:
@@ -115,4 +128,4 @@ class PartedStore:
         sent = [*self._waiting, *calls]
         self._waiting = []
         answers = self._hosts.run(sent)[-len(calls) :]
-        return [np.asarray(answer) for answer in answers]
+        return [np.array(answer) for answer in answers]  # what travelled may be read-only, or be kept elsewhere

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.partition import copy_divided, divide_rows
 from qbdt.binning import Binning
 from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words
@@ -21,8 +22,9 @@ Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 
 
 def in_memory(name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Return an ordinary array."""
-    return np.zeros(size, dtype=dtype)
+    """Return an ordinary array, which starts with a cache line."""
+    array: NDArray[Any] = aligned_zeros((size,), dtype)
+    return array
 
 
 class RowStore:
