@@ -130,15 +130,18 @@ def _count_rows(number: int, dataset: Dataset) -> int:
 
 
 def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:
-    """Rows of a scored part, chosen by score and weight, with weights that stand for all."""
+    """Rows of a scored part, chosen by score, weight and identifiers, with weights that stand for all."""
     if share == 1:
         return dataset
 
     def choose(events: Events) -> Any:
-        bits = np.stack([np.asarray(events.column(events.features[0]), dtype=np.float64), events.weight])
-        mixed = (bits.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)).sum(axis=0, dtype=np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        return mixed >> np.uint64(11) < np.uint64(share * 2**53)
+        numbers = [np.asarray(events.column(events.features[0]), dtype=np.float64), events.weight]
+        numbers += [np.asarray(events.identifier(name), dtype=np.float64) for name in events.id_names]
+        mixed = np.zeros(events.n_rows, dtype=np.uint64)
+        for column in numbers:
+            mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        return mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(11) < np.uint64(share * 2**53)
 
     def raised(change: Variation) -> Variation:
         match change:
