@@ -3,16 +3,16 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-EXTRAS := test,baselines,export,generate,dask
+EXTRAS := test,docs,baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit bench validate-sample toys paper clean
+.PHONY: demo test setup lint types unit docs bench physics validate-sample toys paper weights defaults clean
 
 demo: setup  ## set up, then the main job on the bundled sample
-	$(BIN)/qbdt demo
+	$(BIN)/qbdt demo --force
 
-test: lint types unit  ## everything that must pass before a commit lands
+test: lint types docs unit  ## everything that must pass before a commit lands
 
 setup: $(STAMP)
 
@@ -35,8 +35,15 @@ unit: setup
 	@echo "== pytest"
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
+docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken
+	@echo "== mkdocs"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
+
+physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
+	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
@@ -46,6 +53,12 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
+
+weights: setup  ## negative weights in training: as they are, dropped, without sign
+	$(THREADS) $(BIN)/python -m validation.weights
+
+defaults: setup  ## the search for default settings of the paper's method
+	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 60 --out out/defaults
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qbdt.information import information_matrix, profiled_information
+from qbdt.information import Expectation, SourceExpectation, information_matrix, profiled_information
 
 
 def test_matrix_equals_the_naive_sum():
@@ -29,3 +29,13 @@ def test_batches():
     s, shifts, v = rng.random((4, 5)), rng.normal(size=(4, 3, 5)), rng.random((4, 5)) + 1
     single = [float(profiled_information(s[i], shifts[i], v[i])) for i in range(4)]
     assert profiled_information(s, shifts, v) == pytest.approx(single)
+
+
+def test_expectations_average_and_print():
+    one = Expectation(1.0, 1.2, 2.0, (SourceExpectation("jes", 0.1, 1.5, 0.5),))
+    other = Expectation(2.0, 2.2, 3.0, (SourceExpectation("jes", 0.3, 2.5, 0.7),))
+    mean = Expectation.mean([one, other])
+    assert (mean.stat, mean.unprofiled) == (1.5, 2.5)
+    assert mean.sources[0].profiled_cost == pytest.approx(0.6)
+    assert Expectation.from_dict(one.to_dict()) == one
+    assert one.to_table().rows[1] == ("jes", "0.10", "1.5", "0.5")

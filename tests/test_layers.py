@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
 LAYERS = [
     {"errors"},
-    {"dtypes", "results", "progress", "naming", "writing", "workers", "_optional", "examples"},
+    {"dtypes", "results", "progress", "naming", "writing", "workers", "_optional", "examples", "provenance"},
     {"significance", "information", "expressions", "dataset"},
     {"_kernels", "config"},
     {"io", "binning", "tree", "datasets"},
@@ -21,9 +21,11 @@ LAYERS = [
     {"estimator", "export", "cross_training"},
     {"templates", "cross_estimator"},
     {"fit"},
+    {"diagnosis"},
     {"tables", "plots"},
     {"report"},
     {"running", "reproduce", "generate"},
+    {"tuning", "bench"},
     {"cli"},
 ]
 LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -16,6 +16,7 @@ EXTRAS = {
     "lightgbm": "baselines",
     "onnx": "export",
     "onnxruntime": "export",
+    "optuna": "tune",
     "pythia8mc": "generate",
     "xgboost": "baselines",
 }

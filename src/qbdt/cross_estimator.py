@@ -77,6 +77,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             keep = fold != number
             sources = [self._part(source, fold, number) for source in systematics]
             models.append(self._fit_one(number, self._features(table, keep), labels[keep], weight[keep], sources))
+            if not models[-1].training_.complete:  # Ctrl-C; a model for some folds only is of no use
+                raise KeyboardInterrupt
         self.training_ = CrossTraining(tuple(model.training_ for model in models), self.folds)
         self.classes_: NDArray[Any] = models[0].classes_
         return self

@@ -5,12 +5,15 @@ Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from qbdt.boosting import CrossTraining, EventsInParts, Settings, Training, described
 from qbdt.dataset import Dataset
+from qbdt.ensemble import ProfiledEnsemble
 from qbdt.errors import DataError, OutputError
 from qbdt.model_io import read_any_model, write_model
 from qbdt.progress import Progress, silent
@@ -18,8 +21,11 @@ from qbdt.training import train
 
 __all__ = ["cross_train", "train_into"]
 
-LEAST_BETWEEN_WRITES = 10
-"""Trees between two writings of an unfinished model; a tenth of all where these are many, since each writes all."""
+TREES_BETWEEN_WRITES = 10
+"""An unfinished model is written after so many trees at most often."""
+
+SHARE_OF_WRITING = 0.05
+"""Since all trees are written each time, writing waits until training has taken that much longer than the last one."""
 
 
 def cross_train(
@@ -96,6 +102,7 @@ def train_into(
     *,
     resume: bool = False,
     force: bool = True,
+    extra: Mapping[str, Any] | None = None,
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
@@ -112,6 +119,8 @@ def train_into(
         Go on from the file, if it is there.
     force
         Whether a file that is there may be replaced.
+    extra
+        Further plain values to keep with the model.
 
     Returns
     -------
@@ -126,7 +135,7 @@ def train_into(
         raise DataError(f"{target}: cannot resume: it holds {found}, and this is {wanted}")
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
-    write = _Writer(target, settings, force or earlier is not None)
+    write = _Writer(target, force or earlier is not None, extra)
     if dataset.folds is None:
         assert not isinstance(earlier, CrossTraining)
         result: Training | CrossTraining = train(
@@ -148,22 +157,26 @@ def train_into(
             checkpoint=write,
             say=say,
         )
-    write_model(target, result)
+    write_model(target, result, extra)
     return result
 
 
 class _Writer:
-    """Writes an unfinished model every so many trees."""
+    """Writes an unfinished model from time to time."""
 
-    def __init__(self, path: Path, settings: Settings, force: bool) -> None:
+    def __init__(self, path: Path, force: bool, extra: Mapping[str, Any] | None) -> None:
         if not force and path.exists():
             raise OutputError(f"{path} exists; --force overwrites it, --resume goes on from it")
-        self._path, self._every = path, max(LEAST_BETWEEN_WRITES, settings.n_trees // 10)
+        self._path, self._extra, self._not_before = path, extra, 0.0
 
     def __call__(self, training: Training | CrossTraining) -> None:
         last = training if isinstance(training, Training) else training.trainings[-1]
-        if last.is_checkpoint(self._every):
-            write_model(self._path, training)
+        start = monotonic()
+        whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
+        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (whole_part or start >= self._not_before):
+            write_model(self._path, training, self._extra)
+            end = monotonic()
+            self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
 def _unfinished(training: Training) -> Training:

@@ -42,17 +42,21 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     method
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
-    n_trees, n_leaves
-        Number of trees, and of leaves of each. For "profile" the most trees of each sum; held-out events say where it
-        stops.
-    max_bins, binning
-        "quantile" with at most `max_bins` bins, one of them for missing values; or one (n_bins, low, high) per feature.
+    n_trees
+        Number of trees. For "profile" those of each sum, of which there are six: three parts of the events, and for
+        each the ratio of signal to background and the shifts, which may stop earlier.
+    n_leaves
+        Most leaves of a tree.
+    max_bins
+        Most bins of a feature, one of them for missing values.
+    binning
+        "quantile" with at most `max_bins` bins, or one (n_bins, low, high) per feature.
     growth
         "leaves": best first up to `n_leaves`; "published": the published program's node counter.
     mc_stat
         Whether the statistical uncertainty of the simulated background is added to σ_b. "profile" always counts it.
     learning_rate
-        Multiplies every tree weight; for "profile" every step, which is a tenth of a tree's best output.
+        Multiplies every tree weight; for "profile" every step, which is a fifth of a tree's best output.
     n_threads
         Threads; None for all cores. Results never depend on it.
     random_state
@@ -144,8 +148,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Sources made with `Systematic.shape`, `.weight` or `.norm`.
         validation
             (X, y) or (X, y, weight) for early stopping.
-        checkpoint, checkpoint_every
-            File to write the model to after every so many trees.
+        checkpoint
+            File to write the model to during training.
+        checkpoint_every
+            Trees between two writings of it.
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
@@ -243,6 +249,19 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+    def _repr_html_inner(self) -> str:
+        return self._with_summary(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {kind: self._with_summary(text) if kind == "text/html" else text for kind, text in bundle.items()}
+
+    def _with_summary(self, diagram: str) -> str:
+        """Put what was trained above scikit-learn's picture of the parameters, which is folded away."""
+        if not hasattr(self, "training_"):
+            return diagram
+        return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
     def _settings(self) -> Settings:
         names = inspect.signature(Settings).parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +23,7 @@ from qbdt.io import NOMINAL, ColumnPlan, Request, Share, expand, open_table, rea
 from qbdt.naming import repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["FilePart", "load", "load_parts"]
+__all__ = ["FilePart", "files_of", "load", "load_parts"]
 
 AnySource = WeightSource | ShapeSource | NormSource
 
@@ -107,6 +108,19 @@ def shares(files: Sequence[str], number: int, count: int) -> list[tuple[str, Sha
     low, high = (Fraction(len(files) * (number + i), count) for i in (0, 1))
     cut = [(file, max(low - i, Fraction(0)), min(high - i, Fraction(1))) for i, file in enumerate(files)]
     return [(file, Share(begin, end)) for file, begin, end in cut if begin < end]
+
+
+def files_of(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+    """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
+    patterns = [path for sample in analysis.samples.values() for path in sample.files]
+    for path in (path for side in shapes if side is not None for path in side.files or ()):
+        patterns += [path.replace("{process}", process) for process in analysis.samples]
+    found = set()
+    for pattern in patterns:
+        with suppress(DataError):
+            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
+    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
 
 
 def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:

@@ -1,15 +1,17 @@
-"""What every result has in common: a `Table` that prints as text or Markdown and goes to JSON.
+"""What every result has in common: a `Table` that prints as text, Markdown or HTML and goes to JSON.
 
-Flows in: numbers from any layer. Flows out: text for people, plain dictionaries for machines.
+Flows in: numbers from any layer. Flows out: text for people, plain dictionaries for machines. `notebook_html` is what a
+notebook shows of a result: one line, the tables that matter, and the rest folded away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
-__all__ = ["Table"]
+__all__ = ["Table", "counted", "notebook_html"]
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,47 @@ class Table:
         ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
+    def to_html(self) -> str:
+        """Return the table as HTML, with cell contents escaped; fonts and colours are those of the page around it."""
+        sides = ["right" if right else "left" for right in self.numeric]
+        head = _html_row(self.header, sides, "th")
+        rows = "".join(_html_row(row, sides, "td") for row in self.rows)
+        title = f'<caption style="text-align:left;caption-side:top;white-space:nowrap">{escape(self.title)}</caption>'
+        return f"<table>{title}<thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+    _repr_html_ = to_html
+
     def to_dict(self) -> dict[str, Any]:
         """Return title, header and rows as plain lists."""
         return {"title": self.title, "header": list(self.header), "rows": [list(row) for row in self.rows]}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "source"), counted(2, "source")
+    ('1 source', '2 sources')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def notebook_html(headline: str, tables: Iterable[Table], unfolded: int = 1) -> str:
+    """What a notebook shows of a result: a line, the first tables, and the others folded away under their titles.
+
+    Examples
+    --------
+    >>> notebook_html("2 < 3", [], 0)
+    '<div><strong>2 &lt; 3</strong></div>'
+    """
+    parts = [f"<strong>{escape(headline)}</strong>"]
+    for number, table in enumerate(tables):
+        if number < unfolded:
+            parts.append(table.to_html())
+        else:
+            parts.append(f"<details><summary>{escape(table.title)}</summary>{table.to_html()}</details>")
+    return f"<div>{''.join(parts)}</div>"
 
 
 def _is_number(cell: str) -> bool:
@@ -76,3 +116,9 @@ def _is_number(cell: str) -> bool:
 
 def _escaped(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def _html_row(cells: Sequence[str], sides: Sequence[str], element: str) -> str:
+    pairs = zip(cells, sides, strict=True)
+    drawn = (f'<{element} style="text-align:{side}">{escape(cell)}</{element}>' for cell, side in pairs)
+    return f"<tr>{''.join(drawn)}</tr>"

@@ -17,7 +17,8 @@ def show(tables: Iterable[Table], console: Console | None = None) -> None:
     """Print tables; names from users' files are shown as they are, never read as markup."""
     console = console or Console()
     for table in tables:
-        drawn = RichTable(title=Text(table.title, style="bold"), title_justify="left", show_edge=False, pad_edge=False)
+        console.print(Text(table.title, style="bold"))
+        drawn = RichTable(show_edge=False, pad_edge=False)
         for heading, right in zip(table.header, table.numeric, strict=True):
             drawn.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
         for row in table.rows:

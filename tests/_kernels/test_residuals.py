@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qbdt._kernels.residuals import add_outputs, logistic_loss, logistic_pairs, shift_pairs, sum_nominal, sum_weights
+from qbdt._kernels.residuals import add_outputs, logistic_pairs, shift_pairs, sum_nominal, sum_weights
 
 SCALE = 2.0**40
 
@@ -23,17 +23,10 @@ def test_logistic_pairs_are_gradient_and_curvature(rng, is_signal):
     assert out.reshape(50, 2) / SCALE == pytest.approx(expected, abs=1e-11)  # 2^-41 of rounding, and 1 - p
 
 
-def test_pairs_and_loss_stay_finite_far_out():
+def test_pairs_stay_finite_far_out():
     out = np.zeros(4, dtype=np.int64)
     logistic_pairs(np.ones(2), np.array([-800.0, 800.0]), True, SCALE, SCALE, out)
     assert out.tolist() == [int(SCALE), 0, 0, 0]
-    assert logistic_loss(np.ones(2), np.array([-800.0, 800.0]), True, SCALE) == 64 * SCALE
-
-
-def test_the_loss_is_the_logistic_one(rng):
-    weight, log_ratio = rng.normal(size=50), rng.normal(0, 3, 50)
-    expected = (weight * np.log1p(np.exp(-log_ratio))).sum()
-    assert logistic_loss(weight, log_ratio, True, SCALE) / SCALE == pytest.approx(expected, abs=1e-10)
 
 
 def test_shift_pairs_are_residual_and_yield(rng):

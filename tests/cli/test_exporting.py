@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.test_inspecting import qbdt
+from tests.cli.inside import qbdt
 from tests.cli.test_training import ANALYSIS
 
 
@@ -32,6 +32,6 @@ def test_export_checks_itself_on_cuts_and_events(trained):
 def test_warnings_say_what_the_format_cannot_hold(trained):
     done = qbdt("export", "m.qbdt", "--to", "tmva", "-o", "w.xml", cwd=trained)
     assert done.returncode == 0, done.stderr
-    assert "wrote w.fold0.xml, w.fold1.xml, w.index.json\n  around every cut: " in done.stdout
+    assert "wrote w.fold0.xml, w.fold1.xml, w.tmva-index.json\n  around every cut: " in done.stdout
     assert "warning: leaves and features are single-precision numbers" in done.stderr
     assert "warning: the reader of these files must still choose the model of an event's fold" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 import uproot
 
 from qbdt.model_io import read_cross_trained, read_model
-from tests.cli.test_inspecting import qbdt
+from tests.cli.inside import qbdt
 
 ANALYSIS = """
 dataset:
@@ -108,6 +108,8 @@ def test_folds_from_the_command_line(files):
     (files / "with.yaml").write_text(FILES + "folds: {columns: event, k: 2}\n")
     assert qbdt("train", "with.yaml", "--folds", 1, "-o", "one.qbdt", cwd=files).returncode == 0
     assert len(read_model(files / "one.qbdt")[0].ensemble.trees) == 4
+    done = qbdt("score", "with.yaml", "-m", "one.qbdt", "-o", "one.root", cwd=files)
+    assert "note: this model was trained on higgs, ttbar: it has seen these events" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -31,3 +31,12 @@ def test_refused(values, message):
 def test_the_defaults_are_the_papers():
     settings = FitSettings()
     assert (settings.transform, settings.c, settings.binning, settings.bins) == ("tanh", "scan", "uniform", 20)
+
+
+def test_the_profiled_method_has_its_own_defaults():
+    from qbdt.config import parse_analysis
+
+    text = "{name: a, dataset: {name: inferno}, training: {method: profile}, fit: {binning: uniform}}"
+    assert parse_analysis(text).fit.binning == "uniform"
+    assert parse_analysis(text).fit.transform == "none"
+    assert parse_analysis(text.replace("profile", "paper")).fit.transform == "tanh"

@@ -64,7 +64,9 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
     with TemporaryDirectory() as folder:
         done = export_model(model, Path(folder) / "m.json", "xgboost")
         boosters = [
-            xgboost.Booster(model_file=str(path)) for path in done.files if not path.name.endswith("index.json")
+            xgboost.Booster({"nthread": 1}, model_file=str(path))
+            for path in done.files
+            if not path.name.endswith("index.json")
         ]
     values = rows_of(model)[0].astype(np.float32)
     values[np.isinf(values)] = 0  # a DMatrix refuses them
@@ -302,9 +304,9 @@ def test_several_files_come_with_an_index(tmp_path):
         "m.fold0.shift.json",
         "m.fold1.ratio.json",
         "m.fold1.shift.json",
-        "m.index.json",
+        "m.xgboost-index.json",
     ]
-    index = json.loads((tmp_path / "m.index.json").read_text())
+    index = json.loads((tmp_path / "m.xgboost-index.json").read_text())
     assert index["features"] == ["pt"]
     assert {**index["folds"], "rule": ""} == {**model.folds.to_dict(), "rule": ""}
     assert index["models"][1]["ratio"] == "m.fold1.ratio.json"
@@ -312,7 +314,7 @@ def test_several_files_come_with_an_index(tmp_path):
     assert index["models"][1]["share"] == parts[1].share
     assert any("must still compute the score from two sums" in warning for warning in done.warnings)
     assert any("choose the model of an event's fold" in warning for warning in done.warnings)
-    assert json.loads(json.dumps(done.to_dict()))["files"][-1].endswith("m.index.json")
+    assert json.loads(json.dumps(done.to_dict()))["files"][-1].endswith("m.xgboost-index.json")
 
 
 def test_onnx_refuses_a_fold_that_is_none(tmp_path):

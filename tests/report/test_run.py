@@ -31,7 +31,15 @@ def names_of(document):
 
 def test_a_run_has_all_parts(folder):
     document = run_document(folder)
-    assert [s.title for s in document.sections] == ["Result", "Training", "Variables", "Scores", "Sources", "Settings"]
+    assert [s.title for s in document.sections] == [
+        "Result",
+        "Training",
+        "Inputs",
+        "Variables",
+        "Scores",
+        "Sources",
+        "Settings",
+    ]
     names = names_of(document)
     assert len(names) == len(set(names))
     expected = {"prefit", "postfit", "scan", "roc", "train-and-test", "ranking", "pulls", "correlation", "first-tree"}

@@ -117,4 +117,6 @@ def test_options_are_checked(tmp_path):
 
 
 def test_study_file_is_plain_data(done):
-    assert set(json.loads((done.folder / "study.json").read_text())) == {"settings", "published", "halves"}
+    content = json.loads((done.folder / "study.json").read_text())
+    assert set(content) == {"settings", "published", "halves", "provenance"}
+    assert content["provenance"]["versions"]["qbdt"] == content["settings"]["qbdt"]

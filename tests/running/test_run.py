@@ -178,3 +178,15 @@ def test_a_name_that_is_no_file_name(tmp_path):
     odd = Dataset([Sample("a/b", Role.SIGNAL, events), Sample("c", Role.BACKGROUND, events)])
     with pytest.raises(DataError, match="'a/b': a name with a slash"):
         write_scored(odd, tmp_path / "scored", "test", {})
+
+
+def test_the_profiled_method_runs_to_a_report(files, tmp_path):
+    from qbdt.report.run import run_document
+
+    text = ANALYSIS.replace("{n_trees: 20, n_leaves: 4}", "{method: profile, n_trees: 5, n_leaves: 4}")
+    analysis = parse_analysis(text)
+    assert (analysis.fit.binning, analysis.fit.transform) == ("optimised", "none")
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False)
+    assert done.tables
+    training = next(section for section in run_document(tmp_path / "run").sections if section.title == "Training")
+    assert "Expected by the training" in training.blocks[0].title

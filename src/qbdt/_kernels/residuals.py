@@ -11,7 +11,7 @@ from numba import njit
 
 from qbdt.dtypes import Fixed, Rows, Yields
 
-__all__ = ["add_outputs", "logistic_loss", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
+__all__ = ["add_outputs", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -25,17 +25,6 @@ def logistic_pairs(
         gradient = weight[i] * rest if is_signal else -weight[i] * p
         out[2 * i] = np.int64(np.rint(gradient * numerator_scale))
         out[2 * i + 1] = np.int64(np.rint(weight[i] * p * rest * denominator_scale))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def logistic_loss(weight: Yields, log_ratio: Yields, is_signal: bool, scale: float) -> np.int64:
-    """Σ w ln(1 + exp(∓F)), each term in fixed point and at most 64."""
-    total = np.int64(0)
-    for i in range(weight.size):
-        wrong = -log_ratio[i] if is_signal else log_ratio[i]
-        loss = max(wrong, 0.0) + np.log1p(np.exp(-abs(wrong)))
-        total += np.int64(np.rint(weight[i] * min(loss, 64.0) * scale))
-    return total
 
 
 @njit(cache=True, nogil=True)

@@ -26,17 +26,21 @@ class Settings:
     method
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
-    n_trees, n_leaves
-        Number of trees, and of leaves of each. For "profile" the most trees of each sum; held-out events say where it
-        stops.
-    max_bins, binning
-        "quantile" with at most `max_bins` bins (one for missing values), or one (n_bins, low, high) per feature.
+    n_trees
+        Number of trees. For "profile" those of each sum, of which there are six: three parts of the events, and for
+        each the ratio of signal to background and the shifts, which may stop earlier.
+    n_leaves
+        Most leaves of a tree.
+    max_bins
+        Most bins of a feature, one of them for missing values.
+    binning
+        "quantile" with at most `max_bins` bins, or one (n_bins, low, high) per feature.
     growth
         "leaves": best first up to `n_leaves`; "published": the published program's node counter.
     mc_stat
         Whether the MC statistical variance of the background is added to σ_b². "profile" always counts it.
     learning_rate
-        Multiplies every tree weight; for "profile" every step, which is a tenth of a tree's best output.
+        Multiplies every tree weight; for "profile" every step, which is a fifth of a tree's best output.
     max_depth
         Most cuts above a leaf; None for no limit.
     min_leaf_entries

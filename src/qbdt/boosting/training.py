@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.binning import Binning
+from qbdt.boosting.describe import training_headline, training_tables
 from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.boosting.monitor import Monitor, TreeReport
 from qbdt.boosting.rows import InMemory, Start, TrainingRows
@@ -20,6 +21,7 @@ from qbdt.errors import DataError
 from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, TreeDetails, grow, with_thresholds
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
+from qbdt.results import Table, notebook_html
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
@@ -68,6 +70,16 @@ class Training:
     def is_checkpoint(self, every: int) -> bool:
         """Whether an unfinished training is to be written: after so many trees; a profiled one, after each part."""
         return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) % every == 0
+
+    def tables(self) -> tuple[Table, ...]:
+        """Features by gain, what is expected, what it was trained on, settings."""
+        return tuple(table for table in training_tables(self) if table.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join([training_headline(self), *map(str, self.tables())])
+
+    def _repr_html_(self) -> str:
+        return notebook_html(training_headline(self), self.tables())
 
 
 def train(

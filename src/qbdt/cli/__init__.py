@@ -1,6 +1,32 @@
 """Commands: parse, one library call, write."""
 
-from qbdt.cli import exporting, fit, generate, inspecting, report, reproduce, running, training
+from qbdt.cli import (
+    bench,
+    diagnosing,
+    exporting,
+    fit,
+    generate,
+    inspecting,
+    report,
+    reproduce,
+    running,
+    training,
+    tuning,
+)
 from qbdt.cli.app import app, main
 
-__all__ = ["app", "exporting", "fit", "generate", "inspecting", "main", "report", "reproduce", "running", "training"]
+__all__ = [
+    "app",
+    "bench",
+    "diagnosing",
+    "exporting",
+    "fit",
+    "generate",
+    "inspecting",
+    "main",
+    "report",
+    "reproduce",
+    "running",
+    "training",
+    "tuning",
+]

@@ -1,25 +1,45 @@
 """The command line: the application, what all commands share, and how errors end.
 
 Exit codes: 0 done, 2 something the user can mend (one message, no traceback), 130 interrupted, 1 a bug in qbdt.
+They are documented in docs/command-line.md and do not change.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from qbdt.errors import QBDTError
 from qbdt.progress import Progress, silent, terminal
+from qbdt.provenance import provenance
 
-__all__ = ["AnalysisFile", "DataFolder", "Json", "Quiet", "app", "bar", "main"]
+__all__ = ["AnalysisFile", "DataFolder", "Force", "Json", "Quiet", "app", "bar", "main", "origin", "print_json"]
+
+ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "train", "score", "export", "fit")
+"""Commands in the order in which a newcomer meets them; the others follow by name."""
+
+
+class Workflow(TyperGroup):
+    """Lists commands in the order of an analysis."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of the commands."""
+        names = sorted(super().list_commands(ctx))
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
 
 app = typer.Typer(
     name="qbdt",
+    cls=Workflow,
     help="Boosted decision trees trained on the expected significance, with systematic uncertainties inside training.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -29,17 +49,41 @@ app = typer.Typer(
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What a wrong option raises; newer releases of typer bring click along under a private name."""
 
+INTERRUPTED = 130
+
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder that the paths start from; the analysis file's own by default.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes: results and errors only.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 def bar(quiet: bool) -> Progress:
     """Progress on the terminal, unless told not to or there is no terminal."""
     return silent if quiet or not sys.stderr.isatty() else terminal
+
+
+def origin(**paths: Path | None) -> dict[str, Any]:
+    """What a file that a command writes says about where it comes from: the command, versions and input paths."""
+    return provenance(shlex.join(["qbdt", *sys.argv[1:]]), **paths)
+
+
+def print_json(content: Any) -> None:
+    """Print plain data as JSON; what is not a number becomes null, which every reader of JSON understands."""
+    typer.echo(json.dumps(_finite(content), indent=2))
+
+
+def _finite(content: Any) -> Any:
+    match content:
+        case dict():
+            return {key: _finite(value) for key, value in content.items()}
+        case list() | tuple():
+            return [_finite(value) for value in content]
+        case float() if not math.isfinite(content):
+            return None
+    return content
 
 
 @app.callback(invoke_without_command=True)
@@ -69,13 +113,14 @@ def _run() -> int:
         error.show()
         return int(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("qbdt: interrupted", err=True)
-        return 130
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         return 0
     except OSError as error:
         return _refused(f"{error.filename or 'output'}: {error.strerror or error}")
+    if code == INTERRUPTED:  # newer releases of typer turn Ctrl-C into this code themselves
+        typer.echo("qbdt: interrupted", err=True)
     return code if isinstance(code, int) else 0
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import DataFolder, Json, Quiet, app, bar
+from qbdt.cli.app import DataFolder, Force, Json, Quiet, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -24,7 +23,7 @@ def export(
         Path | None, typer.Option(help="Analysis file: compare the scores of all its events, too.")
     ] = None,
     data: DataFolder = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -43,7 +42,7 @@ def export(
     target = output or model.with_suffix(FORMATS.get(to, ""))
     done = export_model(training.ensemble, target, to, events=rows, force=force)
     if as_json:
-        typer.echo(json.dumps(done.to_dict(), indent=2))
+        print_json(done.to_dict())
         return
     typer.echo(f"wrote {', '.join(str(path) for path in done.files)}")
     for check in done.checks:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, origin, print_json
 from qbdt.dataset import Dataset
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, OutputError
 
 __all__: list[str] = []
 
@@ -22,6 +21,7 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Folder for results, workspaces and figures.")] = None,
     score: Annotated[str | None, typer.Option(help="Feature that is the score; the only one by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -31,17 +31,19 @@ def fit(
     from qbdt.loading import load
     from qbdt.tables import show
 
+    if out is not None and (out / "fit.json").exists() and not force:
+        raise OutputError(f"{out / 'fit.json'} exists; --force overwrites it")
     settings = read_analysis(analysis)
     scored = _scored(load(settings, data or analysis.parent, bar(quiet)), score)
     result = run_fit(scored, settings.fit, progress=bar(quiet))
     if out is not None:
-        write_fit(result, out)
+        write_fit(result, out, origin(analysis=analysis, data=data or analysis.parent))
         if figures:
             from qbdt.plots import write_figures
 
             write_figures(result, out / "figures")
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
+        print_json(result.to_dict())
     else:
         show(result.tables())
 

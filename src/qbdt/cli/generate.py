@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Quiet, app, bar
+from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -38,6 +38,7 @@ def tautaugamma(
     workers: Annotated[int, typer.Option(help="Processes; the events do not depend on it.")] = os.cpu_count() or 1,
     tau_decays: Annotated[int, typer.Option(help="Size of the tau library per helicity and decay mode.")] = 100_000,
     format: Annotated[Format, typer.Option(help="root: also write the variables as ROOT trees.")] = Format.PARQUET,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate h → γττ and pp → γττ at 13 TeV, with shower, tau decays, toy detector and selection."""
@@ -47,9 +48,13 @@ def tautaugamma(
     metadata = generate_tautaugamma(
         out, signal, background, settings, workers=workers, root=format is Format.ROOT, progress=bar(quiet)
     )
+    if as_json:
+        print_json(metadata)
+        return
     for name, entry in metadata["processes"].items():
         typer.echo(
             f"{name}: {entry['selected']:,} selected events, {entry['yield']:,.5g} ± {entry['yield_error']:.2g} "
             f"expected at {metadata['luminosity_fb']:g} fb⁻¹"
         )
-    typer.echo(f"wrote {out}; load it with: qbdt.datasets.tautaugamma({str(out)!r})")
+    if not quiet:
+        typer.echo(f"wrote {out}; load it with: qbdt.datasets.tautaugamma({str(out)!r})")

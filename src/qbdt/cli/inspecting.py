@@ -1,18 +1,23 @@
-"""Commands that look at an analysis before anything is trained: inspect, init, schema."""
+"""Commands that come before anything is trained: init, ntuples, inspect, schema."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
 from qbdt.errors import ConfigError
 from qbdt.writing import write_text
 
 __all__: list[str] = []
+
+
+def _examples() -> list[str]:
+    from qbdt import examples
+
+    return list(examples.names())
 
 
 @app.command(epilog="Example:  qbdt inspect analysis.yaml --data /data/ntuples")
@@ -24,7 +29,7 @@ def inspect(analysis: AnalysisFile, data: DataFolder = None, as_json: Json = Fal
 
     summary = load(read_analysis(analysis), data or analysis.parent, bar(quiet)).summary()
     if as_json:
-        typer.echo(json.dumps(summary.to_dict(), indent=2))
+        print_json(summary.to_dict())
     else:
         show(summary.tables())
 
@@ -32,8 +37,12 @@ def inspect(analysis: AnalysisFile, data: DataFolder = None, as_json: Json = Fal
 @app.command(epilog="Example:  qbdt init my_analysis.yaml")
 def init(
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("analysis.yaml"),
-    example: Annotated[str, typer.Option(help="Which one: template, synthetic or tautaugamma.")] = "template",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    example: Annotated[
+        str, typer.Option(help="Which one: template, synthetic or tautaugamma.", autocompletion=_examples)
+    ] = "template",
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write a commented analysis file to start from."""
     from qbdt import examples
@@ -41,7 +50,31 @@ def init(
     if example not in examples.names():
         raise ConfigError(f"--example {example}: there are: {', '.join(examples.names())}")
     write_text(path, examples.text(example), force=force)
-    typer.echo(f"wrote {path}; check it with: qbdt inspect {path}")
+    if as_json:
+        print_json({"file": str(path)})
+    elif not quiet:
+        typer.echo(f"wrote {path}; check it with: qbdt inspect {path}")
+
+
+@app.command(epilog="Example:  qbdt ntuples data")
+def ntuples(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; made if it is not there.")],
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the bundled h → γττ sample as ROOT files, to try things out as with files of your own.
+
+    signal.root and background.root have a tree `nominal` with the variables, a weight, and weights for efficiencies
+    moved up and down; and a tree for each energy scale or resolution moved up or down: tes_up, tes_down, and so on.
+    """
+    from qbdt.datasets.ntuples import write_bundled_ntuples
+
+    paths = write_bundled_ntuples(folder, force=force, progress=bar(quiet))
+    if as_json:
+        print_json({"files": [str(path) for path in paths]})
+    elif not quiet:
+        typer.echo(f"wrote {', '.join(map(str, paths))}")
 
 
 @app.command(epilog="Example:  qbdt schema > qbdt.schema.json")
@@ -49,4 +82,4 @@ def schema() -> None:
     """Print the JSON schema of analysis files, for editors."""
     from qbdt.config import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2))
+    print_json(json_schema())

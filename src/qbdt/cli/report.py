@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Quiet, app, bar
+from qbdt.cli.app import Force, Json, Quiet, app, bar, print_json
+from qbdt.errors import OutputError
 
 __all__: list[str] = []
 
@@ -19,11 +20,19 @@ def report(
         Path | None, typer.Option("--data", help="Folder that the analysis was run on, to draw its variables.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the report; that of the run by default.")] = None,
+    force: Force = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a report of a run: one HTML page that needs nothing else, notes in Markdown, and all figures as PDF."""
     from qbdt.report.run import run_document
-    from qbdt.report.writing import write_report
+    from qbdt.report.writing import PAGE, write_report
 
-    page = write_report(run_document(folder, data, bar(quiet)), out or folder, bar(quiet))
-    typer.echo(f"Report: {page.resolve()}")
+    target = out or folder
+    if (target / PAGE).exists() and not force:
+        raise OutputError(f"{target / PAGE} exists; --force overwrites it")
+    page = write_report(run_document(folder, data, bar(quiet)), target, bar(quiet)).resolve()
+    if as_json:
+        print_json({"report": str(page)})
+    elif not quiet:
+        typer.echo(f"Report: {page}")

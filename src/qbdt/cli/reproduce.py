@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar
+from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
 if TYPE_CHECKING:
     from qbdt.reproduce import Options
@@ -17,6 +16,9 @@ __all__: list[str] = []
 
 DEMO_TREES, DEMO_HALVES = 10, 2
 DEMO_METHODS = ("GradBDT", "LightGBM", "QBDT0", "QBDT1", "QBDT3", "QBDT7")
+
+
+StartAnew = Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")]
 
 
 @app.command(epilog="Example:  qbdt reproduce --data ../shared/data/tautaugamma --out paper")
@@ -32,7 +34,7 @@ def reproduce(
         typer.Option(help="Trees of QBDT0; the others keep the paper's proportions: 2 × for QBDT7, 10 × for GradBDT."),
     ] = 100,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes for the random halves.")] = 2,
-    force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
+    force: StartAnew = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,12 +50,17 @@ def reproduce(
 @app.command(epilog="Example:  qbdt demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-demo"),
+    force: StartAnew = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run the paper's study on the bundled sample with few trees and halves: two minutes, then a report to open."""
+    """Run the paper's study on the bundled sample with few trees and halves: two minutes, then a report to open.
+
+    In a folder that holds a finished demonstration it redoes nothing but the report.
+    """
     from qbdt.reproduce import Options
 
-    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, True, False, quiet, demo=True)
+    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, force, as_json, quiet, demo=True)
 
 
 def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
@@ -69,7 +76,7 @@ def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, d
     study = run_study(options, out, bar(quiet), force, methods)
     page = write_report(study_document(study, bar(quiet), brief=demo), out, bar(quiet))
     if as_json:
-        typer.echo(json.dumps(study.to_dict(), indent=2))
+        print_json({**study.to_dict(), "report": str(page.resolve())})
         return
     show([main_table(study)])
     typer.echo("")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Quiet, app, bar
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, origin, print_json
 from qbdt.errors import ConfigError
 
 __all__: list[str] = []
@@ -33,11 +34,14 @@ def run(
     partitions: Annotated[
         int | None, typer.Option(help="Parts of the events with --dask; two for each thread by default.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Read, train by folds, score, make templates, fit, draw: everything into one folder.
 
-    A run that was interrupted goes on where it stopped. Numbers for machines are in result.json.
+    A run that was interrupted goes on where it stopped. With other settings under `fit:` only the fit is made anew, and
+    the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints.
     """
     from qbdt.config import read_analysis
     from qbdt.dask import connected
@@ -53,9 +57,15 @@ def run(
             out,
             n_threads=threads,
             figures=figures,
+            force=force,
+            origin=origin(analysis=analysis),
             progress=bar(quiet),
             say=lambda text: None if quiet else typer.echo(text, err=True),
             cluster=None if client is None else ClusterRun(client, partitions),
         )
+    if as_json:
+        print_json(json.loads((done.folder / "result.json").read_text(encoding="utf-8")))
+        return
     show(done.tables)
-    typer.echo(f"everything is in {done.folder}")
+    if not quiet:
+        typer.echo(f"everything is in {done.folder}")

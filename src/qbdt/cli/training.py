@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 @app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --output higgs.qbdt")
@@ -53,6 +51,7 @@ def train(
         training_settings(plan),
         resume=resume,
         force=force,
+        extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
         n_threads=threads,
         progress=bar(quiet),
         say=lambda text: None if quiet else typer.echo(text, err=True),
@@ -89,7 +88,7 @@ def score(
     from qbdt.config import read_analysis
     from qbdt.io.write import write_tables
     from qbdt.model_io import read_any_model
-    from qbdt.running import scored_tables
+    from qbdt.running import scored_tables, seen_samples
 
     if not force and (output.is_file() or (output.is_dir() and any(output.iterdir()))):
         raise OutputError(f"{output} exists; --force overwrites what is there")
@@ -105,9 +104,15 @@ def score(
     )
     names = write_tables(output, tables)
     if as_json:
-        typer.echo(json.dumps({"output": str(output), "model": str(model), "tables": names}, indent=2))
+        print_json({"output": str(output), "model": str(model), "tables": names})
     else:
         typer.echo(f"wrote {output}: {', '.join(names)}")
+    if not quiet and (seen := [name for name in seen_samples(training) if name in names]):
+        typer.echo(
+            f"note: this model was trained on {', '.join(seen)}: it has seen these events; "
+            "models of `qbdt train --folds` score what they have not seen",
+            err=True,
+        )
 
 
 def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
@@ -120,18 +125,8 @@ def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
     stopped = [training.stopped for training in trainings]
     if as_json:
         rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
-        typer.echo(
-            json.dumps(
-                {
-                    "model": str(path),
-                    "trees": trees,
-                    "stopped": stopped,
-                    "folds": rule,
-                    "expectation": [None if t.expectation is None else t.expectation.to_dict() for t in trainings],
-                },
-                indent=2,
-            )
-        )
+        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in trainings]
+        print_json({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule, "expectation": expectation})
         return
     typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
     for fold, reason in enumerate(stopped):

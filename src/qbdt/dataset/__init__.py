@@ -2,6 +2,7 @@
 
 from qbdt.dataset.dataset import Dataset, Role, Sample, Tally
 from qbdt.dataset.events import Events
+from qbdt.dataset.faults import Finding, find_faults
 from qbdt.dataset.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
 from qbdt.dataset.summary import DatasetSummary
 from qbdt.dataset.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
@@ -10,6 +11,7 @@ __all__ = [
     "Dataset",
     "DatasetSummary",
     "Events",
+    "Finding",
     "FlatSystematic",
     "FoldRule",
     "HashFolds",
@@ -24,4 +26,5 @@ __all__ = [
     "Systematic",
     "Tally",
     "Variation",
+    "find_faults",
 ]

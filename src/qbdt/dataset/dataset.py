@@ -182,6 +182,22 @@ class Dataset:
         sources = [s.map(lambda _, change: _with_events(change, changed)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
+    def scaled(self, factor: float) -> Dataset:
+        """Multiply all weights of simulated events, nominal and varied, by one factor; recorded data stay.
+
+        Examples
+        --------
+        >>> events = Events({"m": [80.0, 200.0]}, [1.0, 2.0])
+        >>> Dataset([Sample("ttbar", Role.BACKGROUND, events)]).scaled(0.5).total(Role.BACKGROUND)
+        1.5
+        """
+        samples = [
+            s if s.role is Role.DATA else Sample(s.name, s.role, s.events.with_weight(factor * s.events.weight))
+            for s in self.samples
+        ]
+        sources = [s.map(lambda _, change: change.scaled(factor)) for s in self.systematics]
+        return Dataset(samples, sources, self._folds)
+
     def with_systematics(self, names: Sequence[str]) -> Dataset:
         """Keep only these sources."""
         return Dataset(self.samples, [self.systematic(name) for name in names], self._folds)
@@ -295,6 +311,11 @@ class Dataset:
                     self._check_features(change.events, f"{what} of {process}")
                 elif (rows := _rows_of(change)) is not None and rows != sample.events.n_rows:
                     raise DataError(f"{what} of {process} has {rows} rows, nominal has {sample.events.n_rows}")
+
+    def _repr_html_(self) -> str:
+        from qbdt.dataset.summary import overview_html
+
+        return overview_html(self)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name} ({s.role})" for s in self.samples)

@@ -139,6 +139,13 @@ class Events:
             raise DataError(f"no feature {', '.join(absent)}; there are: {', '.join(self._columns)}")
         return self._derive(columns={name: self._columns[name] for name in names})
 
+    def with_column(self, name: str, values: ArrayLike) -> Events:
+        """Return the same rows with other values of one feature."""
+        columns = {feature: values if feature == name else self.column(feature) for feature in self.features}
+        if name not in columns:
+            raise DataError(f"no feature {name}; there are: {', '.join(self._columns)}")
+        return Events(columns, self.weight, {identifier: self.identifier(identifier) for identifier in self.id_names})
+
     def chunks(self, size: int) -> Iterator[Events]:
         """Consecutive pieces of at most `size` rows."""
         if size < 1:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qbdt.dataset.events import Events
 from qbdt.errors import DataError
 
-__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds", "fold_rule_from_dict"]
+__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds", "fold_rule_from_dict", "hash_whole", "whole_numbers"]
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,7 @@ class HashFolds(FoldRule):
         return self.hashed
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        state = np.full(len(values[0]), self.salt % 2**64, dtype=np.uint64)
-        for column in values:
-            state = _splitmix64(state ^ column.view(np.uint64))
-        return (state % np.uint64(self.k)).astype(np.int64)
+        return (hash_whole(values, self.salt) % np.uint64(self.k)).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data."""
@@ -163,6 +160,14 @@ def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
             f"{'64 bits hold with a sign' if values.dtype.kind == 'u' else f'{values.dtype} holds exactly'} is needed"
         )
     return values.astype(np.int64)
+
+
+def hash_whole(values: list[NDArray[np.int64]], salt: int = 0) -> NDArray[np.uint64]:
+    """64-bit hash of rows of whole numbers: one round of splitmix64 for each column in turn, starting from `salt`."""
+    state = np.full(len(values[0]), salt % 2**64, dtype=np.uint64)
+    for column in values:
+        state = _splitmix64(state ^ column.view(np.uint64))
+    return state
 
 
 def _only(columns: tuple[str, ...], by: str) -> str:

@@ -9,9 +9,12 @@ import numpy as np
 
 from qbdt.dataset.dataset import Dataset, Sample
 from qbdt.dataset.events import Events
-from qbdt.results import Table
+from qbdt.dataset.faults import Finding, find_faults, findings_table
+from qbdt.dataset.shapes import most_moved
+from qbdt.dataset.systematic import Kind
+from qbdt.results import Table, counted, notebook_html
 
-__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "summarise"]
+__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,19 @@ class SampleSummary:
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """One source on one process: relative change of the yield and number of rows, up and down (None if one-sided)."""
+    """One source on one process, up and down (None if one-sided).
+
+    Attributes
+    ----------
+    up, down
+        Relative change of the yield.
+    rows_up, rows_down
+        Number of rows.
+    moves
+        Feature whose distribution changes most; None where none changes.
+    moves_up, moves_down
+        Change of its mean, in standard deviations of the nominal distribution.
+    """
 
     name: str
     kind: str
@@ -39,27 +54,36 @@ class SourceSummary:
     down: float | None
     rows_up: int
     rows_down: int | None
+    moves: str | None = None
+    moves_up: float | None = None
+    moves_down: float | None = None
 
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """Samples, sources and features of a dataset; prints as tables."""
+    """Samples, sources and features of a dataset, and what looks wrong with them; prints as tables."""
 
     features: tuple[str, ...]
     folds: dict[str, Any] | None
     samples: tuple[SampleSummary, ...]
     sources: tuple[SourceSummary, ...]
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return asdict(self)
 
     def tables(self) -> tuple[Table, ...]:
-        """Samples, missing values where there are any, sources."""
-        return tuple(t for t in (self._samples(), self._missing(), self._sources()) if t.rows)
+        """Samples, missing values where there are any, sources, and what is to be checked."""
+        tables = (self._samples(), self._missing(), self._sources(), findings_table(self.findings))
+        return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        headline = f"{counted(len(self.samples), 'sample')}, {counted(len(self.features), 'feature')}"
+        return notebook_html(headline, self.tables(), unfolded=3)
 
     def _samples(self) -> Table:
         header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
@@ -93,10 +117,14 @@ class DatasetSummary:
                 "–" if s.down is None else f"{s.down:+.2%}",
                 f"{s.rows_up:,}",
                 "–" if s.rows_down is None else f"{s.rows_down:,}",
+                s.moves or "–",
+                "–" if s.moves_up is None else f"{s.moves_up:+.3f}",
+                "–" if s.moves_down is None else f"{s.moves_down:+.3f}",
             )
             for s in self.sources
         )
-        return Table("Systematic sources", ("source", "kind", "process", "up", "down", "rows up", "rows down"), rows)
+        header = ("source", "kind", "process", "up", "down", "rows up", "rows down", "moves most", "up (σ)", "down (σ)")
+        return Table("Systematic sources", header, rows)
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
@@ -104,7 +132,29 @@ def summarise(dataset: Dataset) -> DatasetSummary:
     samples = tuple(_summarise_sample(dataset, sample) for sample in dataset.samples)
     sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))
     rule = dataset.folds.to_dict() if dataset.folds else None
-    return DatasetSummary(dataset.features, rule, samples, sources)
+    return DatasetSummary(dataset.features, rule, samples, sources, find_faults(dataset))
+
+
+def overview_html(dataset: Dataset) -> str:
+    """What a notebook shows of a dataset, without counting what takes long: rows and yields, sources, features."""
+    samples = tuple((s.name, str(s.role), f"{s.events.n_rows:,}", f"{s.events.total:,.5g}") for s in dataset.samples)
+    sources = tuple(
+        (s.name, str(s.kind), ", ".join(s.processes), "up and down" if s.two_sided else "up only")
+        for s in dataset.systematics
+    )
+    tables = (
+        Table("Samples", ("process", "role", "rows", "yield"), samples),
+        Table(counted(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
+        Table(counted(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)),
+    )
+    return notebook_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
+
+
+def _folds_text(dataset: Dataset) -> str:
+    if dataset.folds is None:
+        return ", no folds"
+    rule = dataset.folds.to_dict()
+    return f", {rule['k']} folds by {rule['by']} of {', '.join(rule['columns'])}"
 
 
 def _summarise_sample(dataset: Dataset, sample: Sample) -> SampleSummary:
@@ -127,20 +177,33 @@ def _summarise_sample(dataset: Dataset, sample: Sample) -> SampleSummary:
 
 def _summarise_source(dataset: Dataset, name: str) -> list[SourceSummary]:
     source = dataset.systematic(name)
-    up = dataset.varied(name, "up")
-    down = dataset.varied(name, "down") if source.two_sided else {}
+    sides = {direction: dataset.varied(name, direction) for direction, _ in source.directions}
     return [
-        SourceSummary(
-            name=name,
-            kind=str(source.kind),
-            process=process,
-            up=_change(up[process], dataset.sample(process).events),
-            down=_change(down[process], dataset.sample(process).events) if process in down else None,
-            rows_up=up[process].n_rows,
-            rows_down=down[process].n_rows if process in down else None,
-        )
+        _summarise_effect(name, str(source.kind), process, dataset.sample(process).events, sides)
         for process in source.processes
     ]
+
+
+def _summarise_effect(
+    name: str, kind: str, process: str, nominal: Events, sides: dict[str, dict[str, Events]]
+) -> SourceSummary:
+    up, down = sides["up"][process], sides["down"][process] if "down" in sides else None
+    moves, moved_up = most_moved(nominal, up) if kind != Kind.NORM else (None, None)
+    moved_down = None
+    if moves is not None and down is not None:
+        moved_down = most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
+    return SourceSummary(
+        name=name,
+        kind=kind,
+        process=process,
+        up=_change(up, nominal),
+        down=None if down is None else _change(down, nominal),
+        rows_up=up.n_rows,
+        rows_down=None if down is None else down.n_rows,
+        moves=moves,
+        moves_up=moved_up,
+        moves_down=moved_down,
+    )
 
 
 def _change(varied: Events, nominal: Events) -> float:

@@ -44,6 +44,10 @@ class Variation(ABC):
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Variation:
         """Keep part of the rows: `nominal` are those kept of the nominal events, `choose` picks from other events."""
 
+    @abstractmethod
+    def scaled(self, factor: float) -> Variation:
+        """Return the variation of a process whose weights are all multiplied by `factor`."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reweighted(Variation):
@@ -59,6 +63,10 @@ class Reweighted(Variation):
         """Weights of the rows that are kept."""
         return Reweighted(self.weight[nominal])
 
+    def scaled(self, factor: float) -> Reweighted:
+        """Scaled weights."""
+        return Reweighted(factor * self.weight)
+
 
 @dataclass(frozen=True, eq=False)
 class Replaced(Variation):
@@ -73,6 +81,10 @@ class Replaced(Variation):
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replaced:
         """Varied events that the rule picks."""
         return Replaced(self.events[choose(self.events)])
+
+    def scaled(self, factor: float) -> Replaced:
+        """Varied events with scaled weights."""
+        return Replaced(self.events.with_weight(factor * self.events.weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +102,10 @@ class Scaled(Variation):
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaled:
         """Return the same size on the rows that are kept."""
         return self if self.where is None else Scaled(self.size, self.where[nominal])
+
+    def scaled(self, factor: float) -> Scaled:
+        """Return the same relative size."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +177,10 @@ class Systematic:
         ----------
         name
             Name of the source: that of its nuisance parameter.
-        up, down
-            Weights for all rows of X, or a mapping from process to the weights of its rows. Without `down` the source
-            is one-sided.
+        up
+            Weights for all rows of X, or a mapping from process to the weights of its rows.
+        down
+            The same for the other direction; without it the source is one-sided.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):
@@ -186,8 +203,10 @@ class Systematic:
         ----------
         name
             Name of the source.
-        up, down
+        up
             A tuple (X, y, weight), or a mapping from process to its varied `Events`.
+        down
+            The same for the other direction; without it the source is one-sided.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):

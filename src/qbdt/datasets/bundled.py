@@ -10,7 +10,10 @@ from qbdt.dataset import Dataset, ModuloFolds
 from qbdt.datasets.objects import read_folder
 from qbdt.datasets.reconstruction import build_dataset
 
-__all__ = ["tautaugamma"]
+__all__ = ["BUNDLED", "tautaugamma"]
+
+BUNDLED = files("qbdt.datasets") / "data" / "tautaugamma"
+"""Where the bundled sample is."""
 
 
 def tautaugamma(folder: str | PathLike[str] | None = None, *, k: int = 5, paper_met: bool = False) -> Dataset:
@@ -34,7 +37,7 @@ def tautaugamma(folder: str | PathLike[str] | None = None, *, k: int = 5, paper_
     rule = ModuloFolds(k, "event_number")
     if folder is not None:
         return _load(Path(folder), rule, paper_met)
-    with as_file(files("qbdt.datasets") / "data" / "tautaugamma") as bundled:
+    with as_file(BUNDLED) as bundled:
         return _load(bundled, rule, paper_met)
 
 

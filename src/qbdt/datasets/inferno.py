@@ -37,8 +37,10 @@ def inferno(
         Events of each class.
     seed
         Seed of the random numbers.
-    r_size, rate_size
-        One standard deviation of the background's position r and rate λ.
+    r_size
+        One standard deviation of the background's position r.
+    rate_size
+        One standard deviation of the background's rate λ.
     norm_size
         Relative uncertainty of the background yield; None leaves it out.
     k

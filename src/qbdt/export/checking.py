@@ -34,7 +34,7 @@ class Comparison:
     largest_missing
         The same on rows with missing values.
     beyond
-        Rows that differ by more than rounding explains.
+        Scores that differ by more than rounding explains.
     """
 
     def __init__(self, bound: float) -> None:
@@ -44,13 +44,16 @@ class Comparison:
         self.largest_missing = 0.0
         self.beyond = 0
 
+    def count(self, values: Yields) -> None:
+        """Count the rows of one batch."""
+        self.rows += len(values)
+        self.rows_missing += int(np.isnan(values).any(axis=1).sum())
+
     def add(self, values: Yields, found: Yields, wanted: Yields) -> None:
-        """Take in one batch."""
+        """Compare two scores of one batch."""
         difference = np.where(found == wanted, 0.0, np.abs(found - wanted))
         difference = np.where(np.isnan(difference), np.inf, difference)
         missing = np.isnan(values).any(axis=1)
-        self.rows += len(values)
-        self.rows_missing += int(missing.sum())
         self.largest = max(self.largest, float(difference[~missing].max(initial=0.0)))
         self.largest_missing = max(self.largest_missing, float(difference[missing].max(initial=0.0)))
         self.beyond += int((difference > self._bound).sum())
@@ -81,9 +84,12 @@ def compare(model: Model, outputs: Outputs, batches: Iterable[Probe], bound: flo
         rounded = Probe(values, batch.identifiers)
         found = outputs(values, batch.identifiers)
         events = rounded.events(model.features)
+        result.count(values)
         result.add(values, found["score"], model.score(events, 1))
         if isinstance(model, FoldedEnsemble):
+            beyond = result.beyond
             result.add(values, found["average"], model.average(events, 1))
+            result.beyond = beyond  # events are counted once, by the score of their fold
     return result
 
 

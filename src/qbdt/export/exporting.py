@@ -58,7 +58,7 @@ def export_model(
         A model of either method, single or cross-trained.
     path
         File to write. Where a format needs several, their names are made from it: `NAME.fold0.ratio.json`, …, and
-        `NAME.index.json`, which says how to use them together.
+        `NAME.xgboost-index.json`, which says how to use them together.
     to
         "onnx", "xgboost", "tmva" or "cpp".
     events
@@ -71,6 +71,12 @@ def export_model(
     Export
         Files, differences, and warnings about what the format cannot hold. Files that do not agree with the model as
         far as the format can hold it are not left behind: that is an error.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_model(Ensemble(("pt",), ()), Path(folder) / "model.xml", "tmva").checks[0].difference
+    0.0
     """
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: there are: {', '.join(FORMATS)}")
@@ -151,6 +157,7 @@ class _Separate:
         self.model, self.to, self._scratch, self._target = model, to, scratch, target
         self.bound = max(rounding_bound(member) for member in members(model))
         self.holds_missing = to != "tmva" or not self._missing_right()
+        self._index_name = f"{target.stem}.{to}-index.json"
 
     def write(self) -> list[Path]:
         files = []
@@ -160,7 +167,7 @@ class _Separate:
                 self._write_one(ensemble, file)
                 files.append(file)
         if len(files) > 1:
-            index = self._scratch / f"{self._target.stem}.index.json"
+            index = self._scratch / self._index_name
             index.write_text(json.dumps(self._index(), indent=1) + "\n", encoding="utf-8")
             files.append(index)
         return files
@@ -229,7 +236,7 @@ class _Separate:
         if self.to == "tmva":
             write_tmva(ensemble, file)
         else:
-            write_xgboost(ensemble, file, {"see": f"{self._target.stem}.index.json"} if self._several() else {})
+            write_xgboost(ensemble, file, {"see": self._index_name} if self._several() else {})
 
     def _several(self) -> bool:
         return not isinstance(self.model, Ensemble)

@@ -2,7 +2,7 @@
 
 from qbdt.fit.appendix import background_uncertainty, source_significances
 from qbdt.fit.asimov import AsimovResult, asimov
-from qbdt.fit.building import build_templates
+from qbdt.fit.building import Built, build_templates, refill
 from qbdt.fit.combine import write_datacard
 from qbdt.fit.histfactory import write_xml
 from qbdt.fit.likelihood import Likelihood
@@ -14,6 +14,7 @@ from qbdt.fit.workspace import read_workspace, workspace_of, write_workspace
 
 __all__ = [
     "AsimovResult",
+    "Built",
     "FitResult",
     "FitSummary",
     "Likelihood",
@@ -24,6 +25,7 @@ __all__ = [
     "fit_templates",
     "maximise",
     "read_workspace",
+    "refill",
     "refit_impacts",
     "run_fit",
     "scan_mu",

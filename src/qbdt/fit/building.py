@@ -24,7 +24,7 @@ from qbdt.templates import (
 from qbdt.templates.filling import score_of
 from qbdt.templates.transform import TransformScan, scan_transform, tanh_scores
 
-__all__ = ["Built", "Filled", "build_templates"]
+__all__ = ["Built", "Filled", "build_templates", "refill"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +78,29 @@ def build_templates(
         scored = tanh_scores(scored, c)
         choose_on = None if choose_on is None else tanh_scores(choose_on, c)
     binning = _binning(scored, settings, choose_on)
-    title = "score" if c is None else f"tanh({c:g} · score)"
-    title = title if binning.folds is None else f"bin of {title}"
-    templates = (fill(scored, binning, title) if filled is None else filled(c, binning, title)).scaled(settings.scale)
-    templates = bounded(with_usable_bins(templates, settings.min_entries))
-    if settings.prune is not None:
-        templates = pruned(templates, settings.prune)
+    templates = _filled(scored, settings, binning, c, filled)
     if 1 < binning.n_bins < settings.bins and settings.binning != "edges":
         short = Note("binning", f"{binning.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
         templates = templates.with_notes([short])
     return Built(templates, binning, c, scan)
+
+
+def refill(scored: Dataset, settings: FitSettings, like: Built) -> TemplateSet:
+    """Make templates of other scores of the same events with the choices (c, edges) of an earlier filling."""
+    if settings.systematics is not None:
+        scored = scored.with_systematics(settings.systematics)
+    return _filled(scored if like.c is None else tanh_scores(scored, like.c), settings, like.binning, like.c)
+
+
+def _filled(
+    scored: Dataset, settings: FitSettings, binning: Binning, c: float | None, filled: Filled | None = None
+) -> TemplateSet:
+    """Fill templates of transformed scores and repair them."""
+    title = "score" if c is None else f"tanh({c:g} · score)"
+    title = title if binning.folds is None else f"bin of {title}"
+    templates = (fill(scored, binning, title) if filled is None else filled(c, binning, title)).scaled(settings.scale)
+    templates = bounded(with_usable_bins(templates, settings.min_entries))
+    return templates if settings.prune is None else pruned(templates, settings.prune)
 
 
 def _constant(scored: Dataset, settings: FitSettings) -> tuple[float | None, TransformScan | None]:

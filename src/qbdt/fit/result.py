@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.errors import FitError
-from qbdt.results import Table
+from qbdt.results import Table, notebook_html
 from qbdt.templates import TemplateSet
 from qbdt.templates.template_set import FloatArray
 
@@ -177,6 +177,17 @@ class FitSummary:
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
 
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        return (
+            f"Z = {self.z:.3f} ({self.z_stat:.3f} without systematics), "
+            f"μ = {self.mu:.3f} ± {self.sigma_mu:.3f}, {self.data} data"
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.headline, self.tables(), unfolded=2)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
@@ -316,6 +327,9 @@ class FitResult:
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.best.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""

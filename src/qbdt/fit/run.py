@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from qbdt.config.fit import FitSettings
 from qbdt.dataset import Dataset
@@ -17,6 +19,7 @@ from qbdt.fit.result import FitResult, FitSummary
 from qbdt.fit.summarise import refit_impacts, scan_mu, summarise
 from qbdt.fit.workspace import workspace_of, write_workspace
 from qbdt.progress import Progress, silent
+from qbdt.provenance import provenance
 from qbdt.templates import TemplateSet
 from qbdt.writing import write_text
 
@@ -84,8 +87,17 @@ def fit_templates(
     return FitResult(on_asimov, on_data, templates, spec, settings.model_dump(), scan, single, total)
 
 
-def write_fit(result: FitResult, folder: Path | str) -> list[Path]:
+def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None) -> list[Path]:
     """Write a result to a folder: numbers, templates, and the workspace in all three forms.
+
+    Parameters
+    ----------
+    result
+        What to write.
+    folder
+        Where to; made if it is not there.
+    source
+        What `fit.json` is to say about where it comes from; versions by default.
 
     Returns
     -------
@@ -95,7 +107,8 @@ def write_fit(result: FitResult, folder: Path | str) -> list[Path]:
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     settings = FitSettings.model_validate({k: v for k, v in result.settings.items() if k in FitSettings.model_fields})
-    for name, plain in (("fit.json", result.to_dict()), ("templates.json", result.templates.to_dict())):
+    numbers = {**result.to_dict(), "provenance": dict(provenance() if source is None else source)}
+    for name, plain in (("fit.json", numbers), ("templates.json", result.templates.to_dict())):
         write_text(root / name, json.dumps(plain, indent=1) + "\n")
     card = write_datacard(result.templates, root / "combine", channel=settings.channel, mc_stat=settings.mc_stat)
     return [

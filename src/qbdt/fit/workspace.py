@@ -50,8 +50,10 @@ def workspace_of(
         Templates with a positive expectation in every bin.
     poi
         Name of the signal strength: a factor on all signal processes.
-    measurement, channel
-        Names in the workspace.
+    measurement
+        Name of the measurement in the workspace.
+    channel
+        Name of the channel in the workspace.
     mc_stat
         Whether to add the MC-statistics modifiers.
 

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qbdt._optional import require
+from qbdt.datasets.ntuples import write_ntuples
 from qbdt.datasets.objects import METADATA, PROCESSES, read_metadata
 from qbdt.errors import DataError
 from qbdt.generate.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
-from qbdt.generate.output import PartRecord, finish_process, read_part, write_metadata, write_part, write_root
+from qbdt.generate.output import PartRecord, finish_process, read_part, write_metadata, write_part
 from qbdt.generate.simulate import LIBRARY_KEY, PILOT_POINTS, Inputs, Simulator, prepare, pythia_seed, sequence
 from qbdt.generate.taus import TauLibrary, decay_chunk, library_chunks
 from qbdt.progress import Progress, silent
@@ -117,7 +118,7 @@ def generate_tautaugamma(
             _generate(out, wanted, settings, pool, workers, progress)
         shutil.rmtree(out / PARTS)
     if root:
-        write_root(out, progress)
+        write_ntuples(out, out, progress=progress)
     return read_metadata(out)
 
 

@@ -1,4 +1,4 @@
-"""Files of a run: parts, the sample's Parquet files with their metadata, and ROOT on request.
+"""Files of a run: parts, and the sample's Parquet files with their metadata.
 
 In: batches. Out: the folder format of `qbdt.datasets.objects`. Everything is read and written piece by piece, so memory
 does not grow with the sample; files appear under their final name only when complete.
@@ -14,20 +14,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import uproot
 from numpy.typing import NDArray
 
 from qbdt import __version__
 from qbdt._optional import require
-from qbdt.datasets.objects import FORMAT_VERSION, METADATA, Objects, ObjectsWriter, checksum, read_metadata
-from qbdt.datasets.reconstruction import EFFICIENCIES, NOMINAL, SELECTION, SHAPES, Reconstruction, efficiency_weight
+from qbdt.datasets.objects import FORMAT_VERSION, METADATA, Objects, ObjectsWriter, checksum
+from qbdt.datasets.reconstruction import SELECTION, Reconstruction
 from qbdt.generate.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LUMINOSITY
 from qbdt.generate.hard import Pilot
 from qbdt.generate.simulate import Batch
-from qbdt.progress import Progress
 from qbdt.writing import replacing, write_text
 
-__all__ = ["PartRecord", "finish_process", "read_part", "write_metadata", "write_part", "write_root"]
+__all__ = ["PartRecord", "finish_process", "read_part", "write_metadata", "write_part"]
 
 COUNTS = b"qbdt.counts"
 
@@ -130,45 +128,3 @@ def _pythia_version() -> str:
 
     require("pythia8mc", "qbdt generate")
     return version("pythia8mc")
-
-
-def write_root(out: Path, progress: Progress) -> None:
-    """Write `signal.root` and `background.root` beside the Parquet files.
-
-    Each has a tree `nominal` with the variables, `event_number`, `weight` and a weight per efficiency source and
-    direction, and one tree per shape source and direction, for example `tes_up`.
-    """
-    for name, entry in read_metadata(out)["processes"].items():
-        source = pq.ParquetFile(out / entry["file"])
-        with (
-            progress(f"writing {name}.root", source.metadata.num_rows) as advance,
-            uproot.recreate(out / f"{name}.root") as file,
-        ):
-            for group in range(source.num_row_groups):
-                objects = Objects.from_table(source.read_row_group(group))
-                for tree, columns in _trees(objects, float(entry["weight"])).items():
-                    if group == 0:
-                        file.mktree(tree, {column: values.dtype for column, values in columns.items()})
-                    file[tree].extend(columns)
-                advance(len(objects))
-
-
-def _trees(objects: Objects, weight: float) -> dict[str, dict[str, NDArray[Any]]]:
-    """Columns of all trees for a piece of events."""
-    events = Reconstruction(objects)
-    shifts = {"nominal": NOMINAL}
-    for source, (up, down) in SHAPES.items():
-        shifts |= {f"{source}_up": up, f"{source}_down": down}
-    trees: dict[str, dict[str, NDArray[Any]]] = {}
-    for tree, shift in shifts.items():
-        chosen = events.passes(shift)
-        columns: dict[str, NDArray[Any]] = {k: v[chosen] for k, v in events.variables(shift).items()}
-        trees[tree] = columns | {
-            "event_number": objects.event_number[chosen],
-            "weight": np.full(int(chosen.sum()), weight),
-        }
-    nominal = trees["nominal"]
-    for source, (variable, *_) in EFFICIENCIES.items():
-        for direction, sign in (("up", +1), ("down", -1)):
-            nominal[f"weight_{source}_{direction}"] = weight * efficiency_weight(source, nominal[variable], sign)
-    return trees

@@ -135,8 +135,10 @@ def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], re
     return drawn
 
 
-def train_and_test(name: str, train: Mapping[str, Any], test: Mapping[str, Any]) -> Any:
-    """Scores of training events (filled) and test events (points), unit area, with the p-values of a weighted χ² test.
+def train_and_test(
+    name: str, train: Mapping[str, Any], test: Mapping[str, Any], p: Mapping[str, float] | None = None
+) -> Any:
+    """Scores of training events (filled) and test events (points), unit area, with p-values.
 
     Parameters
     ----------
@@ -144,6 +146,9 @@ def train_and_test(name: str, train: Mapping[str, Any], test: Mapping[str, Any])
         Of the method.
     train, test
         "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
+    p
+        p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
+        both histograms; sums over folds need `qbdt.diagnosis.over_training`.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)
@@ -152,11 +157,15 @@ def train_and_test(name: str, train: Mapping[str, Any], test: Mapping[str, Any])
         for role, colour in (("background", BACKGROUND), ("signal", SIGNAL)):
             filled, points = (np.asarray(half[role]) for half in (train, test))
             error = np.sqrt(np.asarray(test[f"{role}_variance"])) / points.sum()
-            outcome = compatibility(filled, train[f"{role}_variance"], points, test[f"{role}_variance"])
+            value = (
+                compatibility(filled, train[f"{role}_variance"], points, test[f"{role}_variance"]).p
+                if p is None
+                else p[role]
+            )
             share = filled / filled.sum()
             axes.stairs(share, edges, fill=True, color=colour, alpha=0.25)
             axes.stairs(share, edges, color=colour, linewidth=1.2, label=f"{role}, training")
-            label = f"{role}, test (p = {outcome.p:.2g})"
+            label = f"{role}, test (p = {value:.2g})"
             axes.errorbar(centres, points / points.sum(), yerr=error, fmt="o", color=colour, label=label, linewidth=1)
             top = max(top, float(share.max()), float((points / points.sum()).max()))
         axes.set_xlim(edges[0], edges[-1])

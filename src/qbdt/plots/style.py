@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ COLOURS = ("#5790fc", "#f89c20", "#964a8b", "#9c9ca1", "#7a21dd", "#86c8dd", "#b
 SIGNAL = "#e42536"
 UP, DOWN = "#1f4e9c", "#c3341f"
 """Up and down variations: blue dashed and red dotted, as in the paper's envelope plots."""
+
+NOTEBOOK_DPI = 80
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 12,
@@ -52,14 +56,22 @@ def styled() -> Iterator[None]:
 
 
 def figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
-    """Make a figure of a size in inches and its axes, without pyplot; call within `styled`."""
+    """Make a figure of a size in inches and its axes, without pyplot; call within `styled`. Notebooks draw it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     FigureCanvasAgg(made)
+    made._repr_png_ = partial(_png, made)  # type: ignore[attr-defined]  # what notebooks ask for
     return made, made.subplots(**subplots)
+
+
+def _png(drawn: Any) -> bytes:
+    content = io.BytesIO()
+    with styled():
+        drawn.savefig(content, format="png", dpi=NOTEBOOK_DPI)
+    return content.getvalue()
 
 
 def save(drawn: Any, path: Path | str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from qbdt.plots.style import figure, styled
 from qbdt.tree import Tree
 
 if TYPE_CHECKING:
@@ -34,10 +35,9 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     Figure
         The figure that was drawn into.
     """
-    from matplotlib import pyplot as plt
-
     if axes is None:
-        _, axes = plt.subplots(figsize=(2.1 * max(tree.n_leaves, 2), 1.9 * (tree.depth + 1)), layout="constrained")
+        with styled():
+            _, axes = figure(2.1 * max(tree.n_leaves, 2), 1.9 * (tree.depth + 1))
     places = _places(tree)
     for node, (x, y) in enumerate(places):
         if tree.nodes["feature"][node] < 0:
@@ -59,8 +59,8 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     if not profiled:
         axes.set_title(f"W = {tree.weight:.4g}", fontsize=9)
     axes.set_axis_off()
-    figure: Figure = axes.figure
-    return figure
+    drawn: Figure = axes.figure
+    return drawn
 
 
 def _label(tree: Tree, node: int, profiled: bool) -> str:

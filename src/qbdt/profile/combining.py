@@ -48,6 +48,10 @@ class Combination:
         v = total.best()
         return cls(-v[2:], total.pulls(v))
 
+    def times(self, share: float) -> Combination:
+        """Return the same with a share of the coefficients."""
+        return Combination(share * self.coefficients, self.pulls)
+
 
 def combined(
     parts: Sequence[Part],

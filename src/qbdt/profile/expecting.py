@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,30 +14,44 @@ from qbdt.information import Expectation, SourceExpectation, profiled_informatio
 from qbdt.profile.plan import shift_segments
 from qbdt.store import ShiftSegment, Side
 
-__all__ = ["Scored", "expectation", "scored"]
+__all__ = ["Scored", "best_share", "expectation", "scored"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
 
 
-class Scored:
-    """Held-out events of one part: their segments, and two functions of every row, t and r₀."""
-
-    def __init__(self, segments: Sequence[ShiftSegment], t: list[Yields], ratio: list[Yields]) -> None:
-        self.segments, self.t, self.ratio = segments, t, ratio
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
 
 
-def scored(held: Dataset, t: Callable[[Events], tuple[Yields, Yields]]) -> Scored:
-    """Evaluate t and r₀ on held-out events."""
+class Scored(NamedTuple):
+    """Held-out events of one part: their segments, and for the rows of each r₀ and g = Σ_k c_k f_k."""
+
+    segments: list[ShiftSegment]
+    ratio: list[Yields]
+    shift: list[Yields]
+
+    def score(self, share: float) -> list[Yields]:
+        """Return r₀ − share × g."""
+        return [ratio - share * shift for ratio, shift in zip(self.ratio, self.shift, strict=True)]
+
+
+def scored(held: Dataset, sums: Callable[[Events], tuple[Yields, Yields]]) -> Scored:
+    """Evaluate r₀ and g on held-out events."""
     segments = shift_segments(held)
-    values = [t(one.segment.events) for one in segments]
-    return Scored(segments, [own for own, _ in values], [ratio for _, ratio in values])
+    values = [sums(one.segment.events) for one in segments]
+    return Scored(segments, [ratio for ratio, _ in values], [shift for _, shift in values])
 
 
-def expectation(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields) -> Expectation:
-    """Expected σ_μ with t and with r₀ alone, each as a histogram of all parts' held-out events."""
-    with_t = _templates(parts, [part.t for part in parts], len(sources))
-    with_ratio = _templates(parts, [part.ratio for part in parts], len(sources))
+def best_share(parts: Sequence[Scored], sources: tuple[str, ...]) -> float:
+    """Share of the shifts' coefficients with the smallest expected σ_μ; the larger of equals."""
+    found = {share: _sigma(*_templates(parts, share, len(sources))) for share in SHARES}
+    return min(reversed(SHARES), key=lambda share: found[share])
+
+
+def expectation(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields, share: float) -> Expectation:
+    """Expected σ_μ with the score and with r₀ alone, each as a histogram of all parts' held-out events."""
+    with_t, with_ratio = (_templates(parts, used, len(sources)) for used in (share, 0.0))
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)
     each = zip(sources, pulls.tolist(), costs, strict=True)
     return Expectation(
@@ -47,15 +62,9 @@ def expectation(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields
     )
 
 
-def _templates(
-    parts: Sequence[Scored], values: Sequence[list[Yields]], n_sources: int
-) -> tuple[Yields, Yields, Yields]:
+def _templates(parts: Sequence[Scored], share: float, n_sources: int) -> tuple[Yields, Yields, Yields]:
     """Signal, shifts and variance of each bin."""
-    rows = [
-        (one, own)
-        for part, own_values in zip(parts, values, strict=True)
-        for one, own in zip(part.segments, own_values, strict=True)
-    ]
+    rows = [row for part in parts for row in zip(part.segments, part.score(share), strict=True)]
     signal = [(own, one.segment.events.weight) for one, own in rows if _is_signal(one)]
     edges = _equal_signal(signal)
     s, shifts, variance = np.zeros(BINS), np.zeros((n_sources, BINS)), np.zeros(BINS)

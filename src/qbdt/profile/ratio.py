@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,9 +17,9 @@ from qbdt.profile.plan import nominal_segments
 from qbdt.store import RatioStore
 from qbdt.workers import Workers
 
-__all__ = ["STEP", "FittedRatio", "fit_ratio", "with_yields"]
+__all__ = ["STEP", "fit_ratio", "with_yields"]
 
-STEP = 0.1
+STEP = 0.2
 """Share of a tree's best output that is added to the sum, for a learning rate of one."""
 
 RIDGE = 1.0
@@ -28,35 +27,19 @@ LEAST = 5.0
 """Curvature that is added to a node's, and the least that it must have. An event of unit weight has at most 1/4."""
 
 
-@dataclass(frozen=True)
-class FittedRatio:
-    """Trees, and the loss of the held-out events before the first and after each of them."""
-
-    trees: tuple[Nodes, ...]
-    losses: tuple[float, ...]
-
-    @property
-    def best(self) -> int:
-        """Number of trees with the smallest loss."""
-        return int(np.argmin(self.losses))
-
-
 def fit_ratio(
-    trained: Dataset,
-    held: Dataset,
-    binning: Binning,
-    settings: Settings,
-    workers: Workers,
-    after_tree: Callable[[Nodes], None],
-) -> FittedRatio:
-    """Fit F on some events, and follow its loss on others."""
-    segments = nominal_segments(trained)
+    trained: Dataset, binning: Binning, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
+) -> tuple[Nodes, ...]:
+    """Fit F; returns its trees.
+
+    It is not stopped where the loss of other events says so: for what a fit sees of it, the tail of pure signal, that
+    is too early, and the average over parts forgives what one of them learns too well.
+    """
     strength = min(_effective_entries(trained, role) for role in (Role.SIGNAL, Role.BACKGROUND))
-    store = RatioStore(segments + nominal_segments(held), binning, workers, len(segments), strength)
+    store = RatioStore(nominal_segments(trained), binning, workers, strength)
     criterion = NewtonCriterion(RIDGE, LEAST, binning.n_cuts, workers)
     totals = np.array([trained.total(Role.SIGNAL), trained.total(Role.BACKGROUND)]) / strength
     trees: list[Nodes] = []
-    losses = [store.loss()]
     for number in range(settings.n_trees):
         factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
         root = store.histogram(0)
@@ -70,9 +53,8 @@ def fit_ratio(
         nodes["value"] *= STEP * settings.learning_rate
         store.add(grown.leaves, nodes["value"][nodes["feature"] < 0])
         trees.append(with_yields(nodes, *(store.yields(grown.leaves) * totals).T))
-        losses.append(store.loss())
         after_tree(trees[-1])
-    return FittedRatio(tuple(trees), tuple(losses))
+    return tuple(trees)
 
 
 def _effective_entries(dataset: Dataset, role: Role) -> float:

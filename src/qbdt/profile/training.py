@@ -15,9 +15,8 @@ from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
-from qbdt.information import Expectation
 from qbdt.profile.combining import Combination, Part, combined
-from qbdt.profile.expecting import expectation, scored
+from qbdt.profile.expecting import Scored, best_share, expectation, scored
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS, divided
 from qbdt.profile.ratio import fit_ratio
@@ -41,16 +40,16 @@ def train_profiled(
 ) -> Training:
     """Train the profiled method.
 
-    The events are divided into three parts. For each, F and the shifts are fitted on the other two, and stop growing
-    where the held-out part says so; the sums of the three are averaged, and combined to the score that is best for all
-    held-out events together.
+    The events are divided into three parts. For each, F and the shifts are fitted on the other two, and the shifts stop
+    growing where the held-out part says so; the sums of the three are averaged, and combined to the score that is best
+    for all held-out events together.
 
     Parameters
     ----------
     dataset
         Signal, background and sources, with true yields as weights.
     settings
-        How to train. `n_trees` is the most that each sum of each part gets.
+        How to train. `n_trees` is what each sum of each part gets, or less.
     n_threads
         Threads; None for all cores. Results do not depend on it.
     monitor
@@ -136,8 +135,7 @@ class _Profiling:
             after_tree(nodes)
 
         common = (self.binning, self.settings, self.workers)
-        fitted = fit_ratio(trained, held, *common, after_ratio_tree)
-        own = fitted.trees[: fitted.best]
+        own = fit_ratio(trained, *common, after_ratio_tree)
         shifts = fit_shifts(trained, held, self._ratio(own), *common, after_tree)
         best = shifts.best()
         return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])
@@ -163,9 +161,11 @@ class _Profiling:
         names = (features, self.sources, self.log_odds)
         expected = None
         if len(self.parts) == N_PARTS:
-            expected = self._expectation(combination)
-            won = max(expected.full**-2 - expected.unprofiled**-2, 0.0)
-            model = combined(self.parts, combination, *names, (expected.stat**-2, won))
+            held = self._scored(combination)
+            share = best_share(held, self.sources)
+            expected = expectation(held, self.sources, combination.pulls, share)
+            won = expected.full**-2 - expected.unprofiled**-2
+            model = combined(self.parts, combination.times(share), *names, (expected.stat**-2, won))
         else:
             model = combined(self.parts, combination, *names)
         parts = [
@@ -174,7 +174,7 @@ class _Profiling:
         ]
         return Training(model, self.binning, self.settings, (), stopped, {**self.data, "parts": parts}, expected)
 
-    def _expectation(self, combination: Combination) -> Expectation:
+    def _scored(self, combination: Combination) -> list[Scored]:
         """Score the held-out events of every part with its own trees."""
         n_threads = self.workers.n_threads
         found = []
@@ -183,10 +183,10 @@ class _Profiling:
 
             def values(events: Events, model: ProfiledEnsemble = model) -> tuple[Yields, Yields]:
                 ratio = model.probability(model.ratio.score(events, n_threads))
-                return ratio - model.shift.score(events, n_threads), ratio
+                return ratio, model.shift.score(events, n_threads)
 
             found.append(scored(divided(self.dataset, number)[1], values))
-        return expectation(found, self.sources, combination.pulls)
+        return found
 
 
 def _resumed(

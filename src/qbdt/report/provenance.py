@@ -5,26 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from qbdt.provenance import versions
 from qbdt.results import Table
 
 __all__ = ["provenance_tables"]
-
-PACKAGES = (
-    "qbdt",
-    "numpy",
-    "numba",
-    "scipy",
-    "scikit-learn",
-    "pyhf",
-    "iminuit",
-    "uproot",
-    "matplotlib",
-    "lightgbm",
-    "xgboost",
-)
 
 
 def provenance_tables(
@@ -42,16 +28,9 @@ def provenance_tables(
         Stage to seconds.
     """
     yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
-    rows = [("Python", platform.python_version()), ("machine", f"{platform.machine()}, {os.cpu_count()} cores")]
-    yield Table("Versions", ("what", "version"), tuple(rows + [(p, v) for p in PACKAGES if (v := _version(p))]))
+    machine = ("machine", f"{platform.machine()}, {os.cpu_count()} cores")
+    yield Table("Versions", ("what", "version"), (machine, *versions().items()))
     if files:
         yield Table("Files", ("file", "SHA-256"), tuple(files.items()))
     if seconds:
         yield Table("Time spent in this run", ("stage", "seconds"), tuple((s, f"{t:.1f}") for s, t in seconds.items()))
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -18,7 +18,8 @@ import numpy as np
 from qbdt.boosting import Training
 from qbdt.config import Analysis, read_analysis
 from qbdt.dataset import Dataset, Role
-from qbdt.ensemble import ProfiledEnsemble
+from qbdt.diagnosis import Diagnosis, over_training
+from qbdt.ensemble import FoldedEnsemble, ProfiledEnsemble
 from qbdt.errors import ConfigError
 from qbdt.fit.result import FitSummary, Scan
 from qbdt.information import Expectation
@@ -27,6 +28,7 @@ from qbdt.model_io import read_cross_trained
 from qbdt.plots import correlation, envelope, likelihood_scan, pulls, ranking, stacked
 from qbdt.plots.classifiers import roc_curves, train_and_test, tree_diagram, tree_weights, variable
 from qbdt.progress import Progress, silent
+from qbdt.report.diagnosis import diagnosis_blocks, read_diagnosis
 from qbdt.report.document import Block, Document, Figure, Headline, Section, Text
 from qbdt.report.provenance import provenance_tables
 from qbdt.report.reading import scan_from_dict, summary_from_dict
@@ -34,14 +36,18 @@ from qbdt.report.scores import area_under_roc, roc_points, score_histogram
 from qbdt.results import Table
 from qbdt.templates import TemplateSet
 
-__all__ = ["run_document"]
+__all__ = ["RunFolder", "read_run", "run_document"]
+
+PERMUTATIONS = 199
+"""Of the test of over-training."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class RunFolder:
     """What a folder holds: results, templates, and where they are there, models and events."""
 
     name: str
+    analysis: Analysis | None
     summary: FitSummary
     scan: Scan | None
     templates: TemplateSet
@@ -52,6 +58,7 @@ class _Run:
     scored: Dataset | None
     data: Dataset | None
     files: Mapping[str, str]
+    diagnosis: Diagnosis | None
 
 
 def run_document(folder: Path, data: Path | None = None, progress: Progress = silent) -> Document:
@@ -66,13 +73,15 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
     progress
         Told how far reading has come.
     """
-    run = _read(folder, data, progress)
+    run = read_run(folder, data, progress)
     sections = [
         Section("Result", (*_result(run),)),
         Section("Training", (*_training(run),)),
+        Section("Inputs", (*_inputs(run),)),
         Section("Variables", (*_variables(run),)),
         Section("Scores", (*_scores(run),)),
         Section("Sources", (*_sources(run),)),
+        Section("Diagnosis", (*diagnosis_blocks(run.diagnosis),)),
         Section("Settings", (*_settings(run),)),
     ]
     best = run.summary
@@ -86,7 +95,8 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
     return Document(run.name, subtitle, headlines, tuple(s for s in sections if s.blocks))
 
 
-def _read(folder: Path, data: Path | None, progress: Progress) -> _Run:
+def read_run(folder: Path, data: Path | None = None, progress: Progress = silent) -> RunFolder:
+    """Read what a folder of `qbdt run` or `qbdt fit --out` holds; arguments as in `run_document`."""
     if (folder / "study.json").exists():
         raise ConfigError(f"{folder} was made by qbdt reproduce: run that again, it redoes nothing but the report")
     fits = folder / "fit" if (folder / "fit").is_dir() else folder
@@ -96,8 +106,9 @@ def _read(folder: Path, data: Path | None, progress: Progress) -> _Run:
     scored = folder / "scored" / "scored.yaml"
     model = folder / "model.qbdt"
     models = [model] if model.exists() else []
-    return _Run(
+    return RunFolder(
         str(result.get("name", folder.resolve().name)),
+        analysis,
         summary_from_dict(plain["observed"] or plain["expected"]),
         scan_from_dict(plain["scan"]),
         TemplateSet.from_dict(_json(fits / "templates.json", folder)),
@@ -108,6 +119,7 @@ def _read(folder: Path, data: Path | None, progress: Progress) -> _Run:
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
         None if analysis is None else _events(analysis, data, progress),
         {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in (*models, fits / "fit.json")},
+        read_diagnosis(folder),
     )
 
 
@@ -135,7 +147,7 @@ def _events(analysis: Analysis, data: Path | None, progress: Progress) -> Datase
     return load(analysis, data or Path(), progress)
 
 
-def _result(run: _Run) -> list[Block]:
+def _result(run: RunFolder) -> list[Block]:
     best = run.summary
     blocks: list[Block] = [*(run.tables[:2] or best.tables()[:2])]
     blocks += [_templates_figure(run, postfit) for postfit in (False, True)]
@@ -146,7 +158,7 @@ def _result(run: _Run) -> list[Block]:
     return [*blocks, *(run.tables[2:] or best.tables()[2:])]
 
 
-def _templates_figure(run: _Run, postfit: bool) -> Figure:
+def _templates_figure(run: RunFolder, postfit: bool) -> Figure:
     yields = run.summary.postfit if postfit else {p.name: p.nominal for p in run.templates.processes}
     columns: dict[str, Sequence[Any]] = {
         "low": run.templates.edges[:-1].tolist(),
@@ -159,7 +171,7 @@ def _templates_figure(run: _Run, postfit: bool) -> Figure:
     return Figure(name, drawn, f"Templates {when} the fit, {run.summary.data} data.", columns)
 
 
-def _training(run: _Run) -> list[Block]:
+def _training(run: RunFolder) -> list[Block]:
     if not run.trainings:
         return []
     first = run.trainings[0].ensemble
@@ -192,7 +204,15 @@ def _training(run: _Run) -> list[Block]:
     return blocks
 
 
-def _variables(run: _Run) -> list[Block]:
+def _inputs(run: RunFolder) -> list[Block]:
+    if run.data is None:
+        return []
+    summary = run.data.summary()
+    blocks: list[Block] = [*summary.tables()]
+    return blocks if summary.findings else [*blocks, Text("No fault of the inputs was found.")]
+
+
+def _variables(run: RunFolder) -> list[Block]:
     if run.data is None:
         return [Text("The events were not read again; give their folder with --data to see the variables here.")]
     return [_variable(run.data, name, number) for number, name in enumerate(run.data.features)]
@@ -222,7 +242,7 @@ def _column(data: Dataset, role: Role, name: str) -> tuple[Any, Any]:
     return values, np.concatenate([e.weight for e in events])
 
 
-def _scores(run: _Run) -> list[Block]:
+def _scores(run: RunFolder) -> list[Block]:
     blocks: list[Block] = []
     if run.scored is not None:
         points = roc_points(run.scored)
@@ -238,14 +258,18 @@ def _scores(run: _Run) -> list[Block]:
             for half, content in (("train", train), ("test", test))
             for name, values in content.items()
         }
-        caption = "Scores of events that a model has seen and has not seen, all folds; p-values of a weighted χ² test."
-        blocks.append(Figure("train-and-test", train_and_test(run.name, train, test), caption, columns))
+        models = FoldedEnsemble(tuple(t.ensemble for t in run.trainings), run.data.folds)
+        tests = {test.role: test.p for test in over_training(run.data, models, n_permutations=PERMUTATIONS)}
+        caption = (
+            "Scores of events that a model has seen and has not seen, all folds; p-values by permutation of folds."
+        )
+        blocks.append(Figure("train-and-test", train_and_test(run.name, train, test, tests), caption, columns))
     elif run.trainings:
         blocks.append(Text("Scores of training against test events need the events: give their folder with --data."))
     return blocks
 
 
-def _over_folds(run: _Run, *, seen: bool) -> dict[str, Any]:
+def _over_folds(run: RunFolder, *, seen: bool) -> dict[str, Any]:
     """Histograms of tanh(c·y), summed over folds, of the events that each model was, or was not, trained on."""
     assert run.data is not None
     c = run.settings.get("chosen_c") or 0.25
@@ -261,7 +285,7 @@ def _over_folds(run: _Run, *, seen: bool) -> dict[str, Any]:
     return {name: values.tolist() for name, values in total.items()}
 
 
-def _sources(run: _Run) -> list[Block]:
+def _sources(run: RunFolder) -> list[Block]:
     best = run.summary
     if not best.sources:
         return []
@@ -285,7 +309,7 @@ def _sources(run: _Run) -> list[Block]:
     return blocks
 
 
-def _settings(run: _Run) -> list[Block]:
+def _settings(run: RunFolder) -> list[Block]:
     return list(provenance_tables(run.settings, run.files, {}))
 
 

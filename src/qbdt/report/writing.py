@@ -15,7 +15,9 @@ from qbdt.report.html import render_html, svg
 from qbdt.results import Table
 from qbdt.writing import write_text
 
-__all__ = ["render_markdown", "write_report"]
+__all__ = ["PAGE", "render_markdown", "write_report"]
+
+PAGE = "report.html"
 
 
 def write_report(document: Document, folder: Path, progress: Progress = silent) -> Path:
@@ -35,7 +37,7 @@ def write_report(document: Document, folder: Path, progress: Progress = silent) 
     Path
         The page.
     """
-    page, n_figures = folder / "report.html", sum(1 for _ in document.figures())
+    page, n_figures = folder / PAGE, sum(1 for _ in document.figures())
     try:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
         pictures = {}

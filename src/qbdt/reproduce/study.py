@@ -17,6 +17,7 @@ from qbdt.dataset import Dataset
 from qbdt.errors import ConfigError
 from qbdt.loading import load
 from qbdt.progress import Progress, silent
+from qbdt.provenance import provenance
 from qbdt.reproduce.halves import Difference, Task, compare, run_halves
 from qbdt.reproduce.methods import METHODS, Method
 from qbdt.reproduce.published import published_result
@@ -148,7 +149,8 @@ def reproduce(
     halves = _timed(seconds, "random halves", partial(_halves, options, kept, steps, progress))
     skipped = tuple(method.name for method in methods if not method.available)
     study = Study(options, settings, kept, skipped, published, halves, seconds, out, data)
-    write_text(out / "study.json", json.dumps(study.to_dict()) + "\n")
+    content = {**study.to_dict(), "provenance": provenance(data=options.data)}
+    write_text(out / "study.json", json.dumps(content) + "\n")
     return study
 
 

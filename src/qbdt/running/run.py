@@ -9,22 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from qbdt.boosting import Settings
-from qbdt.config import Analysis, ShapeSource, read_analysis
+from qbdt.config import Analysis, read_analysis
 from qbdt.cross_training import train_into
-from qbdt.errors import ConfigError, DataError
+from qbdt.dataset import find_faults
+from qbdt.errors import ConfigError
 from qbdt.fit import run_fit, write_fit
-from qbdt.io import expand
-from qbdt.loading import load
+from qbdt.loading import files_of, load
 from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
+from qbdt.provenance import provenance
 from qbdt.results import Table
 from qbdt.running.distributed import ClusterRun
 from qbdt.running.scored import ANALYSIS_FILE, write_scored
@@ -62,6 +62,8 @@ def run_analysis(
     *,
     n_threads: int | None = None,
     figures: bool = True,
+    force: bool = False,
+    origin: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
     cluster: ClusterRun | None = None,
@@ -80,6 +82,10 @@ def run_analysis(
         Threads of the training.
     figures
         Whether to draw.
+    force
+        Start anew: drop what an earlier run left in the folder.
+    origin
+        What `result.json` is to say about where it comes from, beside versions, settings and the files that were read.
     progress
         Told how far each step has come.
     say
@@ -95,6 +101,8 @@ def run_analysis(
         raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
     root = Path(out)
     root.mkdir(parents=True, exist_ok=True)
+    if force:
+        _clear(root)
     _claim(root, analysis, folder)
     steps: list[str] = []
 
@@ -112,7 +120,9 @@ def run_analysis(
     if (root / "result.json").exists():
         note("fit: there already")
     else:
-        _fit(analysis, root, figures, progress, note, cluster)
+        files = [{"path": path, "bytes": size} for path, size, _ in files_of(analysis, Path(folder))]
+        source = {**provenance(data=folder), "files": files, **(origin or {})}
+        _fit(analysis, root, figures, source, progress, note, cluster)
     content = json.loads((root / "result.json").read_text(encoding="utf-8"))
     tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
     return Run(root, tables, tuple(steps))
@@ -124,10 +134,18 @@ def training_settings(analysis: Analysis) -> Settings:
     return Settings(**{name: value for name, value in values.items() if value is not None})
 
 
+def _clear(root: Path) -> None:
+    """Remove what a run writes, and nothing else."""
+    for name in ("run.json", "result.json", MODEL_FILE):
+        (root / name).unlink(missing_ok=True)
+    for name in ("scored", "fit"):
+        shutil.rmtree(root / name, ignore_errors=True)
+
+
 def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
     """Refuse a folder that holds another analysis; the settings of the fit may differ, which redoes only the fit."""
     plain = analysis.model_dump(mode="json", exclude={"fit"})
-    training = _digest({"analysis": plain, "files": _files(analysis, Path(folder))})
+    training = _digest({"analysis": plain, "files": files_of(analysis, Path(folder))})
     fit = _digest(analysis.fit.model_dump(mode="json"))
     path = root / "run.json"
     if path.exists():
@@ -135,11 +153,20 @@ def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
         if known["training"] != training:
             raise ConfigError(
                 f"{root} holds a run of another analysis, or of files that have changed; "
-                "give another folder, or remove this one"
+                "choose another --out, or --force to replace it"
             )
         if known["fit"] != fit:
-            (root / "result.json").unlink(missing_ok=True)
+            _keep_fit(root, known["fit"])
     write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1) + "\n")
+
+
+def _keep_fit(root: Path, digest: str) -> None:
+    """Set a finished fit with other settings aside, so that a new one does not cost it."""
+    if (root / "result.json").exists() and (root / "fit").exists():
+        aside = root / f"fit-{digest[:8]}"
+        shutil.rmtree(aside, ignore_errors=True)
+        (root / "fit").replace(aside)
+        (root / "result.json").replace(aside / "result.json")
 
 
 def _train_and_score(
@@ -147,6 +174,8 @@ def _train_and_score(
 ) -> None:
     note("read")
     dataset = load(analysis, folder, progress)
+    for finding in find_faults(dataset):
+        note(f"to be checked: {finding}")
     if dataset.folds is None:
         raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
     wanted = analysis.training.systematics
@@ -167,6 +196,7 @@ def _fit(
     analysis: Analysis,
     root: Path,
     figures: bool,
+    source: Mapping[str, Any],
     progress: Progress,
     note: Callable[[str], None],
     cluster: ClusterRun | None,
@@ -179,7 +209,7 @@ def _fit(
         result = run_fit(load(read_analysis(where), where.parent, progress), analysis.fit, progress=progress)
     part = root / ".fit.part"
     shutil.rmtree(part, ignore_errors=True)
-    write_fit(result, part)
+    write_fit(result, part, source)
     if figures:
         write_figures(result, part / "figures")
     shutil.rmtree(root / "fit", ignore_errors=True)
@@ -187,24 +217,12 @@ def _fit(
     content = {
         "name": analysis.name,
         "qbdt": version("qbdt"),
+        "provenance": source,
         "analysis": analysis.model_dump(mode="json"),
         "fit": result.to_dict(),
         "tables": [table.to_dict() for table in (*result.tables(), *(cluster.tables() if cluster else ()))],
     }
     write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
-
-
-def _files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
-    """Name, size and time of change of every file that the analysis reads."""
-    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
-    patterns = [path for sample in analysis.samples.values() for path in sample.files]
-    for path in (path for side in shapes if side is not None for path in side.files or ()):
-        patterns += [path.replace("{process}", process) for process in analysis.samples]
-    found = set()
-    for pattern in patterns:
-        with suppress(DataError):  # what is missing is the reader's to report
-            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
-    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
 
 
 def _digest(plain: Any) -> str:

@@ -18,7 +18,7 @@ from qbdt.errors import ConfigError
 from qbdt.loading import load
 from qbdt.progress import Progress, silent
 
-__all__ = ["events_to_score", "load_for_training", "scored_tables"]
+__all__ = ["events_to_score", "load_for_training", "scored_tables", "seen_samples"]
 
 
 def load_for_training(
@@ -87,6 +87,20 @@ def events_to_score(
         yield name, events
 
 
+def seen_samples(training: Training | CrossTraining) -> list[str]:
+    """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
+    return _simulated(training) if isinstance(training, Training) else []
+
+
+def _trainings(training: Training | CrossTraining) -> tuple[Training, ...]:
+    return training.trainings if isinstance(training, CrossTraining) else (training,)
+
+
+def _simulated(training: Training) -> list[str]:
+    """Names of the samples of signal and background that a training says it was on."""
+    return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
+
+
 def _with_folds(plan: Analysis, k: int | None, columns: list[str]) -> Analysis:
     """Return the analysis with the folds that were asked for."""
     if k == 1:
@@ -109,12 +123,7 @@ def _averaged(training: Training | CrossTraining, patterns: Sequence[str], sampl
     """Samples that the average of the models scores; refused for what a model was trained on."""
     if patterns and not isinstance(training, CrossTraining):
         raise ConfigError("--average: the model is a single one: there is nothing to average")
-    trained = {
-        sample.get("name")
-        for one in (training.trainings if isinstance(training, CrossTraining) else ())
-        for sample in one.data.get("samples", ())
-        if sample.get("role") != "data"
-    }
+    trained = {name for one in _trainings(training) for name in _simulated(one)}
     found: set[str] = set()
     for pattern in patterns:
         matched = set(fnmatch.filter(samples, pattern))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qbdt._kernels.residuals import add_outputs, logistic_loss, logistic_pairs, sum_weights
+from qbdt._kernels.residuals import add_outputs, logistic_pairs, sum_weights
 from qbdt.binning import Binning
 from qbdt.dtypes import Fixed, Yields
 from qbdt.store.layout import Segment, Side
@@ -25,22 +25,16 @@ class RatioStore(PairStore):
     Parameters
     ----------
     segments
-        Signal and background processes; those to train on first, those to judge on after them.
+        Signal and background processes.
     binning, workers
         As for `RowStore`.
-    n_trained
-        Number of segments to train on.
     strength
-        What the weights of each side's trained rows sum to: the number of events that their statistical power is worth.
+        What the weights of each side sum to: the number of events that their statistical power is worth.
     """
 
-    def __init__(
-        self, segments: Sequence[Segment], binning: Binning, workers: Workers, n_trained: int, strength: float
-    ) -> None:
-        super().__init__(segments, binning, workers, n_trained)
-        self._weight: Yields = np.concatenate([segment.events.weight for segment in segments])
-        for part in (slice(None, n_trained), slice(n_trained, None)):
-            _balance(self.layout.whole[part], self.layout.sides[part], self._weight, strength)
+    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers, strength: float) -> None:
+        super().__init__(segments, binning, workers, len(segments))
+        self._weight = _balanced(segments, strength)
         self._log_ratio: Yields = np.zeros(self.layout.n_rows)
         self._scale = fixed_scale(float(np.abs(self._weight).max()), self.layout.n_rows)
 
@@ -61,7 +55,7 @@ class RatioStore(PairStore):
         self._over(self._leaf_ranges(leaves), add_range)
 
     def yields(self, leaves: Sequence[int]) -> Yields:
-        """Sums of the trained rows' weights as (leaf, side)."""
+        """Sums of weights as (leaf, side)."""
         sums = np.zeros((len(leaves), len(Side)), dtype=np.int64)
 
         def add_range(label: int, low: int, high: int) -> tuple[int, int]:
@@ -69,25 +63,16 @@ class RatioStore(PairStore):
 
         for label, total in self._over(self._leaf_ranges(leaves), add_range):
             leaf, segment = divmod(label, self.layout.n_segments)
-            if segment < self._n_trained:
-                sums[leaf, self.layout.sides[segment]] += total
+            sums[leaf, self.layout.sides[segment]] += total
         return sums / self._scale
 
-    def loss(self) -> float:
-        """Logistic loss of the rows that are not trained on."""
-        scale = self._scale / 64
 
-        def of_range(segment: int, low: int, high: int) -> int:
-            is_signal = self.layout.sides[segment] is Side.SIGNAL
-            return int(logistic_loss(self._weight[low:high], self._log_ratio[low:high], is_signal, scale))
-
-        return sum(self._over(self.layout.whole[self._n_trained :], of_range)) / scale
-
-
-def _balance(ranges: Fixed, sides: Sequence[Side], weight: Yields, strength: float) -> None:
-    """Scale the weights of each side to the same sum."""
+def _balanced(segments: Sequence[Segment], strength: float) -> Yields:
+    """Weights of all rows, with those of each side scaled to the same sum."""
+    weights = [np.array(segment.events.weight) for segment in segments]
     for side in Side:
-        rows = [slice(low, high) for (_, low, high), own in zip(ranges, sides, strict=True) if own is side]
-        total = math.fsum(math.fsum(weight[part]) for part in rows)  # exact: no order of rows changes it
-        for part in rows:
-            weight[part] *= strength / total
+        own = [weight for weight, segment in zip(weights, segments, strict=True) if segment.side is side]
+        total = math.fsum(math.fsum(weight) for weight in own)  # exact: no order of rows changes it
+        for weight in own:
+            weight *= strength / total
+    return np.concatenate(weights)

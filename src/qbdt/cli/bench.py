@@ -1,0 +1,87 @@
+"""Benchmarks as commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import Json, Quiet, app, bar
+
+__all__: list[str] = []
+
+bench = typer.Typer(name="bench", help="Benchmarks against other libraries.", no_args_is_help=True)
+app.add_typer(bench)
+
+ALL = ("P1", "P2", "P3", "P4")
+PUBLIC = {"P2": "cms_htautau", "P3": "tautaugamma"}
+
+
+@bench.command(epilog="Example:  qbdt bench physics --problem P4 --budget 4 --seeds 1")
+def physics(
+    problem: Annotated[
+        list[str] | None, typer.Option("--problem", "-p", help="P1, P2, P3 or P4; all that have their events if none.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder with the public files of P2 and P3, see docs/data.md.")
+    ] = None,
+    sample: Annotated[
+        Path | None, typer.Option("--sample", help="Sample made by qbdt generate for P4; the bundled one by default.")
+    ] = None,
+    contestant: Annotated[
+        list[str] | None, typer.Option("--contestant", "-c", help="By name; all that are installed if none.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Settings that tuning tries for every contestant.")] = 8,
+    seeds: Annotated[int | None, typer.Option(help="Divisions into folds; 1, 2, 5 and 2 for P1 to P4.")] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", help="Checks beside the problems: without (sources), noise, times; all if none."),
+    ] = None,
+    no_checks: Annotated[bool, typer.Option("--no-checks", help="The problems only.")] = False,
+    events: Annotated[int, typer.Option(help="Signal, and background, events that P1 trains on.")] = 100_000,
+    cache: Annotated[Path, typer.Option(help="Folder that keeps scores, so that nothing is trained twice.")] = Path(
+        "qbdt-bench"
+    ),
+    out: Annotated[Path | None, typer.Option(help="File for all numbers (JSON).")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare what a fit quotes with scores of this package and of tuned LightGBM, XGBoost, scikit-learn and AdaBoost.
+
+    All are trained and fitted on the same folds and tuned by the same nested procedure, never on events that are
+    fitted. A run that is started again goes on where it stopped.
+    """
+    from qbdt.bench import Options, run_physics
+    from qbdt.bench.marks import marks
+    from qbdt.bench.physics import CHECKS
+    from qbdt.bench.problems import Places
+    from qbdt.bench.tables import physics_markdown, physics_tables
+    from qbdt.tables import show
+    from qbdt.writing import write_text
+
+    problems = tuple(problem) if problem else tuple(p for p in ALL if p not in PUBLIC or data is not None)
+    if not problem and len(problems) < len(ALL):
+        typer.echo("P2 and P3 are left out: --data FOLDER names where their events are", err=True)
+    options = Options(
+        problems,
+        tuple(contestant) if contestant else None,
+        budget,
+        seeds,
+        Places(data, sample),
+        cache,
+        events,
+        () if no_checks else tuple(check or CHECKS),
+    )
+    found = run_physics(options, bar(quiet))
+    content = json.dumps({**found.to_dict(), "marks": [mark.to_dict() for mark in marks(found)]}, indent=1)
+    if out is not None:
+        write_text(out, content + "\n")
+    if markdown is not None:
+        write_text(markdown, physics_markdown(found))
+    if as_json:
+        typer.echo(content)
+        return
+    show(physics_tables(found))

@@ -1,0 +1,80 @@
+"""`qbdt bench physics`, with few events and quick contestants."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from qbdt.bench import contestants, problems
+from qbdt.bench.contestants import OURS
+from qbdt.cli import app
+from tests.bench.contestants import Witness
+from tests.reproduce.events import imitation
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """P4 on few events; a peer, and one that stands in for the profiled method."""
+    peer = Witness(numbered=False).contestant("XGBoost")
+    ours = Witness(numbered=False).contestant(OURS, ours=True)
+    monkeypatch.setattr(contestants, "CONTESTANTS", (peer, ours))
+    *others, last = problems.PROBLEMS
+    small = problems.Problem(
+        "P4", last.title, lambda places: imitation(300, 900), last.identifier, last.units, last.folds, 2
+    )
+    monkeypatch.setattr(problems, "PROBLEMS", (*others, small))
+
+
+def test_tables_marks_and_json(quick, tmp_path):
+    out = tmp_path / "physics.json"
+    arguments = ["bench", "physics", "-p", "P4", "-p", "P1", "--budget", "1", "--events", "1000", "--quiet"]
+    arguments += [
+        "--check",
+        "none",
+        "--cache",
+        str(tmp_path / "cache"),
+        "--out",
+        str(out),
+        "--markdown",
+        str(tmp_path / "tables.md"),
+    ]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    for part in ("P1: the INFERNO problem", "P4: simulated", "best peer", "no sources", "Marks"):
+        assert part in done.output
+    content = json.loads(out.read_text())
+    assert {record["contestant"] for record in content["fits"]} == {"XGBoost", OURS}
+    assert {mark["problem"] for mark in content["marks"]} == {"P1", "P4"}
+    assert "| XGBoost |" in (tmp_path / "tables.md").read_text()
+    again = CliRunner().invoke(app, [*arguments, "--json"])
+    assert json.loads(again.stdout)["fits"] == content["fits"]
+
+
+def test_checks_with_noise_and_times(quick, tmp_path):
+    arguments = ["bench", "physics", "-p", "P4", "--budget", "1", "--seeds", "1", "--quiet", "--json"]
+    arguments += ["--check", "noise", "--check", "times", "--cache", str(tmp_path)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    content = json.loads(done.stdout)
+    setups = {record["setup"] for record in content["fits"] if record["contestant"] == OURS}
+    assert len([setup for setup in setups if "25 noise sources, fitted with 25 real sources" in setup]) == 1
+    assert len(setups) == 5
+    assert {record["kind"] for record in content["times"]} == {"weight", "shape"}
+    assert any("25 noise sources" in mark["claim"] for mark in content["marks"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "P5"], "no problem P5; there are: P1, P2"),
+        (["-p", "P2"], "--data FOLDER: a folder with cms_htautau/ is needed"),
+        (["-p", "P3", "--data", "absent"], "--data absent: a folder with tautaugamma/"),
+        (["-c", "CatBoost"], "no contestant CatBoost"),
+        (["--budget", "0"], "budget=0"),
+        (["--check", "luck"], "no check luck"),
+    ],
+)
+def test_mistakes_get_one_message(arguments, message, tmp_path):
+    done = CliRunner().invoke(app, ["bench", "physics", "--cache", str(tmp_path), *arguments])
+    assert done.exit_code != 0
+    assert message in str(done.exception)

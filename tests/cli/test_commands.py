@@ -1,0 +1,155 @@
+"""What every command has, found by walking over all of them: a new one cannot forget."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from qbdt.cli import app
+from tests.cli.test_inspecting import qbdt
+
+WITHOUT_JSON = {"schema": "its output is JSON already"}
+WITHOUT_FORCE = {
+    "inspect": "writes nothing",
+    "schema": "writes nothing",
+    "generate tautaugamma": "continues its own folder and refuses that of another sample",
+}
+
+
+def commands():
+    """All commands below `qbdt`, by what one types."""
+
+    def below(group, prefix):
+        for name, command in group.commands.items():
+            typed = f"{prefix} {name}".strip()
+            if hasattr(command, "commands"):
+                yield from below(command, typed)
+            else:
+                yield typed, command
+
+    return dict(below(typer.main.get_command(app), ""))
+
+
+COMMANDS = commands()
+
+
+def options(command):
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def example(command):
+    found = re.fullmatch(r"Example:  (qbdt .+)", command.epilog or "")
+    assert found, f"no example: {command.epilog!r}"
+    return found[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_an_example_that_parses(name):
+    done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert done.exit_code == 0
+    typed = example(COMMANDS[name])
+    assert typed in done.output
+    words = shlex.split(typed.partition(" > ")[0])
+    assert " ".join(words[1:]).startswith(name)
+    COMMANDS[name].make_context(name, words[1 + len(name.split()) :])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_every_option_is_for(name):
+    assert COMMANDS[name].help
+    for parameter in COMMANDS[name].params:
+        assert getattr(parameter, "help", None), f"{name}: {parameter.name} has no help"
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_JSON)))
+def test_json_and_quiet(name):
+    assert {"--json", "--quiet", "-q"} <= options(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(WITHOUT_FORCE)))
+def test_what_writes_asks_before_it_replaces(name):
+    assert "--force" in options(COMMANDS[name])
+
+
+def test_short_options_mean_the_same_everywhere():
+    meaning: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            for short in (option for option in parameter.opts if re.fullmatch("-[a-z]", option)):
+                meaning.setdefault(short, set()).add(parameter.name)
+    meaning.pop("-j")  # threads of a training, processes of a study: as in make, how much runs at once
+    assert {short: names for short, names in meaning.items() if len(names) > 1} == {}
+
+
+def test_commands_are_listed_in_the_order_of_an_analysis():
+    group = typer.main.get_command(app)
+    listed = group.list_commands(None)
+    assert set(listed) == set(group.commands)
+    assert listed.index("init") < listed.index("inspect") < listed.index("run") < listed.index("report")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion(shell):
+    done = subprocess.run(
+        ["qbdt"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **_completing(shell)},
+        executable=Path(sys.executable).with_name("qbdt"),
+    )
+    assert "inspect" in done.stdout, done.stderr
+
+
+def _completing(shell):
+    if shell == "bash":
+        return {"_QBDT_COMPLETE": "complete_bash", "COMP_WORDS": "qbdt ins", "COMP_CWORD": "1"}
+    line = {"_TYPER_COMPLETE_ARGS": "qbdt ins", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return {"_QBDT_COMPLETE": f"complete_{shell}", **line}
+
+
+def test_examples_are_completed():
+    environment = {"_QBDT_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "qbdt init --example "}
+    program = Path(sys.executable).with_name("qbdt")
+    done = subprocess.run([program], capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    assert "tautaugamma" in done.stdout, done.stderr
+
+
+def test_exit_codes(tmp_path):
+    assert qbdt("schema").returncode == 0
+    assert qbdt("inspect", tmp_path / "absent.yaml").returncode == 2
+    assert qbdt("inspect").returncode == 2
+    assert qbdt("no-such-command").returncode == 2
+
+
+def test_interrupted_is_130(tmp_path):
+    code = (
+        "import sys, qbdt.datasets.ntuples as m\n"
+        "def wait(*a, **k):\n    print('ready', flush=True)\n    import time; time.sleep(60)\n"
+        "m.write_bundled_ntuples = wait\n"
+        "sys.argv = ['qbdt', 'ntuples', 'x']\n"
+        "from qbdt.cli import main; main()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=-1, stderr=-1, text=True, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)  # the line is printed just before the wait begins
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    assert (process.returncode, error) == (130, "qbdt: interrupted\n")
+
+
+def test_json_never_has_what_json_does_not_know(monkeypatch, capsys):
+    from qbdt.cli.app import print_json
+
+    print_json({"a": [float("nan"), 1.5], "b": (float("inf"), "x")})
+    assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": [None, "x"]}

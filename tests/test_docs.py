@@ -1,0 +1,53 @@
+"""Every page does what it says: its code is run, its commands exist, its pages are in the navigation."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from qbdt.cli import app
+from qbdt.config import Analysis
+from tests.pages import blocks, run_page
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def with_code():
+    return [page for page in PAGES if any(not block.skipped and block.language for block in blocks(page.read_text()))]
+
+
+@pytest.mark.parametrize("page", with_code(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_of_the_page_runs(page, tmp_path):
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_that_a_page_mentions_exist(page):
+    known = {"qbdt": {"--help", "--version", "--install-completion", "--show-completion"}}
+    for name, command in _commands(typer.main.get_command(app), "qbdt"):
+        known[name] = {option for p in command.params for option in (*p.opts, *p.secondary_opts)} | {"--help", "-h"}
+    for typed in re.findall(r"qbdt [a-z][^`\n|]*", " ".join(b.code for b in blocks(page.read_text()))):
+        words = typed.split()
+        name = next((n for n in (" ".join(words[:3]), " ".join(words[:2])) if n in known), None)
+        if name is None:
+            continue
+        unknown = {word for word in words if re.fullmatch(r"--[a-z-]+", word)} - known[name]
+        assert not unknown, f"{typed}: no option {', '.join(unknown)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_yaml_of_the_page_has_keys_that_exist(page):
+    for block in blocks(page.read_text()):
+        if block.language == "yaml":
+            content = yaml.safe_load(block.code)
+            assert set(content) <= set(Analysis.model_fields), f"{page.name}:{block.line}"
+
+
+def _commands(group, prefix):
+    for name, command in group.commands.items():
+        yield f"{prefix} {name}", command
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix} {name}")

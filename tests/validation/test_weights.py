@@ -1,0 +1,136 @@
+"""Weights: results do not depend on their unit, and negative ones are used as they are, from training to the fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from validation.weights import everywhere, reweighted, signed, study, table
+
+from qbdt.boosting import Settings, train
+from qbdt.config import FitSettings
+from qbdt.dataset import Dataset, Events, ModuloFolds, Role, Sample, Systematic
+from qbdt.datasets import inferno
+from qbdt.diagnosis import strength_of
+from qbdt.ensemble import FoldedEnsemble
+from qbdt.fit import asimov, build_templates, run_fit
+from qbdt.templates import Binning, fill
+
+BINNINGS = st.sampled_from(["uniform", "equal_signal", "equal_background"])
+
+
+def scored(seed=0, n=800, negative=0.15):
+    """Scored events with weights of both signs and sources of all kinds."""
+    rng = np.random.default_rng(seed)
+
+    def events(centre, weight):
+        signs = np.where(rng.random(n) < negative, -1.0, 1.0)
+        return Events({"score": rng.normal(centre, 1, n)}, weight * rng.exponential(1, n) * signs, {"i": np.arange(n)})
+
+    s, b = events(1.0, 0.02), events(-0.5, 0.5)
+    up = Events({"score": b.column("score") + 0.1}, b.weight, {"i": np.arange(n)})
+    sources = [
+        Systematic.shape("shape", {"b": up}),
+        Systematic.weight("tilt", {"b": b.weight * (1 + 0.05 * np.tanh(b.column("score")))}),
+        Systematic.norm("xs", 0.1, processes=["b"]),
+    ]
+    samples = [Sample("s", Role.SIGNAL, s), Sample("b", Role.BACKGROUND, b)]
+    return Dataset(samples, sources, ModuloFolds(2, "i"))
+
+
+@given(seed=st.integers(0, 1000), exponent=st.integers(-40, 40), binning=BINNINGS)
+@settings(max_examples=25)
+def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
+    """Other units of the weights give the same choices and, undone by `scale`, the same templates to the last bit."""
+    factor = 2.0**exponent
+    base = scored(seed)
+    plain = build_templates(base, FitSettings(binning=binning, bins=8))
+    other = build_templates(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
+    assert (other.c, other.binning) == (plain.c, plain.binning)
+    assert other.templates.to_dict() == plain.templates.to_dict()
+    one, two = asimov(plain.templates.arrays()), asimov(other.templates.arrays())
+    assert (one.z, one.sigma_mu) == (two.z, two.sigma_mu)
+
+
+@given(seed=st.integers(0, 1000), factor=st.floats(1e-6, 1e6), binning=BINNINGS)
+@settings(max_examples=25)
+def test_any_factor_changes_rounding_only(seed, factor, binning):
+    base = scored(seed)
+    plain = strength_of(base, FitSettings(binning=binning, bins=8))
+    other = strength_of(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
+    assert other.full == pytest.approx(plain.full, rel=1e-9)  # sums of 800 rounded products
+    assert other.stat == pytest.approx(plain.stat, rel=1e-9)
+
+
+def test_a_whole_fit_does_not_depend_on_the_unit():
+    base, options = scored(3), {"bins": 6, "scan": False}
+    plain = run_fit(base, FitSettings(**options))
+    other = run_fit(base.scaled(2.0**-12), FitSettings(**options, scale=2.0**12))
+    assert other.expected.to_dict() == plain.expected.to_dict()
+
+
+def test_from_training_to_the_fit():
+    """Models trained on weights in another unit are the same, so everything after them is."""
+    dataset, options = inferno(400), {"bins": 5, "min_entries": 0}
+
+    def found(data, scale):
+        models = FoldedEnsemble(
+            tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
+        )
+        return strength_of(data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale))
+
+    assert found(dataset, 1.0) == found(dataset.scaled(2.0**20), 2.0**-20)
+
+
+def test_templates_sum_signed_weights():
+    base = scored(5)
+    templates = fill(base, Binning.of(np.linspace(-3, 3, 7)))
+    events = base.sample("b").events
+    place = np.clip(np.searchsorted(np.linspace(-3, 3, 7), events.column("score"), side="right") - 1, 0, 5)
+    for i in range(6):
+        inside = events.weight[place == i]
+        assert templates.background[i] == pytest.approx(inside.sum(), rel=1e-12)
+        assert templates.process("b").variance[i] == pytest.approx((inside**2).sum(), rel=1e-12)
+    assert (events.weight < 0).mean() > 0.1
+
+
+def crowded_where_signal_is(events):
+    """Chance of a negative weight: large where signal and background are hard to tell apart."""
+    return 0.4 * np.exp(-0.5 * (np.asarray(events.column("x0"), dtype=float) ** 2) / 0.7)
+
+
+def test_signs_leave_expectations():
+    data = inferno(20_000)
+    for chance in (everywhere, crowded_where_signal_is):
+        other = signed(data, chance, 1)
+        before, after = (d.sample("background").events for d in (data, other))
+        assert 0.05 < np.mean(after.weight < 0) < 0.25
+        error = np.sqrt(np.square(after.weight).sum())
+        assert abs(after.total - before.total) < 4 * error
+        middle = np.abs(np.asarray(before.column("x0"))) < 0.5
+        assert abs(after.weight[middle].sum() - before.weight[middle].sum()) < 4 * error
+        varied = other.varied("rate", "up")["background"]
+        assert np.array_equal(np.sign(varied.weight), np.sign(after.weight))  # "rate" leaves x0, which decides
+    untouched = other.sample("signal").events
+    assert np.array_equal(untouched.weight, data.sample("signal").events.weight)
+
+
+def test_a_small_study():
+    """Signs cost statistics. Counting the variance of the simulation keeps leaves that cancel from deciding a tree."""
+    data = inferno(1500).with_systematics([])
+    fit = FitSettings(binning="equal_signal", transform="none", bins=8)
+    plain, counted = (
+        study(data, {"even": everywhere}, 1, Settings(n_trees=10, mc_stat=mc_stat), fit) for mc_stat in (False, True)
+    )
+    best = counted["none"]["–"][0].stat
+    assert counted["even"]["as they are"][0].stat < 1.2 * best
+    assert counted["even"]["as they are"][0].stat < plain["even"]["as they are"][0].stat
+    assert counted["even"]["absolute values"][0].stat == pytest.approx(best)  # the same shape, in other units
+    assert len(table("small", counted).rows) == 4
+
+
+def test_treatments_change_weights_only_of_the_background():
+    data = scored(1)
+    halved = reweighted(data, lambda _, weight: weight / 2)
+    assert halved.total(Role.SIGNAL) == data.total(Role.SIGNAL)
+    assert halved.varied("shape", "up")["b"].total == pytest.approx(data.varied("shape", "up")["b"].total / 2)
+    assert halved.varied("tilt", "up")["b"].total == pytest.approx(data.varied("tilt", "up")["b"].total / 2)
