@@ -20,8 +20,9 @@ def logistic_pairs(
 ) -> None:
     """Minus the gradient, w (y − p), and the curvature, w p (1 − p), of the logistic loss at p = 1/(1 + exp(−F))."""
     for i in range(weight.size):
-        p = 1.0 / (1.0 + np.exp(-log_ratio[i]))
-        rest = 1.0 / (1.0 + np.exp(log_ratio[i]))
+        small = np.exp(-abs(log_ratio[i]))  # of the two exponentials the one that cannot overflow
+        likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
+        p, rest = (likely, unlikely) if log_ratio[i] > 0.0 else (unlikely, likely)
         gradient = weight[i] * rest if is_signal else -weight[i] * p
         out[2 * i] = np.int64(np.rint(gradient * numerator_scale))
         out[2 * i + 1] = np.int64(np.rint(weight[i] * p * rest * denominator_scale))

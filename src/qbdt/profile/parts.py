@@ -57,5 +57,6 @@ def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
 
 
 def _by_position(events: Events) -> NDArray[Any]:
-    block = np.arange(events.n_rows, dtype=np.int64) * (N_PARTS * BLOCKS) // max(1, events.n_rows)
+    n_blocks = min(N_PARTS * BLOCKS, max(1, events.n_rows))
+    block = np.arange(events.n_rows, dtype=np.int64) * n_blocks // max(1, events.n_rows)
     return np.asarray(block % N_PARTS)

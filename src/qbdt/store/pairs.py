@@ -95,9 +95,9 @@ class PairStore(RowStore, ABC):
         self._workers.run(add_pairs, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def details(self, node: int, features: Fixed) -> Fixed:
-        """Return nothing for each feature: pairs are all there is."""
-        return np.empty((len(features), 0), dtype=np.int64)
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Return nothing for each word of features: pairs are all there is."""
+        return np.empty((len(words), 0), dtype=np.int64)
 
     def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
         """Rows of all leaves as (leaf · segments + segment, begin, end)."""
