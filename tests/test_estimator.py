@@ -18,7 +18,16 @@ from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
 
-@parametrize_with_checks([QBDTClassifier(n_trees=10), QBDTClassifier(method="profile", n_trees=10)])
+def known_exceptions(estimator):
+    """Checks that the profiled method cannot pass: it divides rows into parts, so a row twice is not twice its weight."""
+    names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    return dict.fromkeys(names, "rows are divided into parts") if estimator.method == "profile" else {}
+
+
+@parametrize_with_checks(
+    [QBDTClassifier(n_trees=10), QBDTClassifier(method="profile", n_trees=10)],
+    expected_failed_checks=known_exceptions,
+)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
