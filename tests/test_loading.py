@@ -9,7 +9,7 @@ import uproot
 from qbdt import examples
 from qbdt.config import parse_analysis
 from qbdt.errors import ConfigError, DataError, ExpressionError
-from qbdt.loading import load
+from qbdt.loading import load, load_parts
 
 N = 60
 
@@ -70,6 +70,27 @@ def test_everything_finds_its_place(folder):
     assert data.varied("files", "down")["ttbar"].n_rows == (raw[:-2] * 0.9 > 15).sum()
     np.testing.assert_allclose(data.varied("sf", "up")["higgs"].weight, 1 / 0.9, rtol=1e-15)
     np.testing.assert_allclose(data.varied("full", "up")["higgs"].weight, 3.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_parts_together_are_the_whole(folder, count):
+    analysis = parse_analysis(ANALYSIS, "analysis.yaml")
+    whole = load(analysis, folder)
+    parts = [part() for part in load_parts(analysis, folder, count)]
+    for name in ("higgs", "ttbar", "wjets"):
+        assert np.array_equal(
+            np.concatenate([part.sample(name).events.column("x") for part in parts]),
+            whole.sample(name).events.column("x"),
+        )
+    for source, direction in (("files", "down"), ("sf", "up")):
+        found = np.concatenate([part.varied(source, direction)["ttbar"].weight for part in parts])
+        assert np.array_equal(found, whole.varied(source, direction)["ttbar"].weight)
+    assert parts[0].folds == whole.folds
+
+
+def test_at_least_one_part(folder):
+    with pytest.raises(DataError, match="0 partitions"):
+        load_parts(parse_analysis(ANALYSIS, "analysis.yaml"), folder, 0)
 
 
 def test_shifted_copies_stay_in_the_fold_of_their_event(folder):

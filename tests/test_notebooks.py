@@ -58,7 +58,9 @@ def test_training_and_what_it_expects(dataset):
     assert str(training).startswith("2 trees of up to 3 leaves")
     expected = Expectation(0.5, 0.7, 0.9, (SourceExpectation("xs", 0.2, 0.4, 0.3),))
     profiled = type(training)(training.ensemble, training.binning, training.settings, expectation=expected)
-    assert "What each source costs in σ_μ" in texts(parsed(profiled._repr_html_()), "summary")
+    assert "Expected by the training, for its own events, on parts held out" in texts(
+        parsed(profiled._repr_html_()), "summary"
+    )
 
 
 def test_cross_training(dataset):

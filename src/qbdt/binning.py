@@ -21,7 +21,7 @@ from qbdt.dtypes import BINS, SUM_BITS, Codes, Fixed, Yields
 from qbdt.errors import ConfigError, DataError
 from qbdt.workers import Workers
 
-__all__ = ["Binning", "BinningChoice", "FixedBins", "make_binning"]
+__all__ = ["Binning", "BinningChoice", "FixedBins", "QuantileSketch", "make_binning", "quantile_binning"]
 
 FixedBins: TypeAlias = tuple[int, float, float]
 """Number of equal-width bins, low edge, high edge."""
@@ -175,17 +175,98 @@ def make_binning(
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
     if not 3 <= max_bins <= BINS:
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
-    samples = [_sample(events, features, workers) for events in (signal, background)]
-    chosen = [events for pieces, _ in samples for events in pieces]
-    weights = np.zeros((sum(events.n_rows for events in chosen), 2), dtype=np.int64)
-    n_signal = len(samples[0][1])
-    weights[:n_signal, 0], weights[n_signal:, 1] = samples[0][1], samples[1][1]
+    sketches = [QuantileSketch.of(events, features, workers) for events in (signal, background)]
+    return quantile_binning(max_bins, features, sketches[0], sketches[1], workers)
 
-    def edges(name: str) -> Yields:
-        values = np.concatenate([events.column(name) for events in chosen]).astype(np.float64, copy=False)
+
+def quantile_binning(
+    max_bins: int, features: tuple[str, ...], signal: QuantileSketch, background: QuantileSketch, workers: Workers
+) -> Binning:
+    """Edges by weighted quantiles of two classes, each counting as one event in all."""
+    n_signal, n_background = len(signal.weights), len(background.weights)
+    weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
+    weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()
+
+    def edges(i: int) -> Yields:
+        values = np.concatenate([signal.values[:, i], background.values[:, i]])
         return _quantile_edges(values, weights, max_bins - 1)
 
-    return Binning(features, tuple(workers.run(edges, [(name,) for name in features])))
+    return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])))
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileSketch:
+    """At most about QUANTILE_ROWS rows of one class, chosen by what is in them, from which quantiles are taken.
+
+    Sketches of parts merge into that of the whole, exactly, in any order: a row is in it if its hash is below a limit
+    that falls with the number of rows, so a part keeps every row that the whole will.
+
+    Parameters
+    ----------
+    n_rows, largest
+        Number of all rows, and their largest absolute weight.
+    values, weights, hashes
+        Of the rows chosen; those of weight zero are left out.
+    """
+
+    n_rows: int
+    largest: float
+    values: Yields
+    weights: Yields
+    hashes: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, pieces: Sequence[Events], features: tuple[str, ...], workers: Workers) -> QuantileSketch:
+        """Sketch of events."""
+        n_rows = sum(events.n_rows for events in pieces)
+        largest = max((float(np.abs(events.weight).max(initial=0.0)) for events in pieces), default=0.0)
+        found = [_chosen(events, features, _hash_limit(n_rows), workers) for events in pieces]
+        if not found:
+            return cls(0, 0.0, np.empty((0, len(features))), np.empty(0), np.empty(0, dtype=np.uint64))
+        values, weights, hashes = (np.concatenate(column) for column in zip(*found, strict=True))
+        return cls(n_rows, largest, values, weights, hashes)
+
+    def merged(self, other: QuantileSketch) -> QuantileSketch:
+        """Sketch of the rows of both."""
+        n_rows = self.n_rows + other.n_rows
+        hashes = np.concatenate([self.hashes, other.hashes])
+        kept = hashes < _hash_limit(n_rows)
+        values = np.concatenate([self.values, other.values])[kept]
+        weights = np.concatenate([self.weights, other.weights])[kept]
+        return QuantileSketch(n_rows, max(self.largest, other.largest), values, weights, hashes[kept])
+
+    def fixed_weights(self) -> Fixed:
+        """Absolute weights as integers, whose sums no order of rows changes."""
+        if self.largest == 0.0:
+            raise DataError("all weights of a class are zero")
+        exponent = SUM_BITS - int(np.frexp(self.largest)[1]) - int(np.frexp(float(self.n_rows))[1])
+        return np.rint(np.ldexp(np.abs(self.weights), exponent)).astype(np.int64)
+
+
+def _hash_limit(n_rows: int) -> np.uint64:
+    """Return what the 53-bit hash of a row must be below, for about QUANTILE_ROWS rows of so many."""
+    return np.uint64(2**53 if n_rows <= QUANTILE_ROWS else QUANTILE_ROWS / n_rows * 2**53)
+
+
+def _chosen(
+    events: Events, features: tuple[str, ...], limit: np.uint64, workers: Workers
+) -> tuple[Yields, Yields, NDArray[np.uint64]]:
+    """Values, weights and hashes of the rows that are looked at."""
+    hashes = np.zeros(events.n_rows, dtype=np.uint64)
+
+    def hash_chunk(begin: int, end: int) -> None:
+        with np.errstate(over="ignore"):
+            for matrix, _, rows in chunk_matrices(events, features, begin, end):
+                hash_rows(matrix, rows, hashes[begin:end])
+
+    workers.run(hash_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+    hashes >>= np.uint64(11)
+    kept = np.flatnonzero((hashes < limit) & (events.weight != 0))
+    chosen = events[kept]
+    values = np.empty((chosen.n_rows, len(features)))
+    for i, name in enumerate(features):
+        values[:, i] = chosen.column(name)
+    return values, chosen.weight, hashes[kept]
 
 
 def _fixed_edges(
@@ -218,35 +299,6 @@ def _checked_bins(name: str, bins: FixedBins) -> FixedBins:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ConfigError(f"binning of {name}: low={low}, high={high}: two finite numbers, low < high, are needed")
     return whole, low, high
-
-
-def _sample(pieces: Sequence[Events], features: tuple[str, ...], workers: Workers) -> tuple[list[Events], Fixed]:
-    """At most about QUANTILE_ROWS rows of one class, chosen by what is in them, and their integer weights."""
-    n_rows = sum(events.n_rows for events in pieces)
-    largest = max((float(np.abs(events.weight).max(initial=0.0)) for events in pieces), default=0.0)
-    if largest == 0.0:
-        raise DataError("all weights of a class are zero")
-    exponent = SUM_BITS - int(np.frexp(largest)[1]) - int(np.frexp(float(n_rows))[1])
-    chosen = [events[_chosen_rows(events, features, QUANTILE_ROWS / n_rows, workers)] for events in pieces]
-    weights = [np.rint(np.ldexp(np.abs(events.weight), exponent)).astype(np.int64) for events in chosen]
-    return chosen, np.concatenate(weights)
-
-
-def _chosen_rows(events: Events, features: tuple[str, ...], fraction: float, workers: Workers) -> NDArray[np.int64]:
-    if fraction >= 1:
-        return np.flatnonzero(events.weight)
-    chosen = np.empty(events.n_rows, dtype=np.bool_)
-    limit = np.uint64(fraction * 2**53)
-
-    def choose_chunk(begin: int, end: int) -> None:
-        hashes = np.zeros(end - begin, dtype=np.uint64)
-        with np.errstate(over="ignore"):
-            for matrix, _, rows in chunk_matrices(events, features, begin, end):
-                hash_rows(matrix, rows, hashes)
-        np.less(hashes >> np.uint64(11), limit, out=chosen[begin:end])
-
-    workers.run(choose_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
-    return np.flatnonzero(chosen & (events.weight != 0))
 
 
 def _quantile_edges(values: Yields, weights: Fixed, n_bins: int) -> Yields:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from qbdt.boosting import CrossTraining, Settings, Training, described
+from qbdt.boosting import CrossTraining, EventsInParts, Settings, Training, described
 from qbdt.dataset import Dataset
 from qbdt.ensemble import ProfiledEnsemble
 from qbdt.errors import DataError, OutputError
@@ -29,7 +29,7 @@ SHARE_OF_WRITING = 0.05
 
 
 def cross_train(
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -97,7 +97,7 @@ def cross_train(
 
 def train_into(
     path: Path | str,
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     resume: bool = False,
@@ -186,9 +186,12 @@ def _unfinished(training: Training) -> Training:
     return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
 
 
-def _kept(earlier: Training, part: Dataset, settings: Settings) -> bool:
-    """Whether an earlier training is what is asked for; refused where it was on other events."""
-    known = described(part)
+def _kept(earlier: Training, part: Dataset | EventsInParts, settings: Settings) -> bool:
+    """Whether an earlier training is what is asked for; refused where it was on other events.
+
+    Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
+    """
+    known = described(part) if isinstance(part, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

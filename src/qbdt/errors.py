@@ -7,6 +7,7 @@ anything else that escapes is a bug in qbdt.
 from __future__ import annotations
 
 __all__ = [
+    "ClusterError",
     "ConfigError",
     "DataError",
     "ExpressionError",
@@ -40,6 +41,10 @@ class ModelFileError(QBDTError):
 
 class FitError(QBDTError):
     """A likelihood fit that cannot be set up or does not converge."""
+
+
+class ClusterError(QBDTError):
+    """A Dask cluster that cannot be reached, or is lost."""
 
 
 class OutputError(QBDTError):

@@ -6,6 +6,8 @@ import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +19,11 @@ from qbdt.dataset.folds import fold_rule_from_dict
 from qbdt.datasets import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError
 from qbdt.expressions import Expression
-from qbdt.io import NOMINAL, ColumnPlan, Request, expand, open_table, read_request
+from qbdt.io import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
 from qbdt.naming import repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["files_of", "load"]
+__all__ = ["FilePart", "files_of", "load", "load_parts"]
 
 AnySource = WeightSource | ShapeSource | NormSource
 
@@ -42,13 +44,70 @@ def load(
     to_train
         Whether to refuse what cannot be trained on or fitted, such as an analysis without signal; not needed to score.
     """
-    rule = None if analysis.folds is None else fold_rule_from_dict(analysis.folds.model_dump())
+    rule = fold_rule(analysis)
     if analysis.dataset is not None:
         dataset = _builtin(analysis)
         dataset = dataset if rule is None else dataset.with_folds(rule)
     else:
         dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
     return dataset.require_usable().require_full_folds() if to_train else dataset
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """One part of an analysis's events: called, it reads them, wherever it is.
+
+    Parts hold consecutive rows of every sample and every variation; together they are the events that `load` reads.
+    """
+
+    analysis: Analysis
+    folder: Path
+    number: int
+    count: int
+
+    def __call__(self) -> Dataset:
+        """Read the part."""
+        rule = fold_rule(self.analysis)
+        if self.analysis.dataset is None:
+            return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()
+        dataset = _builtin(self.analysis)
+        dataset = dataset if rule is None else dataset.with_folds(rule)
+        return dataset.select(
+            lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
+        )
+
+
+def load_parts(analysis: Analysis, folder: str | Path, count: int) -> list[FilePart]:
+    """Divide the events of an analysis into parts that can be read apart, on this machine or others.
+
+    Parameters
+    ----------
+    analysis, folder
+        As for `load`. On a cluster, workers must find the files under the same paths.
+    count
+        How many parts. Where there are fewer files than parts, files are divided.
+    """
+    if count < 1:
+        raise DataError(f"{count} partitions: at least one is needed")
+    return [FilePart(analysis, Path(folder).resolve(), number, count) for number in range(count)]
+
+
+def fold_rule(analysis: Analysis) -> FoldRule | None:
+    """Return the fold rule of an analysis, if it has one."""
+    return None if analysis.folds is None else fold_rule_from_dict(analysis.folds.model_dump())
+
+
+def shares(files: Sequence[str], number: int, count: int) -> list[tuple[str, Share]]:
+    """Files, or shares of files, that make up one of `count` equal parts of a list of files.
+
+    Examples
+    --------
+    >>> [[(file, str(share.begin), str(share.end)) for file, share in shares("ab", i, 4)] for i in (0, 1)]
+    [[('a', '0', '1/2')], [('a', '1/2', '1')]]
+    """
+    low, high = (Fraction(len(files) * (number + i), count) for i in (0, 1))
+    cut = [(file, max(low - i, Fraction(0)), min(high - i, Fraction(1))) for i, file in enumerate(files)]
+    return [(file, Share(begin, end)) for file, begin, end in cut if begin < end]
 
 
 def files_of(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
@@ -97,7 +156,15 @@ def _builtin(analysis: Analysis) -> Dataset:
 class _Loader:
     """Reads the samples of one analysis, nominal and varied."""
 
-    def __init__(self, analysis: Analysis, folder: Path, rule: FoldRule | None, progress: Progress) -> None:
+    def __init__(
+        self,
+        analysis: Analysis,
+        folder: Path,
+        rule: FoldRule | None,
+        progress: Progress,
+        part: tuple[int, int] = (0, 1),
+    ) -> None:
+        self._part = part
         self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
         self._acts_on = {name: matching(name, s, analysis.samples) for name, s in analysis.systematics.items()}
 
@@ -199,7 +266,7 @@ class _Loader:
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
-            tables = (open_table(file, tree or self._analysis.tree) for file in files)
+            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in shares(files, *self._part))
             return read_request(tables, request, description=what, progress=self._progress)
         except (DataError, ExpressionError) as error:
             raise type(error)(f"{what}: {error}") from error

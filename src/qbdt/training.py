@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from qbdt import boosting
-from qbdt.boosting import Monitor, Settings, Training
+from qbdt.boosting import EventsInParts, Monitor, Settings, Training
 from qbdt.dataset import Dataset
+from qbdt.errors import ConfigError
 from qbdt.profile import train_profiled
 from qbdt.progress import Progress, silent
 
@@ -14,7 +16,7 @@ __all__ = ["train"]
 
 
 def train(
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -34,10 +36,12 @@ def train(
     >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
     True
     """
-    method = train_profiled if settings.method == "profile" else boosting.train
+    if settings.method == "profile" and not isinstance(dataset, Dataset):
+        raise ConfigError("method: profile: not on events in parts (a cluster, or out of core) yet; use paper")
+    method: Any = train_profiled if settings.method == "profile" else boosting.train
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled
-    return method(
+    trained: Training = method(
         handed_over.pop(),
         settings,
         n_threads=n_threads,
@@ -46,3 +50,4 @@ def train(
         resume=resume,
         checkpoint=checkpoint,
     )
+    return trained

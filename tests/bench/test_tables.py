@@ -40,6 +40,7 @@ def bench():
     times = [TimeRecord("weight", n, 1 + 0.1 * n) for n in (0, 10, 50)] + [
         TimeRecord("shape", n, 1 + n**2) for n in (0, 5, 10)
     ]
+    times.append(TimeRecord("P1", 3, 70.0))
     titles = {"P2": "CMS", "P3": "paper", "P4": "simulated"}
     return PhysicsBench(tuple(records), (sigma,), tuple(times), titles)
 
@@ -67,6 +68,7 @@ def test_marks(bench):
     assert holds(bench, "P4", "25 noise sources")
     assert holds(bench, "P1", "B2")
     assert not holds(bench, "P1", "B3")
+    assert not holds(bench, "P1", "CPU seconds")
     assert holds(bench, "times", "weight-type")
     assert not holds(bench, "times", "shape-type")
 

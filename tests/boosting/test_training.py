@@ -344,7 +344,7 @@ def test_progress_is_told():
 def test_a_store_needs_few_bytes_per_row():
     dataset = problem(24).with_systematics([])
     from qbdt.boosting.plan import make_plan
-    from qbdt.boosting.training import binning_of
+    from qbdt.boosting.rows import binning_of
 
     with Workers(1) as workers:
         settings = Settings()

@@ -30,7 +30,7 @@ def test_tables_marks_and_json(quick, tmp_path):
     arguments = ["bench", "physics", "-p", "P4", "-p", "P1", "--budget", "1", "--events", "1000", "--quiet"]
     arguments += [
         "--check",
-        "none",
+        "without",
         "--cache",
         str(tmp_path / "cache"),
         "--out",
@@ -54,14 +54,14 @@ def test_tables_marks_and_json(quick, tmp_path):
 
 def test_checks_with_noise_and_times(quick, tmp_path):
     arguments = ["bench", "physics", "-p", "P4", "--budget", "1", "--seeds", "1", "--quiet", "--json"]
-    arguments += ["--check", "noise", "--check", "times", "--cache", str(tmp_path)]
+    arguments += ["--check", "noise", "--check", "times", "--events", "300", "--cache", str(tmp_path)]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     content = json.loads(done.stdout)
     setups = {record["setup"] for record in content["fits"] if record["contestant"] == OURS}
     assert len([setup for setup in setups if "25 noise sources, fitted with 25 real sources" in setup]) == 1
     assert len(setups) == 5
-    assert {record["kind"] for record in content["times"]} == {"weight", "shape"}
+    assert {record["kind"] for record in content["times"]} == {"P1", "weight", "shape"}
     assert any("25 noise sources" in mark["claim"] for mark in content["marks"])
 
 

@@ -1,6 +1,7 @@
 """Every format gives the same events, and every fault one clear message."""
 
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import uproot
 
 from qbdt.dataset import Events
 from qbdt.errors import DataError, ExpressionError
-from qbdt.io import expand, open_table, read_events
+from qbdt.io import Share, expand, open_table, read_events
 
 N = 100
 RANDOM = np.random.default_rng(0)
@@ -82,6 +83,21 @@ def test_chunks_change_nothing(path, monkeypatch):
     pieces = read_events(path, ["pt", "eta"], weight="w")
     assert_same(whole, pieces)
     assert_same(read_events(path, ["pt"], selection="pt > 30"), read_events(COLUMNS, ["pt"], selection="pt > 30"))
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_shares_of_a_file_hold_every_row_once_in_order(path, count):
+    name = "event"
+    with open_table(path) as whole:
+        rows = np.concatenate([chunk[name] for chunk in whole.chunks([name])])
+    found = []
+    for number in range(count):
+        share = Share(Fraction(number, count), Fraction(number + 1, count))
+        with open_table(path, None, share) as table:
+            own = [np.asarray(chunk[name]) for chunk in table.chunks([name])]
+            assert table.n_rows is None or table.n_rows == sum(map(len, own))
+        found += own
+    assert np.array_equal(np.concatenate(found), rows)
 
 
 def test_float32_stays_float32_and_native(path):

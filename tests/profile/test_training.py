@@ -1,5 +1,7 @@
 """The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,11 @@ def problem(seed=0, n=1500, with_ids=True, negative=False):
     return Dataset([Sample("s", Role.SIGNAL, s), Sample("b", Role.BACKGROUND, events(x, y, w))], sources)
 
 
+def trained_on(dataset: Dataset, settings: Settings = SETTINGS, **options: Any) -> Any:
+    """Train; untyped, since every test knows that the model is a profiled one with an expectation."""
+    return train_profiled(dataset, settings, **options)
+
+
 def scores(training, dataset):
     return np.concatenate([training.ensemble.score(sample.events, 1) for sample in dataset.samples])
 
@@ -57,7 +64,7 @@ def dataset():
 
 @pytest.fixture(scope="module")
 def trained(dataset):
-    return train_profiled(dataset, SETTINGS, n_threads=1)
+    return trained_on(dataset, SETTINGS, n_threads=1)
 
 
 def assert_same(one, other):
@@ -69,16 +76,16 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_change_nothing(dataset, trained, n_threads):
-    assert_same(trained, train_profiled(dataset, SETTINGS, n_threads=n_threads))
+    assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))
 
 
 def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset, trained):
-    assert_same(trained, train_profiled(reordered(dataset), SETTINGS))
+    assert_same(trained, trained_on(reordered(dataset), SETTINGS))
 
 
 def test_rows_and_features_can_be_drawn():
     settings = Settings(method="profile", n_trees=4, n_leaves=4, row_fraction=0.5, feature_fraction=0.5, random_state=3)
-    one, other = (train_profiled(problem(2), settings, n_threads=n) for n in (1, 2))
+    one, other = (trained_on(problem(2), settings, n_threads=n) for n in (1, 2))
     assert_same(one, other)
 
 
@@ -90,7 +97,7 @@ def test_systematics_are_won_back(trained):
 
 
 def test_without_sources_it_is_a_classifier(dataset):
-    found = train_profiled(dataset.with_systematics([]), SETTINGS)
+    found = trained_on(dataset.with_systematics([]), SETTINGS)
     assert not found.ensemble.shift.trees
     assert found.expectation.stat == found.expectation.full == found.expectation.unprofiled
     s, b = (found.ensemble.score(sample.events) for sample in dataset.samples)
@@ -104,12 +111,12 @@ def test_sources_of_noise_cost_nothing(dataset, trained):
         Systematic.weight(f"noise{i}", {"b": b.weight * (1 + 0.05 * rng.choice([-1.0, 1.0], b.n_rows))})
         for i in range(8)
     ]
-    more = train_profiled(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
+    more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
     assert more.expectation.full == pytest.approx(trained.expectation.full, rel=0.03)  # eight more fits to noise
 
 
 def test_negative_weights_are_trained_on():
-    found = train_profiled(problem(4, negative=True), SETTINGS)
+    found = trained_on(problem(4, negative=True), SETTINGS)
     assert np.isfinite(scores(found, problem(4))).all()
     assert found.expectation.full <= found.expectation.unprofiled
 
@@ -145,7 +152,7 @@ def test_without_identifiers_position_decides():
     _, held = divided(dataset, 1)
     rows = [held.varied(source, "up")["b"].n_rows for source in ("scale", "one")]
     assert rows == [held.sample("b").events.n_rows] * 2
-    assert train_profiled(dataset, SETTINGS).expectation.full > 0
+    assert trained_on(dataset, SETTINGS).expectation.full > 0
 
 
 def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
@@ -154,11 +161,11 @@ def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
     again = read_model(path)[0]
     assert_same(trained, again)
     assert np.array_equal(scores(trained, dataset), scores(again, dataset))
-    kept = []
-    train_profiled(dataset, SETTINGS, checkpoint=kept.append)
+    kept: list[Any] = []
+    trained_on(dataset, SETTINGS, checkpoint=kept.append)
     assert [len(one.data["parts"]) for one in kept] == [1, 2]
     write_model(path, kept[1])
-    assert_same(trained, train_profiled(dataset, SETTINGS, resume=read_model(path)[0]))
+    assert_same(trained, trained_on(dataset, SETTINGS, resume=read_model(path)[0]))
 
 
 def test_interrupting_keeps_what_is_there(dataset):
@@ -166,22 +173,22 @@ def test_interrupting_keeps_what_is_there(dataset):
         if report.index == 30:
             raise KeyboardInterrupt
 
-    found = train_profiled(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
+    found = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
     assert found.stopped == "interrupted after 1 of 3 parts"
     assert not found.complete
     assert found.ensemble.shift.trees
-    early = train_profiled(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
+    early = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
     assert early.stopped == "stopped early after 0 of 3 parts"
     assert len(early.ensemble.ratio.trees) == 6
 
 
 def test_what_cannot_be_resumed_is_refused(dataset, trained):
     with pytest.raises(DataError, match="other settings"):
-        train_profiled(dataset, Settings(method="profile", n_leaves=5), resume=trained)
+        trained_on(dataset, Settings(method="profile", n_leaves=5), resume=trained)
     with pytest.raises(DataError, match="other events"):
-        train_profiled(dataset.with_systematics(["xs"]), SETTINGS, resume=trained)
+        trained_on(dataset.with_systematics(["xs"]), SETTINGS, resume=trained)
     with pytest.raises(ConfigError, match="no validation sample"):
-        train_profiled(dataset, SETTINGS, monitor=Monitor(validation=dataset))
+        trained_on(dataset, SETTINGS, monitor=Monitor(validation=dataset))
 
 
 def test_a_monotonic_map_of_the_score(trained, dataset):

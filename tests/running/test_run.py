@@ -205,4 +205,4 @@ def test_the_profiled_method_runs_to_a_report(files, tmp_path):
     done = run_analysis(analysis, files, tmp_path / "run", figures=False)
     assert done.tables
     training = next(section for section in run_document(tmp_path / "run").sections if section.title == "Training")
-    assert "Expected by the training" in training.blocks[0].title
+    assert "Expected by the training" in str(training.blocks[0])

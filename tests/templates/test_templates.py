@@ -56,6 +56,24 @@ def test_filling_equals_numpy():
     assert templates.process("b").variance == pytest.approx(squares)
 
 
+def test_templates_of_parts_add_up():
+    scored = scored_dataset(data=True)
+    whole, binning = fill(scored, Binning.of(EDGES)), Binning.of(EDGES)
+    odd, even = (fill(scored.fold(number), binning) for number in (0, 1))
+    together = odd + even
+    assert together.data is not None
+    assert whole.data is not None
+    assert together.data.tolist() == whole.data.tolist()
+    for process in whole.processes:
+        mine = together.process(process.name)
+        assert mine.nominal == pytest.approx(process.nominal, rel=1e-14)  # sums in another order
+        assert mine.variance == pytest.approx(process.variance, rel=1e-14)
+        for name, shift in process.shifts.items():
+            assert mine.shifts[name].up == pytest.approx(shift.up, rel=1e-14)
+            assert mine.shifts[name].down == pytest.approx(shift.down, rel=1e-13)  # reflected: a difference
+            assert mine.shifts[name].factors == shift.factors
+
+
 def test_under_and_overflow_are_folded_in():
     events = Events({"score": [-9.0, 0.1, 9.0]}, [1.0, 2.0, 4.0])
     scored = Dataset([Sample("s", Role.SIGNAL, events), Sample("b", Role.BACKGROUND, events)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from qbdt.bench.problems import Places, Problem, problem_named
 from qbdt.bench.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
 from qbdt.bench.sources import resampled, shuffled, tilted, with_idle_sources, with_sources
 from qbdt.bench.synthetic import exact_results, synthetic_results
-from qbdt.dataset import Dataset, Role
+from qbdt.dataset import Dataset, Role, Systematic
+from qbdt.datasets import inferno
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 
-__all__ = ["CHECKS", "Options", "run_physics"]
+__all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
 
 SYNTHETIC = "P1"
 NO_SOURCES, IDLE = "no sources", "7 sources without effect"
@@ -179,22 +181,29 @@ def _with_noise(
 
 
 def _times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
-    """CPU time of trainings of the profiled method against the number of sources, on the bundled sample."""
+    """CPU time of trainings of the profiled method: of P1, and against the number of sources on the bundled sample."""
     data = problem_named("P4").load(Places()).with_systematics([])
+    synthetic = inferno(options.synthetic_events, 1)
     (ours,) = chosen([OURS])
-    kinds: dict[str, tuple[Callable[..., Any], Sequence[int]]] = {
+    kinds: dict[str, tuple[Callable[[Dataset, int, int], list[Systematic]], Sequence[int]]] = {
         "weight": (tilted, (0, 5, 10, 25, 50)),
         "shape": (resampled, (0, 2, 5, 10)),
     }
-    with progress("times", sum(len(counts) for _, counts in kinds.values())) as advance:
+    jobs: list[tuple[str, int, Callable[[], Dataset]]] = [(SYNTHETIC, len(synthetic.systematics), lambda: synthetic)]
+    for kind, (make, counts) in kinds.items():
+        jobs += [(kind, count, partial(_with_more, data, make, count)) for count in counts]
+    with progress("times", len(jobs)) as advance:
         ours.fit(data, ours.known[0], 1)  # compile
-        for kind, (make, counts) in kinds.items():
-            for count in counts:
-                prepared = with_sources(data, make(data, count, 1))
-                start = time.process_time()
-                ours.fit(prepared, ours.known[0], 1)
-                yield TimeRecord(kind, count, time.process_time() - start)
-                advance(1)
+        for kind, count, prepare in jobs:
+            prepared = prepare()
+            start = time.process_time()
+            ours.fit(prepared, ours.known[0], 1)
+            yield TimeRecord(kind, count, time.process_time() - start)
+            advance(1)
+
+
+def _with_more(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
+    return with_sources(data, make(data, count, 1))
 
 
 def _takes_part(options: Options) -> bool:

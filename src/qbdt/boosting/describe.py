@@ -34,17 +34,7 @@ def training_tables(training: Training) -> Iterator[Table]:
     rows = tuple((training.ensemble.features[i], f"{share[i]:.1f}") for i in order)
     yield Table("Share of each feature in the gain (%)", ("feature", "share"), rows)
     if training.expectation is not None:
-        expected = training.expectation
-        numbers = (
-            ("without systematics", expected.stat),
-            ("all sources", expected.full),
-            ("all sources, ordered by s/b alone", expected.unprofiled),
-        )
-        yield Table("Expected σ_μ", ("with", "σ_μ"), tuple((name, f"{value:.4g}") for name, value in numbers))
-        costs = tuple(
-            (s.name, f"{s.coefficient:+.3g}", f"{s.cost:.4g}", f"{s.profiled_cost:.4g}") for s in expected.sources
-        )
-        yield Table("What each source costs in σ_μ", ("source", "c", "by s/b alone", "trained"), costs)
+        yield training.expectation.to_table()
     samples = training.data.get("samples", ())
     counted = tuple((s["name"], s["role"], f"{s['rows']:,}", f"{s['yield']:,.5g}") for s in samples)
     yield Table("Trained on", ("process", "role", "rows", "yield"), counted)

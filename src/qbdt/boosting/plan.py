@@ -8,19 +8,19 @@ a multiple of the nominal yield of the processes they act on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from qbdt.dataset import Dataset, Events, Kind, Role, Scaled, Systematic
+from qbdt.dataset import Dataset, Events, Kind, Role, Scaled, Systematic, Tally
 from qbdt.dtypes import COLUMN_BITS, Columns, Fixed, Yields
 from qbdt.grower import PaperCriterion, Quantity, Term
 from qbdt.store import Extras, Layout, Segment, Side
 from qbdt.workers import Workers
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "Whole", "make_plan"]
 
 
 class Part(NamedTuple):
@@ -74,8 +74,29 @@ class _Process:
     boosted: list[Callable[[], Yields]] = field(default_factory=list)
 
 
-def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float) -> Plan:
-    """Lay out the rows and quantities of the paper's method."""
+class Whole(NamedTuple):
+    """What a part of the events must know of all: the largest absolute weight of the background."""
+
+    largest: float
+
+    @classmethod
+    def of(cls, samples: Iterable[Tally]) -> Whole:
+        """Of tallies of all samples, nominal."""
+        return cls(max(tally.largest for tally in samples if tally.role is Role.BACKGROUND))
+
+
+def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float, whole: Whole | None = None) -> Plan:
+    """Lay out the rows and quantities of the paper's method.
+
+    Parameters
+    ----------
+    dataset
+        The events, or a part of them.
+    mc_stat, min_entries
+        As in `Settings`.
+    whole
+        Where the dataset is a part: of which whole.
+    """
     signals = [Segment(sample.name, Side.SIGNAL, sample.events) for sample in dataset.of_role(Role.SIGNAL)]
     processes = {
         sample.name: _Process(len(signals) + i, sample.events)
@@ -90,7 +111,11 @@ def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float) -> Plan:
             segments, parts, factor = _source(source, acted_on, first)
             variations += segments
             sources.append((parts, factor))
-    static, units = _static(list(processes.values())) if min_entries > 0 else ([()] * len(processes), ())
+    static: list[tuple[Callable[[], Columns], ...]] = [()] * len(processes)
+    units: tuple[float, ...] = ()
+    if min_entries > 0:
+        whole = whole or Whole.of(Tally.of(s.name, s.role, s.events) for s in dataset.samples)
+        static, units = _static(list(processes.values()), whole)
     backgrounds = [
         Segment(name, Side.BACKGROUND, process.events, extras=Extras(tuple(process.boosted), mc_stat, integers))
         for (name, process), integers in zip(processes.items(), static, strict=True)
@@ -166,10 +191,11 @@ def _change(source: Systematic, process: str, nominal: Events) -> Callable[[], Y
     return change
 
 
-def _static(processes: Sequence[_Process]) -> tuple[list[tuple[Callable[[], Columns], ...]], tuple[float, ...]]:
+def _static(
+    processes: Sequence[_Process], whole: Whole
+) -> tuple[list[tuple[Callable[[], Columns], ...]], tuple[float, ...]]:
     """Columns of w and w² as integers for the effective number of events, and the value of a unit of each."""
-    largest = max(float(np.abs(process.events.weight).max(initial=0.0)) for process in processes)
-    exponents = tuple(COLUMN_BITS - power * math.frexp(largest)[1] for power in (1, 2))
+    exponents = tuple(COLUMN_BITS - power * math.frexp(whole.largest)[1] for power in (1, 2))
     columns = [
         tuple(_fixed_power(process.events, i + 1, exponent) for i, exponent in enumerate(exponents))
         for process in processes

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.binning import Binning, make_binning
+from qbdt.binning import Binning
 from qbdt.boosting.describe import training_headline, training_tables
 from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.boosting.monitor import Monitor, TreeReport
-from qbdt.boosting.plan import make_plan
+from qbdt.boosting.rows import InMemory, Start, TrainingRows
 from qbdt.boosting.settings import Settings
-from qbdt.dataset import Dataset, Role
+from qbdt.dataset import Dataset
 from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError
@@ -22,11 +22,10 @@ from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, TreeDetails,
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.results import Table, notebook_html
-from qbdt.store import LocalStore
 from qbdt.tree import Tree
 from qbdt.workers import Workers
 
-__all__ = ["Training", "described", "train"]
+__all__ = ["Training", "require_resumable", "train"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
@@ -84,7 +83,7 @@ class Training:
 
 
 def train(
-    dataset: Dataset,
+    dataset: Dataset | TrainingRows,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -98,7 +97,7 @@ def train(
     Parameters
     ----------
     dataset
-        Signal, background and systematic sources.
+        Signal, background and systematic sources: in memory, on disk (`OutOfCore`) or on a cluster (`qbdt.dask`).
     settings
         How to train.
     n_threads
@@ -126,11 +125,11 @@ def train(
     >>> len(train(dataset, Settings(n_trees=3)).ensemble.trees)
     3
     """
-    dataset.require_usable()
     monitor = monitor or Monitor()
     with Workers(n_threads) as workers:
-        boosting = _Boosting(dataset, settings, workers, monitor, resume)
-        del dataset  # its weights and row numbers are not needed any more; the caller may have kept nothing else
+        start = (InMemory(dataset) if isinstance(dataset, Dataset) else dataset).start(settings, workers)
+        boosting = _Boosting(start, settings, workers, monitor, resume)
+        del dataset, start  # its weights and row numbers are not needed any more; the caller may have kept nothing else
         return boosting.run(progress, checkpoint)
 
 
@@ -138,17 +137,12 @@ class _Boosting:
     """State of one training."""
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+        self, start: Start, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
     ) -> None:
         self.settings = settings
-        self.features = dataset.features
-        self.data = described(dataset)
+        self.features, self.data, self.binning, self.store, self.criterion = start
         self.monitor = monitor
         self.workers = workers
-        self.binning = binning_of(dataset, settings, workers)
-        plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
-        self.store = LocalStore(plan.segments, self.binning, workers)
-        self.criterion = plan.criterion(self.store.layout, self.binning.n_cuts, settings.min_leaf_entries, workers)
         self.trees: list[Tree] = []
         self.stopped: str | None = None
         monitor.start(self.features)
@@ -233,24 +227,6 @@ def _factors(tree: Tree) -> Yields:
     """Return exp(−p W) for signal and exp(+p W) for background, one row per leaf."""
     exponent = tree.purities[tree.is_leaf] * tree.weight
     return np.exp(np.stack([-exponent, exponent], axis=1))
-
-
-def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
-    signal, background = (
-        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
-    )
-    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
-
-
-def described(dataset: Dataset) -> dict[str, Any]:
-    """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources."""
-    return {
-        "samples": [
-            {"name": s.name, "role": str(s.role), "rows": s.events.n_rows, "yield": float(f"{s.events.total:.6g}")}
-            for s in dataset.samples
-        ],
-        "systematics": [source.name for source in dataset.systematics],
-    }
 
 
 def _resumable(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar
+from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -46,7 +45,7 @@ def diagnose(
         progress=bar(quiet),
     )
     if as_json:
-        typer.echo(json.dumps(done.diagnosis.to_dict(), indent=2))
+        print_json(done.diagnosis.to_dict())
     else:
         show(done.diagnosis.tables())
         typer.echo(f"everything is in {done.folder}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, origin, print_json
+from qbdt.errors import ConfigError
 
 __all__: list[str] = []
 
@@ -20,6 +22,18 @@ def run(
     data: DataFolder = None,
     threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    dask: Annotated[bool, typer.Option("--dask", help="Run on a Dask cluster; on this machine by default.")] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Which cluster: a scheduler's address, a scheduler file (.json), or MODULE:CLASS of one that Dask's "
+            "configuration describes, such as dask_jobqueue:SLURMCluster."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers to start with --dask; one per core by default.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(help="Parts of the events with --dask; two for each thread by default.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -30,20 +44,25 @@ def run(
     the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints.
     """
     from qbdt.config import read_analysis
-    from qbdt.running import run_analysis
+    from qbdt.dask import connected
+    from qbdt.running import ClusterRun, run_analysis
     from qbdt.tables import show
 
-    done = run_analysis(
-        read_analysis(analysis),
-        data or analysis.parent,
-        out,
-        n_threads=threads,
-        figures=figures,
-        force=force,
-        origin=origin(analysis=analysis),
-        progress=bar(quiet),
-        say=lambda text: None if quiet else typer.echo(text, err=True),
-    )
+    if not dask and (scheduler or workers or partitions):
+        raise ConfigError("--scheduler, --workers and --partitions are for --dask")
+    with connected(scheduler or "local", workers) if dask else nullcontext() as client:
+        done = run_analysis(
+            read_analysis(analysis),
+            data or analysis.parent,
+            out,
+            n_threads=threads,
+            figures=figures,
+            force=force,
+            origin=origin(analysis=analysis),
+            progress=bar(quiet),
+            say=lambda text: None if quiet else typer.echo(text, err=True),
+            cluster=None if client is None else ClusterRun(client, partitions),
+        )
     if as_json:
         print_json(json.loads((done.folder / "result.json").read_text(encoding="utf-8")))
         return

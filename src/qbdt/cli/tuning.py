@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -53,7 +52,7 @@ def tune(
     )
     paths = write_tuning(found, settings, out)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2))
+        print_json(found.to_dict())
     else:
         show(found.tables())
         typer.echo(f"wrote {', '.join(map(str, paths))}")

@@ -1,6 +1,6 @@
 """Samples, systematic sources and folds: the types that flow through everything else."""
 
-from qbdt.dataset.dataset import Dataset, Role, Sample
+from qbdt.dataset.dataset import Dataset, Role, Sample, Tally
 from qbdt.dataset.events import Events
 from qbdt.dataset.faults import Finding, find_faults
 from qbdt.dataset.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
@@ -24,6 +24,7 @@ __all__ = [
     "Scaled",
     "SplitFolds",
     "Systematic",
+    "Tally",
     "Variation",
     "find_faults",
 ]

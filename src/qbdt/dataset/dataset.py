@@ -7,7 +7,7 @@ Everything is immutable; parts share the feature columns of the whole.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +24,7 @@ from qbdt.naming import repeated
 if TYPE_CHECKING:
     from qbdt.dataset.summary import DatasetSummary
 
-__all__ = ["Dataset", "Role", "Sample"]
+__all__ = ["Dataset", "Role", "Sample", "Tally"]
 
 Named = TypeVar("Named")
 
@@ -207,16 +207,21 @@ class Dataset:
         for role in (Role.SIGNAL, Role.BACKGROUND):
             if not self.of_role(role):
                 raise DataError(f"no {role} sample: signal and background are both needed")
+        for tally in self.tallies():
+            tally.require_usable()
+        return self
+
+    def tallies(self) -> Iterator[Tally]:
+        """Rows and yields of all samples, then of all varied events."""
         for sample in self.samples:
-            _require_yield(f"sample {sample.name}", sample.events, sample.role)
+            yield Tally.of(f"sample {sample.name}", sample.role, sample.events)
         for source in self.systematics:
             if source.kind is Kind.NORM:
                 continue
             for direction, _ in source.directions:
                 for process, events in self.varied(source.name, direction).items():
                     what = f"systematic {source.name}, {direction} variation of {process}"
-                    _require_yield(what, events, self._samples[process].role)
-        return self
+                    yield Tally.of(what, self._samples[process].role, events)
 
     def require_full_folds(self) -> Dataset:
         """Refuse a fold rule that leaves a fold without signal or background, or fails on a variation."""
@@ -330,17 +335,47 @@ def _with_events(change: Variation, changed: Callable[[Events], Events]) -> Vari
     return Replaced(changed(change.events)) if isinstance(change, Replaced) else change
 
 
-def _require_yield(what: str, events: Events, role: Role) -> None:
-    if role is Role.DATA:
-        return
-    if events.n_rows == 0:
-        raise DataError(f"{what} has no events; is the selection too tight?")
-    if not events.weight.any():
-        raise DataError(f"{what}: all {events.n_rows} weights are zero")
-    if not np.isfinite(events.total):
-        raise DataError(f"{what} has weights so large that their sum is {events.total}")
-    if events.total <= 0:
-        raise DataError(f"{what} has a total weight of {events.total:.6g}: a positive expected yield is needed")
+@dataclass(frozen=True)
+class Tally:
+    """Rows and yield of one set of events, or of parts of it added up.
+
+    Attributes
+    ----------
+    what, role
+        What it is, for messages, and the role of its process.
+    n_rows, total
+        Number of rows and expected yield.
+    largest
+        Largest absolute weight.
+    """
+
+    what: str
+    role: Role
+    n_rows: int
+    total: float
+    largest: float
+
+    @classmethod
+    def of(cls, what: str, role: Role, events: Events) -> Tally:
+        """Tally of events."""
+        return cls(what, role, events.n_rows, events.total, float(np.abs(events.weight).max(initial=0.0)))
+
+    def __add__(self, other: Tally) -> Tally:
+        n_rows, total = self.n_rows + other.n_rows, self.total + other.total
+        return Tally(self.what, self.role, n_rows, total, max(self.largest, other.largest))
+
+    def require_usable(self) -> None:
+        """Refuse no events and no positive yield, except of recorded data."""
+        if self.role is Role.DATA:
+            return
+        if self.n_rows == 0:
+            raise DataError(f"{self.what} has no events; is the selection too tight?")
+        if self.largest == 0:
+            raise DataError(f"{self.what}: all {self.n_rows} weights are zero")
+        if not np.isfinite(self.total):
+            raise DataError(f"{self.what} has weights so large that their sum is {self.total}")
+        if self.total <= 0:
+            raise DataError(f"{self.what} has a total weight of {self.total:.6g}: a positive expected yield is needed")
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:

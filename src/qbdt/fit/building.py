@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from qbdt.config.fit import FitSettings
 from qbdt.dataset import Dataset, Role
@@ -22,7 +24,7 @@ from qbdt.templates import (
 from qbdt.templates.filling import score_of
 from qbdt.templates.transform import TransformScan, scan_transform, tanh_scores
 
-__all__ = ["Built", "build_templates", "refill"]
+__all__ = ["Built", "Filled", "build_templates", "refill"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,13 @@ class Built:
     scan: TransformScan | None
 
 
-def build_templates(scored: Dataset, settings: FitSettings, choose_on: Dataset | None = None) -> Built:
+Filled: TypeAlias = Callable[[float | None, Binning, str], TemplateSet]
+"""Fills templates from events that are elsewhere: constant c, binning, title of the axis."""
+
+
+def build_templates(
+    scored: Dataset, settings: FitSettings, choose_on: Dataset | None = None, filled: Filled | None = None
+) -> Built:
     """Make templates of a scored dataset.
 
     Parameters
@@ -47,6 +55,8 @@ def build_templates(scored: Dataset, settings: FitSettings, choose_on: Dataset |
     choose_on
         Other events with scores, to choose c and the edges on. Without it c and equal-yield edges are chosen on the
         nominal events of `scored`, optimised edges fold by fold on the other folds.
+    filled
+        Where `scored` is only a sample: fills the templates from all events.
 
     Examples
     --------
@@ -68,7 +78,7 @@ def build_templates(scored: Dataset, settings: FitSettings, choose_on: Dataset |
         scored = tanh_scores(scored, c)
         choose_on = None if choose_on is None else tanh_scores(choose_on, c)
     binning = _binning(scored, settings, choose_on)
-    templates = _filled(scored, settings, binning, c)
+    templates = _filled(scored, settings, binning, c, filled)
     if 1 < binning.n_bins < settings.bins and settings.binning != "edges":
         short = Note("binning", f"{binning.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
         templates = templates.with_notes([short])
@@ -82,10 +92,13 @@ def refill(scored: Dataset, settings: FitSettings, like: Built) -> TemplateSet:
     return _filled(scored if like.c is None else tanh_scores(scored, like.c), settings, like.binning, like.c)
 
 
-def _filled(scored: Dataset, settings: FitSettings, binning: Binning, c: float | None) -> TemplateSet:
+def _filled(
+    scored: Dataset, settings: FitSettings, binning: Binning, c: float | None, filled: Filled | None = None
+) -> TemplateSet:
     """Fill templates of transformed scores and repair them."""
     title = "score" if c is None else f"tanh({c:g} · score)"
-    templates = fill(scored, binning, title if binning.folds is None else f"bin of {title}").scaled(settings.scale)
+    title = title if binning.folds is None else f"bin of {title}"
+    templates = (fill(scored, binning, title) if filled is None else filled(c, binning, title)).scaled(settings.scale)
     templates = bounded(with_usable_bins(templates, settings.min_entries))
     return templates if settings.prune is None else pruned(templates, settings.prune)
 

@@ -11,7 +11,7 @@ from typing import Any
 from qbdt.config.fit import FitSettings
 from qbdt.dataset import Dataset
 from qbdt.fit.appendix import background_uncertainty, source_significances
-from qbdt.fit.building import Built, build_templates
+from qbdt.fit.building import Built, Filled, build_templates
 from qbdt.fit.combine import write_datacard
 from qbdt.fit.histfactory import write_xml
 from qbdt.fit.likelihood import Likelihood
@@ -31,6 +31,7 @@ def run_fit(
     settings: FitSettings | None = None,
     choose_on: Dataset | None = None,
     progress: Progress = silent,
+    filled: Filled | None = None,
 ) -> FitResult:
     """Templates, workspace and fit of a scored dataset.
 
@@ -44,6 +45,8 @@ def run_fit(
         Other events with scores, to choose c and the edges on; see `build_templates`.
     progress
         Told how far the fits have come.
+    filled
+        Where `scored` is only a sample: fills the templates from all events, see `build_templates`.
 
     Examples
     --------
@@ -58,7 +61,7 @@ def run_fit(
     True
     """
     settings = settings or FitSettings()
-    built = build_templates(scored.require_usable(), settings, choose_on)
+    built = build_templates(scored.require_usable(), settings, choose_on, filled)
     result = fit_templates(built.templates, settings, progress)
     return replace(result, settings=_with_choices(settings, built))
 

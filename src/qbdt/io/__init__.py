@@ -2,6 +2,16 @@
 
 from qbdt.io.plan import ColumnPlan
 from qbdt.io.read import NOMINAL, Request, read_events, read_request
-from qbdt.io.table import TableFile, expand, open_table
+from qbdt.io.table import Share, TableFile, expand, open_table
 
-__all__ = ["NOMINAL", "ColumnPlan", "Request", "TableFile", "expand", "open_table", "read_events", "read_request"]
+__all__ = [
+    "NOMINAL",
+    "ColumnPlan",
+    "Request",
+    "Share",
+    "TableFile",
+    "expand",
+    "open_table",
+    "read_events",
+    "read_request",
+]

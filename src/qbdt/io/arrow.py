@@ -8,7 +8,7 @@ from typing import Any
 
 from qbdt.dataset.columns import arrow_to_numpy, as_columns, refuse_repeated
 from qbdt.errors import DataError
-from qbdt.io.table import CHUNK_BYTES, TableFile, each_readable, readable
+from qbdt.io.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 
 __all__ = ["OPENERS", "MemoryTable"]
 
@@ -79,40 +79,42 @@ def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
     return arrow_to_numpy(column, f"{label}: column {name}")
 
 
-def _row_groups(metadata: Any, n_columns: int) -> Iterator[list[int]]:
+def _row_groups(metadata: Any, chosen: range, n_columns: int) -> Iterator[list[int]]:
     """Consecutive row groups that together make a chunk; `iter_batches` would read ahead through the whole file."""
     rows_per_chunk = CHUNK_BYTES // (8 * max(n_columns, 1))
     groups: list[int] = []
     rows = 0
-    for i in range(metadata.num_row_groups):
+    for i in chosen:
         groups.append(i)
         rows += metadata.row_group(i).num_rows
-        if rows >= rows_per_chunk or i == metadata.num_row_groups - 1:
+        if rows >= rows_per_chunk or i == chosen[-1]:
             yield groups
             groups, rows = [], 0
 
 
 @contextmanager
-def _parquet(path: str) -> Iterator[TableFile]:
+def _parquet(path: str, share: Share) -> Iterator[TableFile]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with readable(path, "Parquet"):
         file = pq.ParquetFile(path)
+        chosen = share.of(file.metadata.num_row_groups)
+        n_rows = sum(file.metadata.row_group(i).num_rows for i in chosen)
 
     def read(columns: list[str]) -> Iterator[Any]:
-        for groups in _row_groups(file.metadata, len(columns)):
+        for groups in _row_groups(file.metadata, chosen, len(columns)):
             pieces = [columns[i : i + 4] for i in range(0, len(columns), 4)]
             arrays = [column for piece in pieces for column in file.read_row_groups(groups, columns=piece).columns]
             yield pa.Table.from_arrays(arrays, columns)
             del arrays
 
     with file:
-        yield _Batches(path, "Parquet", file.schema_arrow.names, file.metadata.num_rows, read)
+        yield _Batches(path, "Parquet", file.schema_arrow.names, n_rows, read)
 
 
 @contextmanager
-def _feather(path: str) -> Iterator[TableFile]:
+def _feather(path: str, share: Share) -> Iterator[TableFile]:
     import pyarrow as pa
 
     with readable(path, "Feather"):
@@ -122,14 +124,14 @@ def _feather(path: str) -> Iterator[TableFile]:
     def read(columns: list[str]) -> Iterator[Any]:
         options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
         reader = pa.ipc.open_file(source, options=options)
-        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+        return (reader.get_batch(i) for i in share.of(reader.num_record_batches))
 
     with source:
         yield _Batches(path, "Feather", names, None, read)
 
 
 @contextmanager
-def _csv(path: str) -> Iterator[TableFile]:
+def _csv(path: str, share: Share) -> Iterator[TableFile]:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -141,12 +143,12 @@ def _csv(path: str) -> Iterator[TableFile]:
         # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
         numbers = {f.name: pa.float64() for f in head.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
         options = csv.ConvertOptions(include_columns=columns, column_types=numbers)
-        return iter(csv.open_csv(path, block, convert_options=options))
+        return iter(csv.open_csv(path, block, convert_options=options) if share.of(1) else ())
 
     yield _Batches(path, "CSV", names, None, read)
 
 
-OPENERS: dict[str, Callable[[str], AbstractContextManager[TableFile]]] = {
+OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = {
     ".parquet": _parquet,
     ".pq": _parquet,
     ".feather": _feather,

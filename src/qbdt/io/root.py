@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from qbdt.errors import DataError
-from qbdt.io.table import CHUNK_BYTES, TableFile, each_readable, readable
+from qbdt.io.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 
 __all__ = ["open_root"]
 
 
 @contextmanager
-def open_root(path: str, tree: str | None) -> Iterator[TableFile]:
+def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
     """Open one tree of a ROOT file."""
     import uproot
 
@@ -29,7 +29,9 @@ def open_root(path: str, tree: str | None) -> Iterator[TableFile]:
     with file:
         with readable(path, "ROOT"):
             found = file[_tree_name(path, file, tree)]
-            opened: TableFile = _NTuple(path, found) if hasattr(found, "field_names") else _Tree(path, found)
+            opened: TableFile = (
+                _NTuple(path, found, share) if hasattr(found, "field_names") else _Tree(path, found, share)
+            )
         yield opened
 
 
@@ -50,10 +52,11 @@ def _tree_name(path: str, file: Any, tree: str | None) -> str:
 class _Tree:
     """A TTree. Branches that share a name are addressed by their titles."""
 
-    def __init__(self, path: str, tree: Any) -> None:
+    def __init__(self, path: str, tree: Any, share: Share) -> None:
         self.label = f"{path}:{tree.name}"
         self._path = path
-        self.n_rows: int | None = int(tree.num_entries)
+        self._entries = share.of(int(tree.num_entries))
+        self.n_rows: int | None = len(self._entries)
         self._tree = tree
 
     @cached_property
@@ -82,7 +85,7 @@ class _Tree:
             if branch is None:
                 raise DataError(f"{self.label}: two branches are named {name}, and titles do not tell them apart")
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
-            for start, stop in _steps(self._tree, list(branches.values())):
+            for start, stop in _steps(self._tree, self._entries, list(branches.values())):
                 arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}
                 yield {name: arrays.pop(name).result() for name in list(branches)}
 
@@ -100,16 +103,16 @@ def _leaves(parent: Any) -> Iterator[Any]:
             yield branch
 
 
-def _steps(tree: Any, branches: list[Any]) -> Iterator[tuple[int, int]]:
+def _steps(tree: Any, entries: range, branches: list[Any]) -> Iterator[tuple[int, int]]:
     """Ranges of entries of about `CHUNK_BYTES` that end, where possible, where all baskets end."""
     n_rows = int(tree.num_entries)
     bytes_per_row = sum(max(branch.uncompressed_bytes, 1) for branch in branches) / max(n_rows, 1)
     step = max(1, int(CHUNK_BYTES / max(bytes_per_row, 1e-9)))
     common = np.asarray(tree.common_entry_offsets(filter_branch=lambda branch: branch in branches))
-    start = 0
-    while start < n_rows:
-        ends = common[(common > start) & (common <= start + step)]
-        stop = int(ends[-1]) if ends.size and ends[-1] > start + step // 4 else min(n_rows, start + step)
+    start = entries.start
+    while start < entries.stop:
+        ends = common[(common > start) & (common <= min(start + step, entries.stop))]
+        stop = int(ends[-1]) if ends.size and ends[-1] > start + step // 4 else min(entries.stop, start + step)
         yield start, stop
         start = stop
 
@@ -117,10 +120,11 @@ def _steps(tree: Any, branches: list[Any]) -> Iterator[tuple[int, int]]:
 class _NTuple:
     """An RNTuple."""
 
-    def __init__(self, path: str, ntuple: Any) -> None:
+    def __init__(self, path: str, ntuple: Any, share: Share) -> None:
         self.label = f"{path}:{ntuple.name}"
         self._path = path
-        self.n_rows: int | None = int(ntuple.num_entries)
+        self._entries = share.of(int(ntuple.num_entries))
+        self.n_rows: int | None = len(self._entries)
         self._ntuple = ntuple
 
     @property
@@ -133,8 +137,9 @@ class _NTuple:
     def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
         wanted = list(columns)
-        for start in range(0, self.n_rows or 0, step):
-            array = self._ntuple.arrays(filter_name=wanted, entry_start=start, entry_stop=start + step, library="ak")
+        for start in self._entries[::step]:
+            stop = min(start + step, self._entries.stop)
+            array = self._ntuple.arrays(filter_name=wanted, entry_start=start, entry_stop=stop, library="ak")
             yield {name: _flat_or_jagged(array[name]) for name in columns}
 
 

@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import errno
 import glob
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from qbdt.errors import DataError, QBDTError
 
-__all__ = ["CHUNK_BYTES", "TableFile", "each_readable", "expand", "open_table", "readable"]
+__all__ = ["CHUNK_BYTES", "WHOLE", "Share", "TableFile", "each_readable", "expand", "open_table", "readable"]
 
 Item = TypeVar("Item")
 
 CHUNK_BYTES = 64 * 2**20
 """Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
+
+
+class Share(NamedTuple):
+    """A part of a file, in shares of its length: shares that follow each other hold every row once, in order.
+
+    Examples
+    --------
+    >>> [list(Share(Fraction(i, 3), Fraction(i + 1, 3)).of(5)) for i in range(3)]
+    [[0], [1, 2], [3, 4]]
+    """
+
+    begin: Fraction = Fraction(0)
+    end: Fraction = Fraction(1)
+
+    def of(self, n_pieces: int) -> range:
+        """Return which of so many pieces of a file belong to it."""
+        return range(math.floor(n_pieces * self.begin), math.floor(n_pieces * self.end))
+
+
+WHOLE = Share()
+"""All of a file."""
 
 
 class TableFile(Protocol):
@@ -104,7 +127,7 @@ def _matches(path: Path, folder: Path | None) -> list[str]:
     return sorted(match for match in matches if Path(match).is_file())
 
 
-def open_table(path: str, tree: str | None = None) -> AbstractContextManager[TableFile]:
+def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> AbstractContextManager[TableFile]:
     """Open a file by its ending: .root, .parquet, .feather (.arrow) or .csv.
 
     Parameters
@@ -113,15 +136,17 @@ def open_table(path: str, tree: str | None = None) -> AbstractContextManager[Tab
         File or remote address.
     tree
         Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
+    share
+        Which part of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
     """
     ending = Path(path.partition("?")[0]).suffix.lower()
     if ending == ".root":
         from qbdt.io.root import open_root
 
-        return open_root(path, tree)
+        return open_root(path, tree, share)
     from qbdt.io.arrow import OPENERS
 
     if ending not in OPENERS:
         known = ", ".join([".root", *OPENERS])
         raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
-    return OPENERS[ending](path)
+    return OPENERS[ending](path, share)

@@ -55,8 +55,9 @@ def source_map(sources: tuple[SourceEffect, ...]) -> Any:
     shift = np.array([s.bins for s in sources]) - np.array([[s.total] for s in sources])
     names = [f"{s.source}  {s.cost:.2f}  {100 * s.total:+.1f} %" for s in sources]
     with styled():
-        size = (5.0 + 0.45 * (len(features) + 0.45 * shift.shape[1]), 2.3 + 0.42 * len(sources))
-        widths = {"width_ratios": [len(features), max(len(features), 0.6 * shift.shape[1])]}
+        across = (max(len(features), 7), max(0.6 * shift.shape[1], 7))  # room for the titles
+        size = (5.0 + 0.45 * sum(across), 2.3 + 0.42 * len(sources))
+        widths = {"width_ratios": across}
         drawn, (left, right) = figure(*size, ncols=2, sharey=True, gridspec_kw=widths)
         shade = left.imshow(100 * spread, cmap="Purples", aspect="auto", vmin=0, vmax=_reach(100 * spread))
         drawn.colorbar(shade, ax=left, label=r"spread of $\Delta/b$ (%)", extend="max")

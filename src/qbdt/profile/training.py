@@ -9,7 +9,8 @@ from typing import Any
 
 from qbdt.binning import Binning
 from qbdt.boosting import Monitor, Settings, Training, TreeReport
-from qbdt.boosting.training import binning_of, described, require_resumable
+from qbdt.boosting.rows import binning_of, described
+from qbdt.boosting.training import require_resumable
 from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble

@@ -32,7 +32,7 @@ def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
     """Tables and figures; nothing without a diagnosis."""
     if found is None:
         return []
-    tables = found.tables()
+    tables, several = found.tables(), found.sizes is not None
     ranks: dict[str, Sequence[Any]] = {
         "feature": [rank.feature for rank in found.features],
         **{key: [getattr(r, key) for r in found.features] for key in ("gain", "full", "full_spread", "stat")},
@@ -40,7 +40,7 @@ def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
     blocks: list[Block] = [
         *tables,
         Figure("features", feature_ranking(found.features), "What σ_μ loses when a feature is scrambled.", ranks),
-        Figure("learning", learning_curves(found), "σ_μ of out-of-fold scores.", _columns(found.trees), True),
+        Figure("learning", learning_curves(found), "σ_μ of out-of-fold scores.", _columns(found.trees), several),
     ]
     if found.sources:
         shifts: Mapping[str, Sequence[float]] = {s.source: s.bins for s in found.sources}

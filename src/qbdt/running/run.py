@@ -26,6 +26,7 @@ from qbdt.plots import write_figures
 from qbdt.progress import Progress, silent
 from qbdt.provenance import provenance
 from qbdt.results import Table
+from qbdt.running.distributed import ClusterRun
 from qbdt.running.scored import ANALYSIS_FILE, write_scored
 from qbdt.writing import write_text
 
@@ -65,6 +66,7 @@ def run_analysis(
     origin: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
+    cluster: ClusterRun | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -88,6 +90,8 @@ def run_analysis(
         Told how far each step has come.
     say
         Told which step begins, or was done before.
+    cluster
+        Where events are read, trained on, scored and histogrammed; in this process if not given.
 
     Returns
     -------
@@ -108,6 +112,9 @@ def run_analysis(
 
     if (root / "scored" / ANALYSIS_FILE).exists():
         note("scores: there already")
+    elif cluster is not None:
+        settings = training_settings(analysis)
+        cluster.train_and_score(analysis, Path(folder), root, root / MODEL_FILE, settings, progress, note)
     else:
         _train_and_score(analysis, Path(folder), root, n_threads, progress, note)
     if (root / "result.json").exists():
@@ -115,7 +122,7 @@ def run_analysis(
     else:
         files = [{"path": path, "bytes": size} for path, size, _ in files_of(analysis, Path(folder))]
         source = {**provenance(data=folder), "files": files, **(origin or {})}
-        _fit(analysis, root, figures, source, progress, note)
+        _fit(analysis, root, figures, source, progress, note, cluster)
     content = json.loads((root / "result.json").read_text(encoding="utf-8"))
     tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
     return Run(root, tables, tuple(steps))
@@ -192,11 +199,14 @@ def _fit(
     source: Mapping[str, Any],
     progress: Progress,
     note: Callable[[str], None],
+    cluster: ClusterRun | None,
 ) -> None:
     note("fit")
     where = root / "scored" / ANALYSIS_FILE
-    scored = load(read_analysis(where), where.parent, progress)
-    result = run_fit(scored, analysis.fit, progress=progress)
+    if cluster is not None:
+        result = cluster.run_fit(where, analysis.fit, progress)
+    else:
+        result = run_fit(load(read_analysis(where), where.parent, progress), analysis.fit, progress=progress)
     part = root / ".fit.part"
     shutil.rmtree(part, ignore_errors=True)
     write_fit(result, part, source)
@@ -210,7 +220,7 @@ def _fit(
         "provenance": source,
         "analysis": analysis.model_dump(mode="json"),
         "fit": result.to_dict(),
-        "tables": [table.to_dict() for table in result.tables()],
+        "tables": [table.to_dict() for table in (*result.tables(), *(cluster.tables() if cluster else ()))],
     }
     write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
 

@@ -42,19 +42,35 @@ def write_scored(scored: Dataset, folder: Path | str, name: str, fit: Mapping[st
     Path
         The analysis file, for `qbdt fit`.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     target = Path(folder)
+    part = begun(target)
+    write_part(scored, part)
+    return finished(scored, part, target, name, fit)
+
+
+def begun(target: Path) -> Path:
+    """Make the folder that will be put in place of `target` when all is written."""
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
+    return part
+
+
+def write_part(scored: Dataset, folder: Path, ending: str = "") -> None:
+    """Write the tables of a scored dataset, or of a part of it whose files have an ending of their own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     for sample in scored.samples:
         if "/" in sample.name:
             raise DataError(f"process {sample.name!r}: a name with a slash cannot be the name of a file")
     for stem, columns in _tables(scored):
-        pq.write_table(pa.table(columns), part / f"{stem}.parquet")
-    text = yaml.safe_dump(_analysis(scored, name, fit), sort_keys=False, allow_unicode=True)
+        pq.write_table(pa.table(columns), folder / f"{stem}{ending}.parquet")
+
+
+def finished(scored: Dataset, part: Path, target: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> Path:
+    """Write the analysis file and put the folder in its place; `endings` is a wildcard where there are parts."""
+    text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
     (part / ANALYSIS_FILE).write_text(text, encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     part.replace(target)
@@ -92,13 +108,13 @@ def _form(source: Systematic) -> str:
     return "weight"
 
 
-def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any]) -> dict[str, Any]:
+def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "name": name,
         "features": list(scored.features),
         "weight": "weight",
-        "samples": {s.name: {"role": str(Role(s.role)), "files": f"{s.name}.parquet"} for s in scored.samples},
-        "systematics": {s.name: _source(s, number) for number, s in enumerate(scored.systematics)},
+        "samples": {s.name: {"role": str(Role(s.role)), "files": f"{s.name}{endings}.parquet"} for s in scored.samples},
+        "systematics": {s.name: _source(s, number, endings) for number, s in enumerate(scored.systematics)},
         "fit": dict(fit),
     }
     if scored.folds is not None:
@@ -106,7 +122,7 @@ def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any]) -> dict[str, A
     return plain
 
 
-def _source(source: Systematic, number: int) -> dict[str, Any]:
+def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:
     form = _form(source)
     plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
     if form == "norm":
@@ -114,6 +130,6 @@ def _source(source: Systematic, number: int) -> dict[str, Any]:
         assert isinstance(change, Scaled)
         return {**plain, "size": change.size}
     for direction, _ in source.directions:
-        files = {"files": f"{{process}}__{number}_{direction}.parquet"}
+        files = {"files": f"{{process}}__{number}_{direction}{endings}.parquet"}
         plain[direction] = files if form == "shape" else f"w{number}_{direction}"
     return plain

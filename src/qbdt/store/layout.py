@@ -57,13 +57,17 @@ class Extras:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Rows that share a channel: the signal, one background process, or one process under one variation."""
+    """Rows that share a channel: the signal, one background process, or one process under one variation.
+
+    `first` is the position of its first row among all rows of the channel, where other stores hold the rows before.
+    """
 
     name: str
     side: Side
     events: Events
     nominal: bool = True
     extras: Extras = Extras()
+    first: int = 0
 
 
 class Channel(NamedTuple):
@@ -93,6 +97,7 @@ class Layout:
         self.n_nominal = sum(segment.nominal for segment in segments)
         rows = np.array([segment.events.n_rows for segment in segments], dtype=np.int64)
         self.starts, self.n_rows = _running(rows)
+        self.firsts: Fixed = np.array([segment.first for segment in segments], dtype=np.int64)
         self.widths: Fixed = np.array([segment.extras.width for segment in segments], dtype=np.int64)
         self.boosted: Fixed = np.array([len(segment.extras.boosted) for segment in segments], dtype=np.int64)
         self.extra_offsets, self.extra_size = _running(rows * self.widths)

@@ -1,8 +1,8 @@
-"""`LocalStore`: all rows of a training in this process.
+"""Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept, by powers of two, such that the absolute weights of each side sum to at most one, so one scale serves all trees.
-Further columns of background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
+kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
+background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
 from __future__ import annotations
@@ -16,23 +16,17 @@ from qbdt._kernels.histogram import add_details, add_rows
 from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.binning import Binning
-from qbdt.dtypes import COLUMN_BITS, SUM_BITS, Columns, Fixed, Yields
-from qbdt.errors import DataError
+from qbdt.dtypes import SUM_BITS, Columns, Fixed, Yields
+from qbdt.store.balance import ALL_ROWS, Balance
 from qbdt.store.layout import Segment, Side
-from qbdt.store.rows import RowStore, joined
+from qbdt.store.rows import Memory, RowStore, in_memory, joined
 from qbdt.workers import Workers, share_ranges
 
-__all__ = ["LocalStore"]
-
-ALL_ROWS = -1
-"""Subsample threshold that takes every row."""
-
-LEAST_SUM = 2.0**-4
-"""Where a side's absolute weights sum to less than this (at most one), they are scaled up, so that no bits are lost."""
+__all__ = ["LocalStore", "WeightedRows"]
 
 
-class LocalStore(RowStore):
-    """Binned rows, their weights and the nodes they are in.
+class WeightedRows(RowStore):
+    """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
 
     Parameters
     ----------
@@ -42,34 +36,23 @@ class LocalStore(RowStore):
         Where features may be cut.
     workers
         Threads.
+    memory
+        Where the arrays are kept.
     """
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> None:
-        super().__init__(segments, binning, workers)
-        self._floats: Yields = np.empty(self.layout.n_rows)
-        self._extra_floats: Yields = np.empty(self.layout.boosted_size)
-        self._growth: Yields = np.ones(self.layout.growth_size)
-        self._fixed: Fixed = np.empty(self.layout.n_rows, dtype=np.int64)
-        self._columns: Columns = aligned_zeros((self.layout.extra_size,), np.int32)
-        self._largest: Yields = np.zeros(2)  # bounds on a column and on a weight whose square is one
+    def __init__(
+        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
+        self._floats: Yields = memory("floats", self.layout.n_rows, np.float64)
+        self._extra_floats: Yields = memory("extra_floats", self.layout.boosted_size, np.float64)
+        self._growth: Yields = memory("growth", self.layout.growth_size, np.float64)
+        self._fixed: Fixed = memory("fixed", self.layout.n_rows, np.int64)
+        self._columns: Columns = memory("columns", self.layout.extra_size, np.int32)
+        self._largest: Yields = np.zeros(2)  # bounds on a column and on a weight whose square is one, as loaded
         self._found: Yields = np.zeros(2)  # the largest column and square of this tree, in units
-        self._sums = dict.fromkeys(Side, 0.0)
+        self._growth[:] = 1.0
         self._load_weights(segments)
-
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows.
-
-        Parameters
-        ----------
-        seed, fraction
-            Share of rows that count in this tree, drawn by position; the others have weight zero.
-        """
-        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)
-        self._quantise(seed, threshold)
-        while min(self._sums.values()) < LEAST_SUM:
-            self._rescale({side: total or self._bound(side) for side, total in self._sums.items()})
-            self._quantise(seed, threshold)
-        self._gather_rows()
 
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
@@ -92,15 +75,14 @@ class LocalStore(RowStore):
         self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def boost(self, leaves: Sequence[int], factors: Yields) -> None:
+    def multiply(self, leaves: Sequence[int], factors: Yields) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
         layout = self.layout
         ends = np.stack([self._nodes[leaf][:, 1:] for leaf in leaves])
-        scaled = factors * [self._grown(side, float(factors[:, side].max())) for side in Side]
 
         def boost_share(share: Fixed) -> None:
             for segment, low, high in share:
-                factor = np.ascontiguousarray(scaled[:, layout.sides[segment]])
+                factor = np.ascontiguousarray(factors[:, layout.sides[segment]])
                 leaf = (self._rows, ends[:, segment], factor, low, high)
                 boost_rows(self._floats, 0, *leaf)
                 if layout.boosted[segment]:
@@ -108,18 +90,6 @@ class LocalStore(RowStore):
                     boost_rows(own, layout.starts[segment], *leaf)
 
         self._workers.run(boost_share, [(share,) for share in share_ranges(layout.whole, self._workers.n_threads)])
-        found = (self._found + 0.5 * (self._found > 0)) * self.units
-        self._largest = np.array([found[0], math.sqrt(found[1])]) * scaled[:, Side.BACKGROUND].max()
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
-        column, weight = (math.frexp(largest)[1] for largest in self._largest)
-        return math.ldexp(1.0, column - COLUMN_BITS), math.ldexp(1.0, 2 * weight - COLUMN_BITS)
-
-    def _grown(self, side: Side, largest: float) -> float:
-        """Return the power of two that keeps a side's absolute weights below one when all grow by at most `largest`."""
-        return math.ldexp(1.0, -math.frexp(self._sums[side] * largest)[1])
 
     def _load_weights(self, segments: Sequence[Segment]) -> None:
         for (j, low, high), segment in zip(self.layout.whole, segments, strict=True):
@@ -133,7 +103,6 @@ class LocalStore(RowStore):
                 columns[:, segment.extras.size - len(segment.extras.static) + c] = integers()
             if segment.extras.square:
                 self._largest[1] = max(self._largest[1], _magnitude(weights))
-        self._rescale({side: self._bound(side) for side in Side})
 
     def _extra_of(self, segment: int, low: int, high: int) -> tuple[Yields, Yields, Columns]:
         """Views of the further columns of a segment's rows low … high − 1: initial floats, their growth, integers."""
@@ -145,10 +114,29 @@ class LocalStore(RowStore):
         growth = self._growth[int(layout.growth_offsets[segment]) + before :][: n if n_boosted else 0]
         return floats[: n * n_boosted].reshape(n, n_boosted), growth, columns[: n * width].reshape(n, width)
 
-    def _bound(self, side: Side) -> float:
-        """Return what the absolute weights of a side cannot pass: rows × largest, which no order of rows changes."""
-        parts = [self._floats[low:high] for j, low, high in self.layout.whole if self.layout.sides[j] is side]
-        return sum(part.size for part in parts) * max(map(_magnitude, parts), default=0.0)
+    def count_weights(self) -> Fixed:
+        """Return how many rows each side has."""
+        sizes = self.layout.whole[:, 2] - self.layout.whole[:, 1]
+        return np.array(
+            [sum(int(n) for n, own in zip(sizes, self.layout.sides, strict=True) if own is side) for side in Side],
+            dtype=np.int64,
+        )
+
+    def largest_weights(self) -> Yields:
+        """Return the largest absolute weight of each side."""
+        found = np.zeros(len(Side))
+        for j, low, high in self.layout.whole:
+            side = self.layout.sides[j]
+            found[side] = max(found[side], _magnitude(self._floats[low:high]))
+        return found
+
+    def largest_columns(self) -> Yields:
+        """Return the largest further column, and the largest weight whose square is one, as loaded."""
+        return self._largest
+
+    def largest_quantised(self) -> Yields:
+        """Return the largest column and the largest square of this tree, in units."""
+        return self._found
 
     def _parts(self, side: Side) -> list[Yields]:
         """Return a side's weights with what grows with them."""
@@ -158,21 +146,27 @@ class LocalStore(RowStore):
                 found += [self._floats[low:high], self._extra_of(j, low, high)[1]]
         return found
 
-    def _rescale(self, sums: dict[Side, float]) -> None:
-        """Bring the absolute sum of each side to between a half and one, by a power of two."""
-        for side, total in sums.items():
-            if not 0 < total < math.inf:
-                raise DataError(f"the absolute weights of the {side.name.lower()} sum to {total}: cannot be trained on")
-            self._sums[side] = total
-            factor = self._grown(side, 1.0)
+    def rescale(self, factors: Yields) -> None:
+        """Multiply all weights of each side by a power of two."""
+        for side, factor in zip(Side, factors, strict=True):
             for part in self._parts(side):
                 part *= factor
-            if side is Side.BACKGROUND:
-                self._largest *= factor
 
-    def _quantise(self, seed: int, threshold: int) -> None:
-        """Fix all weights and further columns; note the sums of both sides and the largest of the columns."""
-        units = self.units
+    def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
+        """Begin a tree: fixed point of all weights and further columns, and node 0 holds all rows.
+
+        Parameters
+        ----------
+        units
+            Value of one unit of a boosted column and of a squared weight.
+        seed, threshold
+            Which rows count.
+
+        Returns
+        -------
+        array
+            Sum of the absolute weights of each side, in units of 2^−SUM_BITS, whatever the draw of rows.
+        """
 
         def quantise_share(share: Fixed) -> list[tuple[Side, int, int, int]]:
             return [
@@ -182,9 +176,9 @@ class LocalStore(RowStore):
 
         shares = share_ranges(self.layout.whole, self._workers.n_threads)
         found = [entry for part in self._workers.run(quantise_share, [(share,) for share in shares]) for entry in part]
-        for side in Side:
-            self._sums[side] = math.ldexp(sum(total for where, total, *_ in found if where is side), -SUM_BITS)
         self._found = np.array([entry[2:] for entry in found], dtype=np.float64).max(axis=0)
+        self._gather_rows()
+        return np.array([sum(total for where, total, *_ in found if where is side) for side in Side], dtype=np.int64)
 
     def _quantise_rows(
         self, segment: int, low: int, high: int, units: tuple[float, float], seed: int, threshold: int
@@ -198,11 +192,46 @@ class LocalStore(RowStore):
         column = quantise_columns(boosted.ravel(), growth, columns.ravel(), width, 1 / units[0]) if n_boosted else 0
         heaviest = quantise_squares(floats, columns.ravel(), width, n_boosted, 1 / units[1]) if square else 0
         if threshold != ALL_ROWS:
-            first = int(self.layout.starts[segment])
+            first = int(self.layout.starts[segment]) - int(self.layout.firsts[segment])
             with np.errstate(over="ignore"):
                 drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
                 drop_rows(columns.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
         return int(total), int(column), int(heaviest)
+
+
+class LocalStore(WeightedRows):
+    """All rows of a training in this process.
+
+    Parameters
+    ----------
+    segments, binning, workers, memory
+        As for `WeightedRows`.
+    """
+
+    def __init__(
+        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
+        self._balance = Balance(self)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
+        return self._balance.units
+
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
+        """Fix the weights of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        seed, fraction
+            Share of rows that count in this tree, drawn by position; the others have weight zero.
+        """
+        self._balance.start_tree(self, seed, fraction)
+
+    def boost(self, leaves: Sequence[int], factors: Yields) -> None:
+        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
+        self.multiply(leaves, self._balance.kept_small(factors))
 
 
 def _magnitude(values: Yields) -> float:

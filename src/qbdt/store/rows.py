@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
+from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.partition import copy_divided, divide_rows
 from qbdt.binning import Binning
 from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words
 from qbdt.store.layout import Layout, Segment
 from qbdt.workers import Workers, share_ranges
 
-__all__ = ["RowStore", "joined"]
+__all__ = ["Memory", "RowStore", "in_memory", "joined"]
+
+Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
+"""Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
+
+
+def in_memory(name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an ordinary array, which starts with a cache line."""
+    array: NDArray[Any] = aligned_zeros((size,), dtype)
+    return array
 
 
 class RowStore:
@@ -26,14 +38,18 @@ class RowStore:
         Where features may be cut.
     workers
         Threads.
+    memory
+        Where the arrays are kept.
     """
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> None:
+    def __init__(
+        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
+    ) -> None:
         self.layout = Layout(segments, len(binning.features))
         self._workers = workers
-        self._words = _encoded(segments, self.layout, binning, workers)
-        self._rows: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
-        self._scratch: Rows = np.empty(self.layout.n_rows, dtype=np.int32)
+        self._words = _encoded(segments, self.layout, binning, workers, memory)
+        self._rows: Rows = memory("rows", self.layout.n_rows, np.int32)
+        self._scratch: Rows = memory("scratch", self.layout.n_rows, np.int32)
         self._nodes: list[Fixed] = []
 
     def _gather_rows(self) -> None:
@@ -72,9 +88,9 @@ def joined(parts: Fixed) -> Fixed:
     return summed
 
 
-def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers) -> Words:
+def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:
     n_words = -(-layout.n_features // FEATURES_PER_WORD)
-    words: Words = np.zeros((n_words, layout.n_rows), dtype=np.uint64)
+    words: Words = memory("words", n_words * layout.n_rows, np.uint64).reshape(n_words, layout.n_rows)
     codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)
     for segment, start in zip(segments, layout.starts, strict=True):
         binning.encode(segment.events, codes, int(start), workers)

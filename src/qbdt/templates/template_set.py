@@ -70,6 +70,15 @@ class ProcessTemplates:
         shift = self.shifts[source]
         return shift.up - self.nominal if shift.mirrored else (shift.up - shift.down) / 2
 
+    def plus(self, other: ProcessTemplates) -> ProcessTemplates:
+        """Return the templates of two parts of the same process."""
+        shifts = {
+            name: replace(s, up=s.up + other.shifts[name].up, down=s.down + other.shifts[name].down)
+            for name, s in self.shifts.items()
+        }
+        nominal, variance = self.nominal + other.nominal, self.variance + other.variance
+        return replace(self, nominal=nominal, variance=variance, shifts=shifts)
+
     def map(self, change: Callable[[FloatArray], FloatArray]) -> ProcessTemplates:
         """Apply a linear operation on bins to the nominal and all shifts, and to Σw²."""
         shifts = {name: replace(s, up=change(s.up), down=change(s.down)) for name, s in self.shifts.items()}
@@ -210,6 +219,13 @@ class TemplateSet:
     def _linear_shifts(self, role: Role) -> FloatArray:
         rows = [sum_of(p.linear_shift(source) for p in self.of_role(role)) for source in self.sources]
         return np.array(rows, dtype=np.float64).reshape(len(self.sources), self.n_bins)
+
+    def __add__(self, other: TemplateSet) -> TemplateSet:
+        """Templates of two parts of the same events."""
+        pairs = zip(self.processes, other.processes, strict=True)
+        processes = tuple(one.plus(its) for one, its in pairs)
+        data = None if self.data is None or other.data is None else self.data + other.data
+        return replace(self, processes=processes, data=data)
 
     def scaled(self, factor: float) -> TemplateSet:
         """Multiply simulated yields by a factor and Σw² by its square: for a part that stands for the whole."""

@@ -1,0 +1,224 @@
+"""Training on events in parts: what all parts must agree on, found in one pass, and the store of each part.
+
+A part is a function without arguments that returns a `Dataset`: some rows of every sample, and the same sources. Parts
+follow each other in a fixed order, which is the order of their rows; how many there are, and where, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+
+from qbdt.binning import Binning, QuantileSketch, make_binning, quantile_binning
+from qbdt.boosting.plan import Whole, make_plan
+from qbdt.boosting.rows import Start, described
+from qbdt.boosting.settings import Settings
+from qbdt.dataset import Dataset, Events, FoldRule, Role, Tally
+from qbdt.errors import DataError
+from qbdt.store import Hosts, Layout, Memory, PartedStore, Partition, in_memory
+from qbdt.workers import Workers
+
+__all__ = [
+    "Build",
+    "Chosen",
+    "EventsInParts",
+    "Part",
+    "PartHosts",
+    "PartOf",
+    "Survey",
+    "parts_of",
+    "start_in_parts",
+    "survey_part",
+]
+
+Part: TypeAlias = Callable[[], Dataset]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A part without the events of one fold, or with some of its sources only."""
+
+    part: Part
+    without: int | None = None
+    sources: tuple[str, ...] | None = None
+
+    def __call__(self) -> Dataset:
+        """Return the part."""
+        dataset = self.part()
+        dataset = dataset if self.sources is None else dataset.with_systematics(self.sources)
+        return dataset if self.without is None else dataset.without_fold(self.without)
+
+
+@dataclass(frozen=True, eq=False)
+class EventsInParts:
+    """Events in parts, and the rule that divides them into folds.
+
+    Parameters
+    ----------
+    parts
+        The events. Each part is read twice, and is in memory while it is binned: a few million rows are a good size.
+    folds
+        Their fold rule.
+    """
+
+    parts: Sequence[Part]
+    folds: FoldRule | None = None
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise DataError("no parts of events are given")
+
+    def without_fold(self, fold: int) -> Self:
+        """Return the events of all other folds."""
+        return replace(self, parts=[Chosen(part, without=fold) for part in self.parts])
+
+    def with_systematics(self, names: Sequence[str]) -> Self:
+        """Return the events with only these sources."""
+        return replace(self, parts=[Chosen(part, sources=tuple(names)) for part in self.parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What is known of some parts.
+
+    Attributes
+    ----------
+    empty
+        Their dataset without rows.
+    rows
+        Rows of each segment, by number of the part.
+    tallies
+        Rows and yields of samples, then of variations.
+    sketches
+        Sketches of signal and background; None where bins are fixed.
+    """
+
+    empty: Dataset
+    rows: dict[int, tuple[int, ...]]
+    tallies: tuple[Tally, ...]
+    sketches: tuple[QuantileSketch, QuantileSketch] | None
+
+    def merged(self, other: Survey) -> Survey:
+        """Return what is known of the parts of both."""
+        if [t.what for t in self.tallies] != [t.what for t in other.tallies] or (
+            self.empty.features != other.empty.features
+        ):
+            raise DataError("parts of the events differ in samples, features or sources")
+        sketches = None
+        if self.sketches is not None and other.sketches is not None:
+            signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
+            sketches = (signal, background)
+        tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
+        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches)
+
+
+def survey_part(number: int, dataset: Dataset, settings: Settings, workers: Workers) -> Survey:
+    """Pass over one part."""
+    plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1.0))
+    rows = {number: tuple(segment.events.n_rows for segment in plan.segments)}
+    sketches = None
+    if isinstance(settings.binning, str):
+        signal, background = (
+            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], dataset.features, workers)
+            for role in (Role.SIGNAL, Role.BACKGROUND)
+        )
+        sketches = (signal, background)
+    return Survey(rows_of(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches)
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """Makes the store of a part; it travels to where the part is."""
+
+    settings: Settings
+    binning: Binning
+    whole: Whole
+    firsts: dict[int, tuple[int, ...]]
+
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Partition:
+        """Return the store of one part."""
+        plan = make_plan(dataset, self.settings.mc_stat, self.settings.min_leaf_entries, self.whole)
+        firsts = self.firsts[number]
+        segments = [replace(one, first=first) for one, first in zip(plan.segments, firsts, strict=True)]
+        return Partition(segments, self.binning, workers, memory)
+
+
+class PartHosts(Hosts, Protocol):
+    """Whatever holds the parts of a training."""
+
+    def survey(self, settings: Settings) -> Survey:
+        """Pass over all parts."""
+
+    def build(self, build: Build) -> None:
+        """Make the stores of all parts."""
+
+
+def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> Start:
+    """Agree on bins and units, make the stores, and return what a training begins with."""
+    survey = hosts.survey(settings)
+    empty = survey.empty
+    for role in (Role.SIGNAL, Role.BACKGROUND):
+        if not empty.of_role(role):
+            raise DataError(f"no {role} sample: signal and background are both needed")
+    for tally in survey.tallies:
+        tally.require_usable()
+    if survey.sketches is not None:
+        binning = quantile_binning(settings.max_bins, empty.features, *survey.sketches, workers)
+    else:
+        binning = make_binning(settings.binning, settings.max_bins, empty.features, (), (), workers)
+    samples = survey.tallies[: len(empty.samples)]
+    whole = Whole.of(samples)
+    hosts.build(Build(settings, binning, whole, _firsts(survey.rows)))
+    plan = make_plan(empty, settings.mc_stat, settings.min_leaf_entries, whole)
+    layout = Layout(plan.segments, len(binning.features))
+    criterion = plan.criterion(layout, binning.n_cuts, settings.min_leaf_entries, workers)
+    return Start(empty.features, described(empty, samples), binning, PartedStore(hosts, layout), criterion)
+
+
+def _firsts(rows: dict[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    """Return where each part's rows begin in each segment."""
+    numbers = sorted(rows)
+    counts = np.array([rows[number] for number in numbers], dtype=np.int64)
+    begins = np.cumsum(counts, axis=0) - counts
+    return {number: tuple(int(begin) for begin in row) for number, row in zip(numbers, begins, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """A part in memory: the rows of one of `count` equal shares of every set of events."""
+
+    dataset: Dataset
+    number: int
+    count: int
+
+    def __call__(self) -> Dataset:
+        """Return the part."""
+
+        def share(events: Events) -> Any:
+            low, high = (events.n_rows * (self.number + i) // self.count for i in (0, 1))
+            return np.arange(low, high)
+
+        return self.dataset.select(share)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only its own rows travel."""
+        return PartOf, (rows_of(self(), slice(None)), 0, 1)
+
+
+def parts_of(dataset: Dataset, count: int) -> Sequence[Part]:
+    """Divide a dataset in memory."""
+    if count < 1:
+        raise DataError(f"{count} partitions: at least one is needed")
+    return [PartOf(dataset, number, count) for number in range(count)]
+
+
+def rows_of(dataset: Dataset, rows: slice) -> Dataset:
+    """Return some rows of every set of events, as columns of their own."""
+
+    def copied(events: Events) -> dict[str, Any]:
+        return {name: np.array(events.column(name)) for name in events.features}
+
+    return dataset.select(lambda events: np.arange(events.n_rows)[rows]).transform(copied)

@@ -1,0 +1,81 @@
+"""Training on a cluster: the model of one machine, bit for bit, whatever happens to workers."""
+
+import os
+import signal
+
+import pytest
+
+from qbdt.boosting import Monitor, Settings, parts_of, train
+from qbdt.dask import OnCluster
+from qbdt.model_io import write_model
+from tests.dask.events import small_dataset
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+SETTINGS = Settings(n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return small_dataset()
+
+
+@pytest.fixture(scope="module")
+def expected(dataset, tmp_path_factory):
+    return model_bytes(train(dataset, SETTINGS, n_threads=1), tmp_path_factory.mktemp("local"))
+
+
+def model_bytes(training, folder):
+    write_model(folder / "model.qbdt", training)
+    return (folder / "model.qbdt").read_bytes()
+
+
+class Some:
+    """A client that sees only some of the workers."""
+
+    def __init__(self, client, n_workers):
+        self._client, self._n_workers = client, n_workers
+
+    def nthreads(self):
+        return dict(sorted(self._client.nthreads().items())[: self._n_workers])
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_parts", [3, 7, 16])
+def test_model_files_are_identical(client, dataset, expected, tmp_path, n_workers, n_parts):
+    rows = OnCluster(parts_of(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
+    assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected
+    assert rows.traffic.trees == 3
+    assert rows.traffic.rebuilt == 0
+    assert rows.traffic.received > 0
+
+
+def test_a_killed_worker_changes_nothing(client, dataset, expected, tmp_path):
+    """A worker dies in the middle of a tree, after its rows have been divided."""
+    rows = OnCluster(parts_of(dataset, 7), client=client, fan_in=2)
+    killed = []
+
+    def kill(report):
+        if report.index == 1:
+            address = sorted(client.nthreads())[-1]
+            killed.append(client.run(os.getpid, workers=[address])[address])
+            client.run(die_at_split, workers=[address])
+
+    training = train(rows, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(kill,)))
+    client.wait_for_workers(4, timeout=60)  # a cluster does not close well while it starts a worker
+    assert killed
+    assert rows.traffic.rebuilt > 0
+    assert model_bytes(training, tmp_path) == expected
+
+
+def die_at_split():
+    """Have this worker kill itself when a node is divided next."""
+    from qbdt.store import Partition
+
+    def split(self, *arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    Partition.split = split  # type: ignore[method-assign]

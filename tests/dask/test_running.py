@@ -1,0 +1,80 @@
+"""A whole run on a cluster: the model of one machine, and its fit."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qbdt.config import parse_analysis, read_analysis
+from qbdt.loading import load
+from qbdt.progress import silent
+from qbdt.running import ClusterRun, run_analysis
+from qbdt.running import distributed as module
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+ANALYSIS = """
+name: small
+features: [x, y]
+weight: w
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  scale: {kind: shape, processes: ttbar, up: {columns: {x: x + 0.05}}}
+  tag: {kind: weight, processes: ttbar, up: w * 1.1}
+  xs: {kind: norm, processes: ttbar, size: 0.1}
+folds: {columns: event}
+training: {n_trees: 4, n_leaves: 4}
+fit: {bins: 6, scan: false}
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("events")
+    rng = np.random.default_rng(3)
+    for name, centre, weight in (("higgs", 0.8, 0.01), ("ttbar", -0.5, 0.5)):
+        columns = {"x": rng.normal(centre, 1, 3000), "y": rng.normal(-centre, 1, 3000), "w": np.full(3000, weight)}
+        table = pa.table({**columns, "event": np.arange(3000)})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("local") / "run"
+    return run_analysis(parse_analysis(ANALYSIS, "small.yaml"), files, out, figures=False, n_threads=1).folder
+
+
+def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_path):
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    said: list[str] = []
+    cluster = ClusterRun(client, 3)
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False, say=said.append, cluster=cluster)
+    assert (done.folder / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()
+    mine, its = (json.loads((folder / "result.json").read_text())["fit"] for folder in (done.folder, local))
+    assert mine["expected"]["z"] == pytest.approx(its["expected"]["z"], rel=1e-6)  # templates add in another order
+    assert len(list((done.folder / "scored").glob("ttbar__0_up.part*.parquet"))) == 3
+    assert done.tables[-1].title == "Training on the cluster"
+    assert "score on the cluster" in said
+    again = run_analysis(analysis, files, done.folder, figures=False, cluster=cluster)
+    assert again.steps == ("scores: there already", "fit: there already")
+
+
+def test_edges_are_chosen_on_a_sample_where_there_are_many_events(client, local, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 6000)
+    settings = parse_analysis(ANALYSIS, "small.yaml").fit
+    result = ClusterRun(client, 2).run_fit(local / "scored" / "scored.yaml", settings, silent)
+    assert result.templates.background.sum() == pytest.approx(1500.0)  # filled from all events
+
+
+def test_a_sample_stands_for_all_events(local):
+    scored = load(read_analysis(local / "scored" / "scored.yaml"), local / "scored")
+    part = module._sampled(0, scored, 0.5)
+    rows = part.sample("ttbar").events.n_rows
+    assert 1350 < rows < 1650  # 1500 ± 27
+    assert part.sample("ttbar").events.weight[0] == 2 * 0.5
+    assert part.varied("tag", "up")["ttbar"].weight[0] == pytest.approx(1.1)
