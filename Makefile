@@ -43,7 +43,7 @@ bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wa
 	$(BIN)/python -m benchmarks
 
 physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
-	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md
+	$(THREADS) $(BIN)/qbdt bench physics --data ../shared/data --out benchmarks/physics.json --markdown docs/physics-results.md --force
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample

@@ -46,7 +46,9 @@ def test_tables_marks_and_json(quick, tmp_path):
     assert {record["contestant"] for record in content["fits"]} == {"XGBoost", OURS}
     assert {mark["problem"] for mark in content["marks"]} == {"P1", "P4"}
     assert "| XGBoost |" in (tmp_path / "tables.md").read_text()
-    again = CliRunner().invoke(app, [*arguments, "--json"])
+    refused = CliRunner().invoke(app, arguments)
+    assert "physics.json exists; --force overwrites it" in str(refused.exception)
+    again = CliRunner().invoke(app, [*arguments, "--json", "--force"])
     assert json.loads(again.stdout)["fits"] == content["fits"]
 
 

@@ -22,6 +22,7 @@ WITHOUT_JSON = {"schema": "its output is JSON already"}
 WITHOUT_FORCE = {
     "inspect": "writes nothing",
     "schema": "writes nothing",
+    "tune": "continues its own study and refuses that of another analysis",
     "generate tautaugamma": "continues its own folder and refuses that of another sample",
 }
 

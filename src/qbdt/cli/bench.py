@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar
+from qbdt.cli.app import Force, Json, Quiet, app, bar
+from qbdt.errors import OutputError
 
 __all__: list[str] = []
 
@@ -46,6 +47,7 @@ def physics(
     ),
     out: Annotated[Path | None, typer.Option(help="File for all numbers (JSON).")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
+    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,6 +64,9 @@ def physics(
     from qbdt.tables import show
     from qbdt.writing import write_text
 
+    for path in (out, markdown):
+        if path is not None and path.exists() and not force:
+            raise OutputError(f"{path} exists; --force overwrites it")
     problems = tuple(problem) if problem else tuple(p for p in ALL if p not in PUBLIC or data is not None)
     if not problem and len(problems) < len(ALL):
         typer.echo("P2 and P3 are left out: --data FOLDER names where their events are", err=True)
