@@ -19,7 +19,7 @@ from qbdt.errors import ConfigError, DataError, QBDTError
 
 
 def known_exceptions(estimator):
-    """Checks that the profiled method cannot pass: it divides rows into parts, so a row twice is not twice its weight."""
+    """What the profiled method cannot promise: it divides rows into parts, so a row twice is not twice its weight."""
     names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
     return dict.fromkeys(names, "rows are divided into parts") if estimator.method == "profile" else {}
 
