@@ -14,11 +14,10 @@ from qbdt.information import Expectation, SourceExpectation, profiled_informatio
 from qbdt.profile.plan import shift_segments
 from qbdt.store import ShiftSegment, Side
 
-__all__ = ["Scored", "best_share", "expectation", "scored"]
+__all__ = ["Scored", "chosen_share", "scored"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
-
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
@@ -43,18 +42,17 @@ def scored(held: Dataset, sums: Callable[[Events], tuple[Yields, Yields]]) -> Sc
     return Scored(segments, [ratio for ratio, _ in values], [shift for _, shift in values])
 
 
-def best_share(parts: Sequence[Scored], sources: tuple[str, ...]) -> float:
-    """Share of the shifts' coefficients with the smallest expected σ_μ; the larger of equals."""
-    found = {share: _sigma(*_templates(parts, share, len(sources))) for share in SHARES}
-    return min(reversed(SHARES), key=lambda share: found[share])
+def chosen_share(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields) -> tuple[float, Expectation]:
+    """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals, and what it promises.
 
-
-def expectation(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields, share: float) -> Expectation:
-    """Expected σ_μ with the score and with r₀ alone, each as a histogram of all parts' held-out events."""
-    with_t, with_ratio = (_templates(parts, used, len(sources)) for used in (share, 0.0))
+    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all parts' held-out events.
+    """
+    tried = {share: _templates(parts, share, len(sources)) for share in SHARES}
+    share = min(reversed(SHARES), key=lambda one: _sigma(*tried[one]))
+    with_t, with_ratio = tried[share], tried[0.0]
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)
     each = zip(sources, pulls.tolist(), costs, strict=True)
-    return Expectation(
+    return share, Expectation(
         _sigma(with_ratio[0], with_ratio[1][:0], with_ratio[2]),
         _sigma(*with_t),
         _sigma(*with_ratio),

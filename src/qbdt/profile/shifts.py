@@ -14,14 +14,13 @@ import numpy as np
 
 from qbdt.binning import Binning
 from qbdt.boosting import Settings
-from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
-from qbdt.grower import LeafGrowth, NewtonCriterion, grow, with_thresholds
+from qbdt.grower import NewtonCriterion, with_thresholds
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS
 from qbdt.profile.plan import shift_segments
-from qbdt.profile.ratio import STEP, with_yields
+from qbdt.profile.trees import STEP, grow_next, weight_sums, with_yields
 from qbdt.store import ShiftSegment, ShiftStore, Side
 from qbdt.workers import Workers
 
@@ -65,7 +64,8 @@ def fit_shifts(
     store.set_ratio(ratios)
     now = _start(others, ratios, len(trained.systematics))
     del ratios
-    least = max(ENTRIES, settings.min_leaf_entries) * _average_weight(trained)
+    background = weight_sums(trained, Role.BACKGROUND)
+    least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
     criterion = NewtonCriterion(0.0, least, binning.n_cuts, workers)
     trees: list[Nodes] = []
     values: list[Yields] = []
@@ -74,13 +74,8 @@ def fit_shifts(
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
             store.direct(scaled.pulls(scaled.best()))
-        found = store.start_tree(row_seed(settings, number), settings.row_fraction)
-        root = store.histogram(0)
-        sums = criterion.start_tree(root, found)
-        features = drawn_features(settings, number, len(binning.features))
-        rule = LeafGrowth(settings.n_leaves)
-        grown = grow(store, criterion, rule, root, sums, features, settings.max_depth or settings.n_leaves)
-        if len(grown.leaves) < 2:
+        grown = grow_next(store, criterion, binning, settings, number)
+        if grown is None:
             break
         fitted, judged = store.sums(grown.leaves)
         outputs = STEP * settings.learning_rate * ((fitted.shifts - fitted.fitted) / fitted.n[:, None] - means)
@@ -141,12 +136,6 @@ def _variance(events: Events) -> Yields:
 
 def _integral(weight: Yields, values: Yields) -> float:
     return math.fsum(weight * values)
-
-
-def _average_weight(dataset: Dataset) -> float:
-    """Σw²/Σw of the background: the weight of a typical simulated event."""
-    weights = [sample.events.weight for sample in dataset.of_role(Role.BACKGROUND)]
-    return math.fsum(math.fsum(np.square(w)) for w in weights) / math.fsum(math.fsum(w) for w in weights)
 
 
 def _of_nodes(nodes: Nodes, of_leaves: Yields) -> Yields:

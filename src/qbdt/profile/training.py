@@ -16,7 +16,7 @@ from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.profile.combining import Combination, Part, combined
-from qbdt.profile.expecting import Scored, best_share, expectation, scored
+from qbdt.profile.expecting import Scored, chosen_share, scored
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS, divided
 from qbdt.profile.ratio import fit_ratio
@@ -101,9 +101,9 @@ class _Profiling:
         monitor.start(dataset.features)
 
     def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
-        per_part = self.settings.n_trees * (1 + bool(self.sources))
+        per_part = self._most_trees // N_PARTS
         stopped = None
-        with progress("training", N_PARTS * per_part) as advance:
+        with progress("training", self._most_trees) as advance:
             advance(len(self.parts) * per_part)
             try:
                 while len(self.parts) < N_PARTS:
@@ -161,9 +161,7 @@ class _Profiling:
         names = (features, self.sources, self.log_odds)
         expected = None
         if len(self.parts) == N_PARTS:
-            held = self._scored(combination)
-            share = best_share(held, self.sources)
-            expected = expectation(held, self.sources, combination.pulls, share)
+            share, expected = chosen_share(self._scored(combination), self.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
             model = combined(self.parts, combination.times(share), *names, (expected.stat**-2, won))
         else:
