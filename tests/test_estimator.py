@@ -261,6 +261,17 @@ def test_the_profiled_method_refuses_what_is_the_papers(problem):
         QBDTClassifier(method="profile", n_trees=2).fit(*problem, validation=problem)
 
 
+def test_no_events_and_models_of_the_other_method_are_named(problem):
+    import pandas as pd
+
+    X, y, w = problem
+    with pytest.raises(DataError, match="y is empty"):
+        QBDTClassifier().fit(pd.DataFrame({"x": []}), np.array([]))
+    paper = QBDTClassifier(n_trees=2).fit(X, y, w)
+    with pytest.raises(DataError, match="other settings"):
+        QBDTClassifier(method="profile", n_trees=2).fit(X, y, w, resume=paper)
+
+
 def test_nothing_is_written_on_bad_input(problem, tmp_path):
     X, y, w = problem
     with pytest.raises(DataError):

@@ -278,6 +278,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if (two := _two_numbers(values)) is not None:
             self.classes_, signal = two
             return signal
+        if not values.size:
+            raise DataError("y is empty: events of signal and background are both needed")
         check_classification_targets(values)
         self.classes_ = np.unique(values)
         if len(self.classes_) > 2:

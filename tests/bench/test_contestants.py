@@ -36,7 +36,7 @@ def test_settings_of_the_papers_method_are_valid():
     from qbdt.boosting import Settings
 
     for settings in named("QBDT (paper)").candidates(8):
-        Settings(method="paper", **settings)
+        assert Settings(method="paper", **settings).method == "paper"
 
 
 def test_names():

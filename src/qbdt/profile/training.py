@@ -191,9 +191,10 @@ def _resumed(
     resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
 ) -> list[Part]:
     """Return the finished parts of an earlier training."""
-    if resume is None or not isinstance(resume.ensemble, ProfiledEnsemble):
+    if resume is None:
         return []
     require_resumable(resume, binning, settings, data)
+    assert isinstance(resume.ensemble, ProfiledEnsemble)
     if resume.settings.n_trees != settings.n_trees:
         raise DataError("cannot resume: the parts of a profiled training stop by themselves; n_trees must be the same")
     model, parts = resume.ensemble, []
