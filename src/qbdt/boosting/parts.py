@@ -7,15 +7,16 @@ follow each other in a fixed order, which is the order of their rows; how many t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from qbdt.binning import Binning, QuantileSketch, make_binning, quantile_binning
 from qbdt.boosting.plan import Whole, make_plan
-from qbdt.boosting.rows import Start, described
+from qbdt.boosting.rows import Start, described, feature_rules
 from qbdt.boosting.settings import Settings
+from qbdt.categories import Categories, categories_of, merged_categories, require_categories
 from qbdt.dataset import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.store import Hosts, Layout, Memory, PartedStore, Partition, in_memory
@@ -94,12 +95,15 @@ class Survey:
         Rows and yields of samples, then of variations.
     sketches
         Sketches of signal and background; None where bins are fixed.
+    categories
+        Values of categorical features.
     """
 
     empty: Dataset
     rows: dict[int, tuple[int, ...]]
     tallies: tuple[Tally, ...]
     sketches: tuple[QuantileSketch, QuantileSketch] | None
+    categories: Categories = field(default_factory=dict)
 
     def merged(self, other: Survey) -> Survey:
         """Return what is known of the parts of both."""
@@ -112,11 +116,15 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches)
+        categories = merged_categories(self.categories, other.categories)
+        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
 
 def survey_part(number: int, dataset: Dataset, settings: Settings, workers: Workers) -> Survey:
     """Pass over one part."""
+    settings.require_features(dataset.features)
+    require_categories(dataset, settings.categorical_features)
+    categories = categories_of(dataset, settings.categorical_features)
     plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1.0))
     rows = {number: tuple(segment.events.n_rows for segment in plan.segments)}
     sketches = None
@@ -126,7 +134,7 @@ def survey_part(number: int, dataset: Dataset, settings: Settings, workers: Work
             for role in (Role.SIGNAL, Role.BACKGROUND)
         )
         sketches = (signal, background)
-    return Survey(rows_of(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches)
+    return Survey(rows_of(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches, categories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,15 +174,16 @@ def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> St
     for tally in survey.tallies:
         tally.require_usable()
     if survey.sketches is not None:
-        binning = quantile_binning(settings.max_bins, empty.features, *survey.sketches, workers)
+        binning = quantile_binning(settings.max_bins, empty.features, *survey.sketches, workers, survey.categories)
     else:
-        binning = make_binning(settings.binning, settings.max_bins, empty.features, (), (), workers)
+        known = survey.categories
+        binning = make_binning(settings.binning, settings.max_bins, empty.features, (), (), workers, known)
     samples = survey.tallies[: len(empty.samples)]
     whole = Whole.of(samples)
     hosts.build(Build(settings, binning, whole, _firsts(survey.rows)))
     plan = make_plan(empty, settings.mc_stat, settings.min_leaf_entries, whole)
     layout = Layout(plan.segments, len(binning.features))
-    criterion = plan.criterion(layout, binning.n_cuts, settings.min_leaf_entries, workers)
+    criterion = plan.criterion(layout, feature_rules(binning, settings), settings.min_leaf_entries, workers)
     return Start(empty.features, described(empty, samples), binning, PartedStore(hosts, layout), criterion)
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_tree"]
 
+MOST_CATEGORIES = 5
+"""Categories that are named on a line."""
+
 LEAF_COLOUR, INNER_COLOUR = "#dce9f5", "#f4f4f4"
 
 
@@ -42,11 +45,11 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     for node, (x, y) in enumerate(places):
         if tree.nodes["feature"][node] < 0:
             continue
-        for side, sign in (("left", "<"), ("right", "≥")):
+        for side in ("left", "right"):
             child = int(tree.nodes[side][node])
             axes.plot([x, places[child][0]], [y, places[child][1]], color="#888888", linewidth=1, zorder=1)
             middle = (x + places[child][0]) / 2, (y + places[child][1]) / 2
-            cut = f"{features[tree.nodes['feature'][node]]} {sign} {tree.nodes['threshold'][node]:.4g}"
+            cut = _condition(tree, node, features, left=side == "left")
             axes.text(
                 *middle, cut, ha="center", va="center", fontsize=7, parse_math=False, bbox=_paper("white"), zorder=2
             )
@@ -61,6 +64,16 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     axes.set_axis_off()
     drawn: Figure = axes.figure
     return drawn
+
+
+def _condition(tree: Tree, node: int, features: tuple[str, ...], *, left: bool) -> str:
+    """What the rows that take one way at a node have in common; of many categories only the first are named."""
+    name = features[tree.nodes["feature"][node]]
+    if not tree.is_set[node]:
+        return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][node]:.4g}"
+    values = [f"{value:.0f}" for value in (tree.left_categories(node) if left else tree.right_categories(node))]
+    shown = values if len(values) <= MOST_CATEGORIES else [*values[: MOST_CATEGORIES - 1], "…"]
+    return f"{name} in {{{', '.join(shown)}}}"
 
 
 def _label(tree: Tree, node: int, profiled: bool) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from qbdt.binning import Binning
 from qbdt.boosting import Settings
+from qbdt.boosting.rows import feature_rules
 from qbdt.dataset import Dataset, Role
 from qbdt.dtypes import Nodes
 from qbdt.grower import NewtonCriterion, with_thresholds
@@ -34,11 +35,12 @@ def fit_ratio(
     sums = [weight_sums(trained, role) for role in (Role.SIGNAL, Role.BACKGROUND)]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
     store = RatioStore(nominal_segments(trained), binning, workers, strength)
-    criterion = NewtonCriterion(RIDGE, LEAST, binning.n_cuts, workers)
+    criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
+    features = np.arange(len(binning.features))
     totals = np.array([trained.total(Role.SIGNAL), trained.total(Role.BACKGROUND)]) / strength
     trees: list[Nodes] = []
     for number in range(settings.n_trees):
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         nodes = with_thresholds(grown, binning.edges)

@@ -14,6 +14,7 @@ import numpy as np
 
 from qbdt.binning import Binning
 from qbdt.boosting import Settings
+from qbdt.boosting.rows import feature_rules
 from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
 from qbdt.grower import NewtonCriterion, with_thresholds
@@ -66,15 +67,17 @@ def fit_shifts(
     del ratios
     background = weight_sums(trained, Role.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    criterion = NewtonCriterion(0.0, least, binning.n_cuts, workers)
+    rules = feature_rules(binning, settings)
+    criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
+    features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Yields] = []
     history = [now.copy()]
-    for number in range(settings.n_trees if trained.systematics else 0):
+    for number in range(settings.n_trees if trained.systematics and features.size else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
             store.direct(scaled.pulls(scaled.best()))
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         fitted, judged = store.sums(grown.leaves)

@@ -9,7 +9,7 @@ from typing import Any
 
 from qbdt.binning import Binning
 from qbdt.boosting import Monitor, Settings, Training, TreeReport
-from qbdt.boosting.rows import binning_of, described
+from qbdt.boosting.rows import binning_of, categories_by_number, described
 from qbdt.boosting.training import require_resumable
 from qbdt.dataset import Dataset, Events, Role
 from qbdt.dtypes import Nodes, Yields
@@ -94,6 +94,7 @@ class _Profiling:
         self.sources = tuple(source.name for source in dataset.systematics)
         self.log_odds = math.log(dataset.total(Role.SIGNAL) / dataset.total(Role.BACKGROUND))
         self.binning = binning_of(dataset, settings, workers)
+        self.categories = categories_by_number(self.binning)
         self.data = described(dataset)
         self.parts = _resumed(resume, self.binning, settings, self.data, len(self.sources))
         self.unfinished: list[Nodes] = []
@@ -125,7 +126,7 @@ class _Profiling:
 
         def after_tree(nodes: Nodes) -> None:
             advance(1)
-            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0))
+            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0, self.categories))
             self.n_trees += 1
             if self.monitor.judge(report, self.dataset.features, self.workers.n_threads):
                 raise _StoppedByCallback
@@ -146,7 +147,7 @@ class _Profiling:
 
     def _ratio(self, trees: tuple[Nodes, ...]) -> Callable[[Events], Yields]:
         """Return the function r₀ = s/(s + b) of events."""
-        ensemble = Ensemble(self.dataset.features, tuple(Tree(nodes, 1.0) for nodes in trees))
+        ensemble = Ensemble(self.dataset.features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
         empty = Ensemble(self.dataset.features, ())
         model = ProfiledEnsemble(ensemble, empty, self.log_odds)
         return lambda events: model.probability(ensemble.score(events, self.workers.n_threads))
@@ -154,7 +155,7 @@ class _Profiling:
     def _result(self, stopped: str | None) -> Training:
         features = self.dataset.features
         if not self.parts:
-            ratio = Ensemble(features, tuple(Tree(nodes, 1.0) for nodes in self.unfinished))
+            ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in self.unfinished))
             model = ProfiledEnsemble(ratio, Ensemble(features, ()), self.log_odds)
             return Training(model, self.binning, self.settings, (), stopped, self.data)
         combination = Combination.of(self.parts)
@@ -163,9 +164,10 @@ class _Profiling:
         if len(self.parts) == N_PARTS:
             share, expected = chosen_share(self._scored(combination), self.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
-            model = combined(self.parts, combination.times(share), *names, (expected.stat**-2, won))
+            information = (expected.stat**-2, won)
+            model = combined(self.parts, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(self.parts, combination, *names)
+            model = combined(self.parts, combination, *names, categories=self.categories)
         parts = [
             {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": part.integrals.to_dict()}
             for part in self.parts
@@ -177,7 +179,8 @@ class _Profiling:
         n_threads = self.workers.n_threads
         found = []
         for number, part in enumerate(self.parts):
-            model = combined([part], combination, self.dataset.features, self.sources, self.log_odds)
+            names = (self.dataset.features, self.sources, self.log_odds)
+            model = combined([part], combination, *names, categories=self.categories)
 
             def values(events: Events, model: ProfiledEnsemble = model) -> tuple[Yields, Yields]:
                 ratio = model.probability(model.ratio.score(events, n_threads))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.dtypes import Fixed, Yields
 from qbdt.store.calls import Answers, Call, Together, added
@@ -25,9 +26,9 @@ class Partition(WeightedRows):
         """Begin a tree that is known already: its weights are not added up again."""
         self._gather_rows()
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node, see `RowStore.split`."""
-        left, right = super().split(node, feature, cut, missing_left)
+        left, right = super().split(node, feature, goes_right)
         self._origin[left] = self._origin[right] = (node, left, right)
         return left, right
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.dtypes import Fixed, Yields
 from qbdt.store.balance import Balance
@@ -63,12 +64,12 @@ class PartedStore:
         self._know(node)
         return self._sizes[node]
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node and number its children; their histograms come when one of them is asked for."""
         left, right = self._n_nodes, self._n_nodes + 1
         self._n_nodes += 2
         self._siblings[left] = self._siblings[right] = (node, left, right)
-        self._waiting.append(Call("split", (node, feature, cut, missing_left), changes=True))
+        self._waiting.append(Call("split", (node, feature, goes_right), changes=True))
         return left, right
 
     def boost(self, leaves: Sequence[int], factors: Yields) -> None:
