@@ -84,8 +84,8 @@ def test_one_changed_digit_is_recognised(path):
 
 
 def test_newer_versions_ask_for_an_update(path):
-    changed(path, lambda content: content.update(version=3, qbdt="9.0"))
-    with pytest.raises(ModelFileError, match=r"version 3 of the format by qbdt 9\.0.*update"):
+    changed(path, lambda content: content.update(version=FORMAT_VERSION + 1, qbdt="9.0"))
+    with pytest.raises(ModelFileError, match=rf"version {FORMAT_VERSION + 1} of the format by qbdt 9\.0.*update"):
         read_model(path)
 
 

@@ -93,6 +93,14 @@ class Tree:
             return self.right_categories(node), False
         return self.left_categories(node), True
 
+    def goes_left(self, node: int, values: Yields) -> NDArray[np.bool_]:
+        """Whether values of the feature that a node divides by go left."""
+        if self.is_set[node]:
+            members, are_left = self.members(node)
+            return np.asarray(np.isin(values, members) == are_left)
+        below = values < self.nodes["threshold"][node]
+        return np.asarray(np.where(np.isnan(values), self.nodes["missing_left"][node], below))
+
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""
