@@ -111,7 +111,8 @@ def _node(
 def _left_codes(entry: Mapping[str, Any], known: Yields, what: str) -> NDArray[np.intp]:
     values = [number(value, f"{what}, {LEFT_CATEGORIES}") for value in get(entry, LEFT_CATEGORIES, list)]
     unknown = sorted(set(values) - set(known.tolist()))
-    if unknown or not values:
-        odd = f"{unknown[0]:.12g} is no category of {entry['feature']}" if unknown else "none is given"
-        raise ModelFileError(f"{what}, {LEFT_CATEGORIES}: {odd}")
+    if unknown:
+        raise ModelFileError(f"{what}, {LEFT_CATEGORIES}: {unknown[0]:.12g} is no category of {entry['feature']}")
+    if not 0 < len(set(values)) < len(known):
+        raise ModelFileError(f"{what}, {LEFT_CATEGORIES}: some of the categories, and not all, must go left")
     return np.searchsorted(known, values)

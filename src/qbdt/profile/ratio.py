@@ -37,7 +37,7 @@ def fit_ratio(
     store = RatioStore(nominal_segments(trained), binning, workers, strength)
     criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
     features = np.arange(len(binning.features))
-    totals = np.array([trained.total(Role.SIGNAL), trained.total(Role.BACKGROUND)]) / strength
+    totals = np.array([one.first for one in sums]) / strength
     trees: list[Nodes] = []
     for number in range(settings.n_trees):
         grown = grow_next(store, criterion, features, settings, number)

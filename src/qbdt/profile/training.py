@@ -21,6 +21,7 @@ from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS, divided
 from qbdt.profile.ratio import fit_ratio
 from qbdt.profile.shifts import fit_shifts
+from qbdt.profile.trees import weight_sums
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
 from qbdt.workers import Workers
@@ -92,7 +93,8 @@ class _Profiling:
         self.workers = workers
         self.monitor = monitor
         self.sources = tuple(source.name for source in dataset.systematics)
-        self.log_odds = math.log(dataset.total(Role.SIGNAL) / dataset.total(Role.BACKGROUND))
+        signal, background = (weight_sums(dataset, role).first for role in (Role.SIGNAL, Role.BACKGROUND))
+        self.log_odds = math.log(signal / background)
         self.binning = binning_of(dataset, settings, workers)
         self.categories = categories_by_number(self.binning)
         self.data = described(dataset)
