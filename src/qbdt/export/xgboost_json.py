@@ -77,33 +77,51 @@ def _require_small_categories(ensemble: Ensemble) -> None:
                 )
 
 
+def _exchanged(tree: Tree) -> NDArray[np.intp]:
+    """For each place in the file the node that stands there.
+
+    Children change places below a set whose categories go left: XGBoost sends categories right, and its predictor takes
+    the child after the left one for the right one.
+    """
+    order = np.arange(len(tree.nodes))
+    for i in np.flatnonzero(tree.is_set):
+        if tree.members(int(i))[1]:
+            children = [tree.nodes[side][i] for side in ("left", "right")]
+            order[children] = order[children[::-1]]
+    return order
+
+
 def _tree(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
-    nodes, leaf = tree.nodes, tree.is_leaf
+    order = _exchanged(tree)
+    place = np.argsort(order)  # in the file, of each node
+    nodes, leaf, is_set = tree.nodes[order], tree.is_leaf[order], tree.is_set[order]
     cuts = float32_at_least(nodes["threshold"]).astype(np.float64)
-    outputs = tree.outputs.astype(np.float32).astype(np.float64)
-    parents = np.full(len(nodes), NO_PARENT)
-    for side in ("left", "right"):
-        parents[nodes[side][~leaf]] = np.flatnonzero(~leaf)
-    sets = np.flatnonzero(tree.is_set)
-    members = [tree.members(int(i)) for i in sets]
-    sizes = [len(values) for values, _ in members]
+    outputs = tree.outputs[order].astype(np.float32).astype(np.float64)
+    first, second = (np.where(leaf, -1, place[nodes[side]]) for side in ("left", "right"))
+    sets = np.flatnonzero(is_set)
+    members = [tree.members(int(order[i])) for i in sets]
     swapped = np.zeros(len(nodes), dtype=np.bool_)
     swapped[sets] = [are_left for _, are_left in members]
+    left, right = np.where(swapped, second, first), np.where(swapped, first, second)
+    parents = np.full(len(nodes), NO_PARENT)
+    for children in (left, right):
+        parents[children[~leaf]] = np.flatnonzero(~leaf)
+    sizes = [len(values) for values, _ in members]
     return {
         "base_weights": np.where(leaf, outputs, 0.0).tolist(),
         "categories": [int(value) for values, _ in members for value in values],
         "categories_nodes": sets.tolist(),
         "categories_segments": (np.cumsum(sizes) - sizes).astype(int).tolist(),
         "categories_sizes": sizes,
-        "default_left": (nodes["missing_left"] | tree.is_set).astype(int).tolist(),
+        "default_left": (nodes["missing_left"] | is_set).astype(int).tolist(),
         "id": number,
-        "left_children": np.where(swapped, nodes["right"], nodes["left"]).tolist(),
+        "left_children": left.tolist(),
         "loss_changes": [0.0] * len(nodes),
         "parents": parents.tolist(),
-        "right_children": np.where(swapped, nodes["left"], nodes["right"]).tolist(),
+        "right_children": right.tolist(),
         "split_conditions": np.where(leaf, outputs, cuts).tolist(),
         "split_indices": np.where(leaf, 0, nodes["feature"]).tolist(),
-        "split_type": tree.is_set.astype(int).tolist(),
+        "split_type": is_set.astype(int).tolist(),
         "sum_hessian": [1.0] * len(nodes),
         "tree_param": {
             "num_deleted": "0",
