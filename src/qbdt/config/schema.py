@@ -246,9 +246,7 @@ class Analysis(Section):
         if isinstance(self.training.binning, dict):
             wrong = sorted((set(self.features) - set(self.categorical)) ^ set(self.training.binning))
             if wrong:
-                raise ValueError(
-                    f"training.binning: features that are not categorical, and bins, do not match: {', '.join(wrong)}"
-                )
+                raise ValueError(f"training.binning: features and bins do not match: {', '.join(wrong)}")
             for name, (number, low, high) in self.training.binning.items():
                 if number < 1 or not low < high:
                     raise ValueError(f"training.binning.{name}: [{number}, {low}, {high}] are no bins")

@@ -83,7 +83,11 @@ def _label(tree: Tree, node: int, profiled: bool) -> str:
         return "\n".join([f"s = {values['s']:.4g}", f"b = {values['b']:.4g}", f"adds {values['value']:.3g}"])
     if values["sigma2"] > 0:
         lines.append(f"σ_b = {math.sqrt(values['sigma2']):.4f}")
-    return "\n".join([*lines, f"Q = {values['q']:.4f}", f"p = {tree.purities[node]:.3f}"])
+    lines += [f"Q = {values['q']:.4f}", f"p = {tree.purities[node]:.3f}"]
+    output = 2 * tree.purities[node] - 1
+    if values["value"] != output:  # by a monotonic constraint
+        lines.append(f"held at {0.5 * (1 + values['value']):.3f}")
+    return "\n".join(lines)
 
 
 def _paper(colour: str, edge: str = "none") -> dict[str, Any]:
