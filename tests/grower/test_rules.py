@@ -21,10 +21,13 @@ def subsets():
 
 
 def histogram(seed, missing):
-    """Bins as (feature, bin, s and b), the second of two features categorical; some categories are not there."""
+    """Bins as (feature, bin, s and b), the second of two features categorical; some categories are not there.
+
+    All others have background: signal alone could not be on one side of a cut, but with any category that has a little.
+    """
     rng = np.random.default_rng(seed)
     hist = np.zeros((2, BINS, 2), dtype=np.int64)
-    hist[1, :CATEGORIES] = rng.integers(0, 60, (CATEGORIES, 2)) * (rng.random((CATEGORIES, 1)) < 0.8)
+    hist[1, :CATEGORIES] = rng.integers((0, 1), 60, (CATEGORIES, 2)) * (rng.random((CATEGORIES, 1)) < 0.8)
     hist[1, MISSING] = (7, 9) if missing else 0
     hist[0, 0] = hist[1].sum(axis=0)
     return hist
@@ -81,7 +84,8 @@ def test_no_set_gains_more_in_significance(seed, missing):
 @given(st.integers(0, 2**32), st.booleans())
 def test_no_set_gains_more_in_squares(seed, missing):
     hist = histogram(seed, missing)
-    hist[:, :, 0] -= hist[:, :, 1] // 2
+    hist[1, :, 0] -= hist[1, :, 1] // 2
+    hist[0, 0] = hist[1].sum(axis=0)
     with Workers(1) as workers:
         criterion = NewtonCriterion(0.0, 1.0, RULES, workers)
         sums = criterion.start_tree(hist.ravel(), np.ones(2))
