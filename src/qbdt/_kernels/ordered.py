@@ -37,7 +37,8 @@ def _output(sums: Fixed, rules: Rules, low: float, high: float) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _in_order(left: Fixed, total: Fixed, rules: Rules, direction: int, low: float, high: float, side: Fixed) -> bool:
     """Whether the outputs left and right of a cut do not go against a direction; `side` is used up."""
-    side[:] = left
+    for i in range(total.size):
+        side[i] = left[i]
     before = _output(side, rules, low, high)
     for i in range(total.size):
         side[i] = total[i] - side[i]
@@ -87,7 +88,8 @@ def scan_ordered_features(
                 if gain > best_gain and _in_order(left[:, code], total, rules, directions[feature], low, high, side):
                     best_gain, best_feature, best_cut = gain, feature, code + 1
                     best_missing = option if any_missing else NONE_MISSING
-                    best_left[:] = left[:, code]
+                    for i in range(total.size):
+                        best_left[i] = left[i, code]
     return best_gain, best_feature, best_cut, best_missing
 
 
@@ -137,9 +139,8 @@ def scan_ordered_pairs(
         bins = hist[2 * feature * BINS : 2 * (feature + 1) * BINS]
         any_missing = bins[2 * MISSING] != 0 or bins[2 * MISSING + 1] != 0
         for option in range(2 if any_missing else 1):
-            sums[:] = 0
-            if option == MISSING_LEFT:
-                sums[:] = bins[2 * MISSING :]
+            for i in range(2):
+                sums[i] = bins[2 * MISSING + i] if option == MISSING_LEFT else 0
             for code in range(n_cuts[feature]):
                 sums[0] += bins[2 * code]
                 sums[1] += bins[2 * code + 1]
@@ -156,5 +157,6 @@ def scan_ordered_pairs(
                 if gain - node_gain > best_gain and (after - before) * directions[feature] >= 0.0:
                     best_gain, best_feature, best_cut = gain - node_gain, feature, code + 1
                     best_missing = option if any_missing else NONE_MISSING
-                    best_left[:] = sums
+                    for i in range(2):
+                        best_left[i] = sums[i]
     return best_gain, best_feature, best_cut, best_missing
