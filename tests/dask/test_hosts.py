@@ -2,7 +2,9 @@
 
 import os
 import signal
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from qbdt.boosting import Monitor, Settings, parts_of, train
@@ -51,6 +53,19 @@ def test_model_files_are_identical(client, dataset, expected, tmp_path, n_worker
     assert rows.traffic.trees == 3
     assert rows.traffic.rebuilt == 0
     assert rows.traffic.received > 0
+
+
+def test_categories_and_constraints_travel(client, dataset, tmp_path):
+    def coarse(events):
+        kept = {name: np.array(events.column(name)) for name in ("x0", "x1")}
+        return {**kept, "x2": np.floor(np.abs(3 * np.array(events.column("x2"))))}
+
+    rows = dataset.transform(coarse)
+    settings = replace(SETTINGS, categorical_features=["x2"], monotonic_constraints={"x0": 1})
+    local = train(rows, settings, n_threads=1)
+    assert any(tree.is_set.any() for tree in local.ensemble.trees)
+    spread = train(OnCluster(parts_of(rows, 5), client=client, fan_in=2), settings, n_threads=1)
+    assert model_bytes(spread, tmp_path) == model_bytes(local, tmp_path)
 
 
 def test_a_killed_worker_changes_nothing(client, dataset, expected, tmp_path):
