@@ -6,11 +6,11 @@ import time
 from asyncio import gather, get_running_loop
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qbdt._optional import require
-from qbdt.boosting.parts import Build, Part
-from qbdt.store import Answers, Call, Partition, added
+from qbdt.boosting.parts import Builder, Part
+from qbdt.store import Answers, Call, added
 from qbdt.store.group import answers_of
 from qbdt.workers import Workers
 
@@ -46,18 +46,26 @@ class Resident:
     def __init__(self, n_threads: int) -> None:
         self._workers = Workers(n_threads)
         self._thread = ThreadPoolExecutor(1, "qbdt-rows")
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, Any] = {}
         self._made: dict[int, tuple[int, Answers]] = {}
 
     async def held(self) -> tuple[int, ...]:
         """Return which partitions are here."""
         return tuple(self._partitions)
 
-    async def build(self, parts: Mapping[int, Part], build: Build, history: Sequence[Call]) -> None:
+    async def clear(self) -> None:
+        """Give up all partitions, which others are to replace."""
+        await get_running_loop().run_in_executor(self._thread, self._clear)
+
+    def _clear(self) -> None:
+        self._partitions.clear()
+        self._made.clear()
+
+    async def build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
         """Read and bin parts, and make all calls that have changed the rows of the others."""
         await get_running_loop().run_in_executor(self._thread, self._build, parts, build, history)
 
-    def _build(self, parts: Mapping[int, Part], build: Build, history: Sequence[Call]) -> None:
+    def _build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
         for number, part in parts.items():
             partition = build(number, part(), self._workers)
             for call in history:
