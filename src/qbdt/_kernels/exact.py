@@ -12,7 +12,7 @@ from qbdt.dtypes import Fixed, Yields
 __all__ = ["LIMBS", "LIMB_BITS", "LOWEST", "add_exactly"]
 
 LIMB_BITS = 32
-"""A sum is an integer cut into limbs of so many bits: 64-bit limbs take 2^31 additions without a carry."""
+"""A sum is an integer cut into limbs of so many bits; in 64 bits, limbs take 2^31 additions without a carry."""
 
 LOWEST = 1126
 """The first limb's lowest bit is worth 2^−1126: that of the mantissa of the smallest number there is."""
@@ -23,7 +23,7 @@ LIMBS = 68
 
 @njit(cache=True, nogil=True)
 def add_exactly(values: Yields, bins: Fixed, out: Fixed) -> None:
-    """Add finite values to the sums of their bins.
+    """Add finite values to the sums of their bins, and carry, so that 2^31 of such sums can be added.
 
     Parameters
     ----------
@@ -43,3 +43,7 @@ def add_exactly(values: Yields, bins: Fixed, out: Fixed) -> None:
         out[bins[i], limb] += low & mask
         out[bins[i], limb + 1] += (low >> LIMB_BITS) + (high & mask)
         out[bins[i], limb + 2] += high >> LIMB_BITS
+    for b in range(out.shape[0]):
+        for limb in range(LIMBS - 1):
+            out[b, limb + 1] += out[b, limb] >> LIMB_BITS
+            out[b, limb] &= mask

@@ -20,7 +20,7 @@ from uuid import uuid4
 from qbdt.boosting.parts import Builder, EventsInParts, Part, PartHosts
 from qbdt.dask.cluster import gone
 from qbdt.dask.folding import FAN_IN, over_parts
-from qbdt.dask.resident import Below, Reply, Resident, size_of_answers, size_of_calls
+from qbdt.dask.resident import Below, Reply, Resident, show_tree, size_of_answers, size_of_calls
 from qbdt.dask.traffic import Traffic
 from qbdt.dataset import Dataset
 from qbdt.errors import ClusterError, DataError
@@ -89,6 +89,7 @@ class _Cluster:
         self._build: Builder | None = None
         self._history: list[Call] = []
         self._step = 0
+        self._shown: list[Any] = []
 
     def over(
         self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
@@ -128,9 +129,21 @@ class _Cluster:
                 again = Call("forget_nodes", changes=True)
                 self._history = [again if one.begins else one for one in self._history]
                 self._traffic.trees += 1
+                self._show()
             self._traffic.splits += call.method == "split"
             if call.changes:
                 self._history.append(call)
+
+    def _show(self) -> None:
+        """Have a small task with the number of the tree that has begun run somewhere, for who looks at the dashboard.
+
+        The work itself is in calls to actors, which Dask does not show. Nobody waits for these tasks.
+        """
+        traffic = self._traffic
+        if self._client.status == "running":
+            key = f"qbdt-tree-{traffic.trees}-{self._label}"
+            told = {"tree": traffic.trees, "computing": traffic.computing, "waiting": traffic.waiting}
+            self._shown.append(self._client.submit(show_tree, told, key=key, pure=False))
 
     def _sent(self, calls: Sequence[Call]) -> Answers:
         begin = time.perf_counter()

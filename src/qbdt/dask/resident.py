@@ -14,7 +14,7 @@ from qbdt.store import Answers, Call, added
 from qbdt.store.group import answers_of
 from qbdt.workers import Workers
 
-__all__ = ["Below", "Reply", "Resident", "size_of_answers", "size_of_calls"]
+__all__ = ["Below", "Reply", "Resident", "show_tree", "size_of_answers", "size_of_calls"]
 
 
 class Below(NamedTuple):
@@ -119,6 +119,12 @@ async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
         raise answer["exception"]
     reply: Reply = answer["result"]
     return reply
+
+
+def show_tree(told: Mapping[str, float]) -> Mapping[str, float]:
+    """Log that a tree has begun, as an event of the topic "qbdt"; a task that is there to be seen."""
+    require("distributed", "training on a cluster").get_worker().log_event("qbdt", dict(told))
+    return told
 
 
 def size_of_answers(answers: Answers) -> int:

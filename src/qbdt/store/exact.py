@@ -16,9 +16,6 @@ def binned_sums(values: Yields, bins: Fixed, n_bins: int) -> Fixed:
     """Exact sums of the values in each bin, as (bin, limb): what `rounded` reads, and what may be added up."""
     sums = np.zeros((n_bins, LIMBS), dtype=np.int64)
     add_exactly(np.ascontiguousarray(values), np.ascontiguousarray(bins), sums)
-    for i in range(LIMBS - 1):  # carried, so that 2^31 of such sums can be added
-        sums[:, i + 1] += sums[:, i] >> LIMB_BITS
-        sums[:, i] &= 2**LIMB_BITS - 1
     return sums
 
 
