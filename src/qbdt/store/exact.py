@@ -41,4 +41,4 @@ def _nearest(whole: int) -> float:
     try:
         return float(whole / 2**LOWEST)
     except OverflowError:
-        return math.copysign(math.inf, whole)
+        return math.inf if whole > 0 else -math.inf
