@@ -75,7 +75,7 @@ def test_faults_of_the_input_are_said_on_the_cluster_as_on_one_machine(client, f
     assert [str(found) for found in cluster._faults(parts, ("event",), said.append)] == expected != []
     monkeypatch.setattr(module, "CHECKED", 3000)
     assert [found.check for found in cluster._faults(parts, ("event",), said.append)] == ["weights"]
-    assert said == ["one event in 3 is looked at for faults of the input"]
+    assert said == ["one event in 4 is looked at for faults of the input"]
 
 
 def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_path):

@@ -150,6 +150,9 @@ class _Cluster:
         tops = self._tree()
         waiting = [self._asked(one.address, "run", self._step, calls, one.below) for one in tops]
         replies: list[Reply] = [self._answer(future, self._residents) for future in waiting]
+        found = sum(reply.partitions for reply in replies)
+        if found != len(self._parts):
+            raise _Lost(f"{len(self._parts) - found} partitions have no worker")
         own = size_of_calls(calls) * len(tops)
         received = sum(size_of_answers(reply.answers) for reply in replies)
         together: Answers | None = None

@@ -26,9 +26,10 @@ class Below(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Answers of a worker and those below it, the longest that one of them computed, and bytes between them."""
+    """Answers of a worker and those below it, of how many partitions, the longest that one computed, bytes between."""
 
     answers: Answers
+    partitions: int
     computing: float
     sent: int
     received: int
@@ -86,6 +87,7 @@ class Resident:
         for other in others:
             first = Reply(
                 added(calls, first.answers, other.answers),
+                first.partitions + other.partitions,
                 max(first.computing, other.computing),
                 first.sent + other.sent + size_of_calls(calls),
                 first.received + other.received + size_of_answers(other.answers),
@@ -100,8 +102,9 @@ class Resident:
             if self._made.get(number, (-1, []))[0] != step:
                 self._made[number] = (step, answers_of(partition, calls))
             together = added(calls, together, self._made[number][1])
-        assert together is not None
-        return Reply(together, time.perf_counter() - begin, 0, 0)
+        if together is None:
+            raise ValueError("no partitions are here")
+        return Reply(together, len(self._partitions), time.perf_counter() - begin, 0, 0)
 
 
 async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
