@@ -24,7 +24,8 @@ class OutOfCore(EventsInParts):
     parts, folds
         As for `EventsInParts`.
     folder
-        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features.
+        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features;
+        docs/cluster.md has the numbers of the profiled method.
     """
 
     folder: Path = Path()
