@@ -3,7 +3,9 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from qbdt.boosting import Monitor, Settings, parts_of
@@ -66,6 +68,21 @@ def test_profiled_model_files_are_identical(client, dataset, profiled, tmp_path,
     rows = OnCluster(parts_of(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
     assert model_bytes(train(rows, PROFILED, n_threads=1), tmp_path) == profiled
     assert rows.traffic.rebuilt == 0
+
+
+@pytest.mark.parametrize("method", ["paper", "profile"])
+def test_categories_and_constraints_travel(method, client, dataset, tmp_path):
+    def coarse(events):
+        kept = {name: np.array(events.column(name)) for name in ("x0", "x1")}
+        return {**kept, "x2": np.floor(np.abs(3 * np.array(events.column("x2"))))}
+
+    rows = dataset.transform(coarse)
+    base = SETTINGS if method == "paper" else PROFILED
+    settings = replace(base, categorical_features=["x2"], monotonic_constraints={"x0": 1})
+    local = train(rows, settings, n_threads=1)
+    assert any(tree.is_set.any() for tree in local.ensemble.trees)
+    spread = train(OnCluster(parts_of(rows, 5), client=client, fan_in=2), settings, n_threads=1)
+    assert model_bytes(spread, tmp_path) == model_bytes(local, tmp_path)
 
 
 def test_trees_are_seen_as_tasks_and_events(client, dataset):

@@ -7,7 +7,7 @@ follow each other in a fixed order, which is the order of their rows; how many t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from qbdt.binning import Binning, QuantileSketch, make_binning, quantile_binning
 from qbdt.boosting.plan import Whole, make_plan
-from qbdt.boosting.rows import Start, described
+from qbdt.boosting.rows import Start, described, feature_rules
 from qbdt.boosting.settings import Settings
+from qbdt.categories import Categories, categories_of, merged_categories, require_categories
 from qbdt.dataset import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.store import Answers, Call, Group, Hosts, Layout, Memory, PartedStore, Partition, in_memory
@@ -110,12 +111,15 @@ class Survey:
         Rows and yields of samples, then of variations.
     sketches
         Sketches of signal and background; None where bins are fixed.
+    categories
+        Values of categorical features.
     """
 
     empty: Dataset
     rows: dict[int, tuple[int, ...]]
     tallies: tuple[Tally, ...]
     sketches: tuple[QuantileSketch, QuantileSketch] | None
+    categories: Categories = field(default_factory=dict)
 
     def merged(self, other: Survey) -> Survey:
         """Return what is known of the parts of both."""
@@ -128,7 +132,8 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches)
+        categories = merged_categories(self.categories, other.categories)
+        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
 
 def survey_part(
@@ -139,6 +144,9 @@ def survey_part(
     count: Callable[[Dataset, Settings], tuple[int, ...]],
 ) -> Survey:
     """Pass over one part; `count` says how many rows its sets of events have."""
+    settings.require_features(dataset.features)
+    require_categories(dataset, settings.categorical_features)
+    categories = categories_of(dataset, settings.categorical_features)
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
@@ -147,7 +155,7 @@ def survey_part(
         )
         sketches = (signal, background)
     rows = {number: count(dataset, settings)}
-    return Survey(rows_of(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches)
+    return Survey(rows_of(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches, categories)
 
 
 class Builder(Protocol):
@@ -216,10 +224,10 @@ def agreed_binning(survey: Survey, settings: Settings, workers: Workers) -> Binn
             raise DataError(f"no {role} sample: signal and background are both needed")
     for tally in survey.tallies:
         tally.require_usable()
-    features = survey.empty.features
+    features, known = survey.empty.features, survey.categories
     if survey.sketches is not None:
-        return quantile_binning(settings.max_bins, features, *survey.sketches, workers)
-    return make_binning(settings.binning, settings.max_bins, features, (), (), workers)
+        return quantile_binning(settings.max_bins, features, *survey.sketches, workers, known)
+    return make_binning(settings.binning, settings.max_bins, features, (), (), workers, known)
 
 
 def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> Start:
@@ -232,7 +240,7 @@ def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> St
     hosts.build(PaperBuild(settings, binning, whole, firsts(survey.rows)))
     plan = make_plan(empty, settings.mc_stat, settings.min_leaf_entries, whole)
     layout = Layout(plan.segments, len(binning.features))
-    criterion = plan.criterion(layout, binning.n_cuts, settings.min_leaf_entries, workers)
+    criterion = plan.criterion(layout, feature_rules(binning, settings), settings.min_leaf_entries, workers)
     return Start(empty.features, described(empty, samples), binning, PartedStore(hosts, layout), criterion)
 
 

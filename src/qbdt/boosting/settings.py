@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
 from typing import Any
 
@@ -49,6 +50,10 @@ class Settings:
         Share of rows, and of features, drawn anew for every tree.
     random_state
         Seed of these draws.
+    categorical_features
+        Names of the features whose values are names of categories: whole numbers without an order.
+    monotonic_constraints
+        For some features, by name, +1 where the score must not fall when the feature rises, −1 for the opposite.
 
     Examples
     --------
@@ -71,6 +76,8 @@ class Settings:
     row_fraction: float = 1.0
     feature_fraction: float = 1.0
     random_state: int = 0
+    categorical_features: Sequence[str] = ()
+    monotonic_constraints: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -94,6 +101,24 @@ class Settings:
         if not isinstance(self.mc_stat, bool):
             raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
         object.__setattr__(self, "binning", _plain(self.binning))
+        object.__setattr__(self, "categorical_features", _names(self.categorical_features))
+        object.__setattr__(self, "monotonic_constraints", _directions(self.monotonic_constraints))
+        both = [name for name in self.categorical_features if name in self.monotonic_constraints]
+        if both:
+            raise ConfigError(f"feature {both[0]} is categorical: its values have no order for a monotonic constraint")
+
+    def require_features(self, features: Sequence[str]) -> None:
+        """Refuse settings for features that are not there."""
+        asked = {
+            "categorical_features": self.categorical_features,
+            "monotonic_constraints": tuple(self.monotonic_constraints),
+        }
+        for setting, names in asked.items():
+            for name in names:
+                if name not in features:
+                    close = difflib.get_close_matches(name, features, n=1)
+                    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(features)}"
+                    raise ConfigError(f"{setting}: no feature {name}; {hint}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for the model file."""
@@ -118,6 +143,23 @@ def _plain(binning: Any) -> Any:
         return [list(bins) for bins in binning]
     except TypeError:
         raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    """Return names in the order of the alphabet, so that settings that mean the same are equal."""
+    if isinstance(values, str) or not all(isinstance(name, str) for name in values):
+        raise ConfigError(f"categorical_features={values!r}: must be names of features")
+    return tuple(sorted(set(values)))
+
+
+def _directions(constraints: Any) -> dict[str, int]:
+    """Return the constraints that ask for something, in the order of the alphabet."""
+    if not isinstance(constraints, Mapping):
+        raise ConfigError(f"monotonic_constraints={constraints!r}: must say +1 or -1 for names of features")
+    for name, direction in constraints.items():
+        if not _is_number(direction) or direction not in (-1, 0, 1):
+            raise ConfigError(f"monotonic_constraints: {name}: {direction!r}: must be 1, -1, or 0 for none")
+    return {str(name): int(constraints[name]) for name in sorted(constraints) if constraints[name] != 0}
 
 
 def _is_number(value: Any) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from qbdt.boosting import Settings
+from qbdt.boosting.rows import feature_rules
 from qbdt.dtypes import Nodes
 from qbdt.grower import NewtonCriterion, with_thresholds
 from qbdt.profile.events import ProfiledEvents
@@ -33,11 +34,12 @@ def fit_ratio(
     sums = [events.trained(part, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
     store = events.ratio_store(part, [strength / one.first for one in sums])
-    criterion = NewtonCriterion(RIDGE, LEAST, binning.n_cuts, workers)
+    criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
+    features = np.arange(len(binning.features))
     totals = np.array([one.first for one in sums]) / strength
     trees: list[Nodes] = []
     for number in range(settings.n_trees):
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         nodes = with_thresholds(grown, binning.edges)

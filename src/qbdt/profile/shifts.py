@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbdt.boosting import Settings
+from qbdt.boosting.rows import feature_rules
 from qbdt.dtypes import Nodes, Yields
 from qbdt.ensemble import ProfiledEnsemble
 from qbdt.grower import NewtonCriterion, with_thresholds
@@ -59,15 +60,17 @@ def fit_shifts(
     now = Integrals.without_shifts(*store.start())
     background = events.trained(part, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    criterion = NewtonCriterion(0.0, least, binning.n_cuts, workers)
+    rules = feature_rules(binning, settings)
+    criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
+    features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Yields] = []
     history = [now.copy()]
-    for number in range(settings.n_trees if events.sources else 0):
+    for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
             store.direct(scaled.pulls(scaled.best()))
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         fitted, judged = store.sums(grown.leaves)

@@ -8,6 +8,7 @@ from typing import Any
 
 from qbdt.binning import Binning
 from qbdt.boosting import EventsInParts, Monitor, Settings, Training, TreeReport, parts_of
+from qbdt.boosting.rows import categories_by_number
 from qbdt.boosting.training import require_resumable
 from qbdt.dataset import Dataset
 from qbdt.dtypes import Nodes
@@ -92,6 +93,7 @@ class _Profiling:
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
+        self.categories = categories_by_number(events.binning)
         self.parts = _resumed(resume, events.binning, settings, events.data, len(events.sources))
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
@@ -121,7 +123,7 @@ class _Profiling:
 
         def after_tree(nodes: Nodes) -> None:
             advance(1)
-            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0))
+            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0, self.categories))
             self.n_trees += 1
             if self.monitor.judge(report, self.events.features, self.workers.n_threads):
                 raise _StoppedByCallback
@@ -142,7 +144,7 @@ class _Profiling:
     def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
         """Return the model of the first sum of trees alone."""
         features = self.events.features
-        ratio = Ensemble(features, tuple(Tree(nodes, 1.0) for nodes in trees))
+        ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
         return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
 
     def _result(self, stopped: str | None) -> Training:
@@ -153,12 +155,13 @@ class _Profiling:
         names = (events.features, events.sources, events.log_odds)
         expected = None
         if len(self.parts) == N_PARTS:
-            models = [combined([part], combination, *names) for part in self.parts]
+            models = [combined([part], combination, *names, categories=self.categories) for part in self.parts]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
-            model = combined(self.parts, combination.times(share), *names, (expected.stat**-2, won))
+            information = (expected.stat**-2, won)
+            model = combined(self.parts, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(self.parts, combination, *names)
+            model = combined(self.parts, combination, *names, categories=self.categories)
         parts = [
             {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": part.integrals.to_dict()}
             for part in self.parts

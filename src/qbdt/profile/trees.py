@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbdt.binning import Binning
 from qbdt.boosting import Settings
 from qbdt.boosting.drawing import drawn_features, row_seed
-from qbdt.dtypes import Nodes, Yields
+from qbdt.dtypes import Fixed, Nodes, Yields
 from qbdt.grower import Grown, LeafGrowth, NewtonCriterion, grow
 from qbdt.store import PairStore
 
@@ -18,13 +17,13 @@ STEP = 0.2
 
 
 def grow_next(
-    store: PairStore, criterion: NewtonCriterion, binning: Binning, settings: Settings, number: int
+    store: PairStore, criterion: NewtonCriterion, allowed: Fixed, settings: Settings, number: int
 ) -> Grown | None:
-    """Grow the tree with this number on a store's pairs; None where no split gains anything."""
+    """Grow the tree with this number on a store's pairs by allowed features; None where no split gains anything."""
     factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
     root = store.histogram(0)
     sums = criterion.start_tree(root, factor)
-    features = drawn_features(settings, number, len(binning.features))
+    features = allowed[drawn_features(settings, number, len(allowed))]
     rule = LeafGrowth(settings.n_leaves)
     grown = grow(store, criterion, rule, root, sums, features, settings.max_depth or settings.n_leaves)
     return grown if len(grown.leaves) > 1 else None

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.dtypes import Fixed
 from qbdt.store.rows import RowStore
@@ -28,9 +29,9 @@ class KeptNodes(RowStore, ABC):
         """Begin a tree that is known already: nothing is added up again."""
         self._gather_rows()
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node, see `RowStore.split`."""
-        left, right = super().split(node, feature, cut, missing_left)
+        left, right = super().split(node, feature, goes_right)
         self._origin[left] = self._origin[right] = (node, left, right)
         return left, right
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.dtypes import Fixed, Yields
 from qbdt.store.balance import Balance
@@ -50,12 +51,12 @@ class PartedRows:
         self._know(node)
         return self._sizes[node]
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node and number its children; their histograms come when one of them is asked for."""
         left, right = self._n_nodes, self._n_nodes + 1
         self._n_nodes += 2
         self._siblings[left] = self._siblings[right] = (node, left, right)
-        self._tell("split", node, feature, cut, missing_left)
+        self._tell("split", node, feature, goes_right)
         return left, right
 
     def _begin(self, *calls: Call) -> list[Fixed]:
