@@ -6,15 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qbdt.binning import Binning
 from qbdt.boosting import Settings
 from qbdt.boosting.rows import feature_rules
-from qbdt.dataset import Dataset, Role
 from qbdt.dtypes import Nodes
 from qbdt.grower import NewtonCriterion, with_thresholds
-from qbdt.profile.plan import nominal_segments
-from qbdt.profile.trees import STEP, grow_next, weight_sums, with_yields
-from qbdt.store import RatioStore
+from qbdt.profile.events import ProfiledEvents
+from qbdt.profile.trees import STEP, grow_next, with_yields
+from qbdt.store import Side
 from qbdt.workers import Workers
 
 __all__ = ["fit_ratio"]
@@ -25,16 +23,17 @@ LEAST = 5.0
 
 
 def fit_ratio(
-    trained: Dataset, binning: Binning, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
+    events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F; returns its trees.
+    """Fit F without the events of one part; returns its trees.
 
     It is not stopped where the loss of other events says so: for what a fit sees of it, the tail of pure signal, that
     is too early, and the average over parts forgives what one of them learns too well.
     """
-    sums = [weight_sums(trained, role) for role in (Role.SIGNAL, Role.BACKGROUND)]
+    binning = events.binning
+    sums = [events.trained(part, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
-    store = RatioStore(nominal_segments(trained), binning, workers, strength)
+    store = events.ratio_store(part, [strength / one.first for one in sums])
     criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
     features = np.arange(len(binning.features))
     totals = np.array([one.first for one in sums]) / strength
