@@ -31,6 +31,9 @@ CHUNK = 8192
 
 MAX_THRESHOLDS = MISSING - 1
 
+LEFTMOST = np.array([(reach & -reach).bit_length() - 1 for reach in range(1, 256)])
+"""Leftmost leaf of each set of reachable ones, from 1 on."""
+
 
 class _Nodes(NamedTuple):
     """Arguments of `find_leaves` and `score_trees`."""
@@ -204,25 +207,20 @@ class Ensemble:
     @cached_property
     def _nodes(self) -> _Nodes:
         """All trees' nodes in a row: feature (among those used), cut, last code that goes right, children."""
-        slot = {self.features.index(name): i for i, name in enumerate(self._binning.features)}
+        nodes = np.concatenate([tree.nodes for tree in self.trees])
+        features = np.full(len(nodes), -1, dtype=np.int32)
+        cuts = np.ones(len(nodes), dtype=np.int32)
+        lasts = np.where(nodes["missing_left"], MISSING - 1, MISSING).astype(np.int32)
+        for slot, (name, edges) in enumerate(zip(self._binning.features, self._binning.edges, strict=True)):
+            own = nodes["feature"] == self.features.index(name)
+            features[own] = slot
+            cuts[own] += np.searchsorted(edges, nodes["threshold"][own]).astype(np.int32)
         slot_of_set = {one: i for i, one in enumerate(self._sets, self._n_columns)}
-        columns: list[list[int]] = [[], [], [], [], []]
-        for tree in self.trees:
-            for i, (node, is_set) in enumerate(zip(tree.nodes, tree.is_set, strict=True)):
-                feature = slot.get(int(node["feature"]), -1)
-                edges = self._binning.edges[feature] if feature >= 0 else np.empty(0)
-                way = (
-                    (slot_of_set[self._set_of(tree, i)], 1, MISSING)
-                    if is_set
-                    else (
-                        feature,
-                        int(np.searchsorted(edges, node["threshold"])) + 1,
-                        MISSING - 1 if node["missing_left"] else MISSING,
-                    )
-                )
-                for column, value in zip(columns, (*way, int(node["left"]), int(node["right"])), strict=True):
-                    column.append(value)
-        return _Nodes(*(np.array(column, dtype=np.int32) for column in columns))
+        for tree, root in zip(self.trees, self._roots, strict=True):
+            for node in np.flatnonzero(tree.is_set).tolist():
+                at = int(root) + node
+                features[at], cuts[at], lasts[at] = slot_of_set[self._set_of(tree, node)], 1, MISSING
+        return _Nodes(features, cuts, lasts, nodes["left"].astype(np.int32), nodes["right"].astype(np.int32))
 
     @cached_property
     def _outputs(self) -> Yields:
@@ -244,8 +242,7 @@ class Ensemble:
             masks += [mask for _, mask in splits]
             sizes.append(len(splits))
             outputs = tree.outputs[leaves]
-            for reach in range(1, 256):
-                tables[i, reach] = outputs[min((reach & -reach).bit_length(), len(outputs)) - 1]
+            tables[i, 1:] = outputs[np.minimum(LEFTMOST, len(outputs) - 1)]
         at = np.array(order, dtype=np.int64)
         return _SmallTrees(
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),

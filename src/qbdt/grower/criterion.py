@@ -234,9 +234,9 @@ class PaperCriterion:
         words = features // FEATURES_PER_WORD
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
         promised: dict[int, float] = {}
-        for i in np.argsort(-promises, kind="stable").tolist():
-            if promises[i] > -np.inf:
-                promised.setdefault(int(words[i]), float(promises[i]))
+        for word, promise in sorted(zip(words.tolist(), promises.tolist(), strict=True), key=lambda one: -one[1]):
+            if promise > -np.inf:
+                promised.setdefault(word, promise)
         ranked = list(promised)
         for group in (ranked[:1], ranked[1:]):
             asked = [word for word in group if promised[word] >= best.gain]
