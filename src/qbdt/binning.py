@@ -8,7 +8,7 @@ integers, and where a class has very many rows, a hash of a row's values decides
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -214,7 +214,7 @@ def make_binning(
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
     if not 3 <= max_bins <= BINS:
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
-    sketches = [QuantileSketch.of(events, features, workers) for events in (signal, background)]
+    sketches = [QuantileSketch.of(events, workers) for events in (signal, background)]
     return quantile_binning(max_bins, features, sketches[0], sketches[1], workers, categories)
 
 
@@ -234,14 +234,14 @@ def quantile_binning(
     """Edges by weighted quantiles of two classes, each counting as one event in all; categories as they are."""
     known = categories or {}
     require_few_categories(known, max_bins)
-    n_signal, n_background = len(signal.weights), len(background.weights)
+    n_signal, n_background = len(signal.hashes), len(background.hashes)
     weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
     weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()
 
     def edges(i: int) -> Yields:
         if features[i] in known:
             return category_edges(known[features[i]])
-        values = np.concatenate([signal.values[:, i], background.values[:, i]])
+        values = np.concatenate([signal.column(features[i]), background.column(features[i])])
         return _quantile_edges(values, weights, max_bins - 1)
 
     return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])), known)
@@ -258,35 +258,51 @@ class QuantileSketch:
     ----------
     n_rows, largest
         Number of all rows, and their largest absolute weight.
-    values, weights, hashes
-        Of the rows chosen; those of weight zero are left out.
+    chosen, hashes
+        The rows chosen, in pieces, and their hashes; those of weight zero are left out.
     """
 
     n_rows: int
     largest: float
-    values: Yields
-    weights: Yields
+    chosen: tuple[Events, ...]
     hashes: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, pieces: Sequence[Events], features: tuple[str, ...], workers: Workers) -> QuantileSketch:
-        """Sketch of events."""
+    def of(cls, pieces: Sequence[Events], workers: Workers) -> QuantileSketch:
+        """Sketch of events; their columns are not copied."""
         n_rows = sum(events.n_rows for events in pieces)
         largest = max((float(np.abs(events.weight).max(initial=0.0)) for events in pieces), default=0.0)
-        found = [_chosen(events, features, _hash_limit(n_rows), workers) for events in pieces]
-        if not found:
-            return cls(0, 0.0, np.empty((0, len(features))), np.empty(0), np.empty(0, dtype=np.uint64))
-        values, weights, hashes = (np.concatenate(column) for column in zip(*found, strict=True))
-        return cls(n_rows, largest, values, weights, hashes)
+        found = [_chosen(events, _hash_limit(n_rows), workers) for events in pieces]
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hashes for _, hashes in found)])
+        return cls(n_rows, largest, tuple(events for events, _ in found), hashes)
+
+    def copied(self) -> QuantileSketch:
+        """Return it with its rows as arrays of their own, which do not keep the other rows in memory."""
+        pieces = [
+            Events({name: np.array(piece.column(name)) for name in piece.features}, np.array(piece.weight))
+            for piece in self.chosen
+        ]
+        return replace(self, chosen=tuple(pieces))
 
     def merged(self, other: QuantileSketch) -> QuantileSketch:
         """Sketch of the rows of both."""
         n_rows = self.n_rows + other.n_rows
         hashes = np.concatenate([self.hashes, other.hashes])
         kept = hashes < _hash_limit(n_rows)
-        values = np.concatenate([self.values, other.values])[kept]
-        weights = np.concatenate([self.weights, other.weights])[kept]
-        return QuantileSketch(n_rows, max(self.largest, other.largest), values, weights, hashes[kept])
+        pieces = [*self.chosen, *other.chosen]
+        masks = np.split(kept, np.cumsum([piece.n_rows for piece in pieces])[:-1])
+        chosen = tuple(piece[mask] for piece, mask in zip(pieces, masks, strict=True))
+        merged = QuantileSketch(n_rows, max(self.largest, other.largest), chosen, hashes[kept])
+        return merged if kept.all() else merged.copied()
+
+    def column(self, name: str) -> Yields:
+        """Values of one feature."""
+        return np.concatenate([np.empty(0), *(piece.column(name) for piece in self.chosen)])
+
+    @property
+    def weights(self) -> Yields:
+        """Weights of the rows chosen."""
+        return np.concatenate([np.empty(0), *(piece.weight for piece in self.chosen)])
 
     def fixed_weights(self) -> Fixed:
         """Absolute weights as integers, whose sums no order of rows changes."""
@@ -301,25 +317,19 @@ def _hash_limit(n_rows: int) -> np.uint64:
     return np.uint64(2**53 if n_rows <= QUANTILE_ROWS else QUANTILE_ROWS / n_rows * 2**53)
 
 
-def _chosen(
-    events: Events, features: tuple[str, ...], limit: np.uint64, workers: Workers
-) -> tuple[Yields, Yields, NDArray[np.uint64]]:
-    """Values, weights and hashes of the rows that are looked at."""
+def _chosen(events: Events, limit: np.uint64, workers: Workers) -> tuple[Events, NDArray[np.uint64]]:
+    """Rows that are looked at, and their hashes."""
     hashes = np.zeros(events.n_rows, dtype=np.uint64)
 
     def hash_chunk(begin: int, end: int) -> None:
         with np.errstate(over="ignore"):
-            for matrix, _, rows in chunk_matrices(events, features, begin, end):
+            for matrix, _, rows in chunk_matrices(events, events.features, begin, end):
                 hash_rows(matrix, rows, hashes[begin:end])
 
     workers.run(hash_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
     hashes >>= np.uint64(11)
     kept = np.flatnonzero((hashes < limit) & (events.weight != 0))
-    chosen = events[kept]
-    values = np.empty((chosen.n_rows, len(features)))
-    for i, name in enumerate(features):
-        values[:, i] = chosen.column(name)
-    return values, chosen.weight, hashes[kept]
+    return events[kept], hashes[kept]
 
 
 def _fixed_edges(

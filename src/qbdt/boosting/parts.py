@@ -150,7 +150,7 @@ def survey_part(
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
-            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], dataset.features, workers)
+            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copied()
             for role in (Role.SIGNAL, Role.BACKGROUND)
         )
         sketches = (signal, background)
