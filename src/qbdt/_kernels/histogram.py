@@ -154,7 +154,9 @@ def add_rows(words: Words, weights: Fixed, n_features: int, rows: Rows, whole: b
     out
         The histogram that is added to, (segment, feature, bin).
     """
-    every = np.arange(words.shape[0])
+    every = np.empty(words.shape[0], np.int64)
+    for word in range(every.size):
+        every[word] = word
     for p in range(share.shape[0]):
         own = out[share[p, 0] * n_features * BINS :]
         begin, end, step = share[p, 1], share[p, 2], FEATURES_PER_WORD * BINS

@@ -3,6 +3,8 @@
 What a cut is judged on are *quantities*: s, b, the Δ_k, and, where asked for, the MC variance and the two sums behind
 the effective number of simulated events. Each is a sum of histogram channels with signs ±1, as exact integers, times a
 factor; `Terms` says which. Quantity 0 is s, 1 is b, 2 … 1 + n_sources are the Δ_k.
+
+Loops are written out where numpy's own copies, sums and maxima would do: those take seconds to compile.
 """
 
 from __future__ import annotations
@@ -79,9 +81,12 @@ def _load_feature(
 @njit(cache=True, nogil=True)
 def total_sums(hist: Fixed, details: Fixed, feature: int, terms: Terms) -> Fixed:
     """Quantities of a whole node, as integers, from any one feature and the details of its word."""
-    sums = np.empty((terms.first.size - 1, BINS), np.int64)
-    _load_feature(hist, details, feature, BINS, terms, sums, np.empty(sums.shape[0], np.int64))
-    return sums[:, BINS - 1].copy()
+    left = np.empty((terms.first.size - 1, BINS), np.int64)
+    sums = np.empty(terms.first.size - 1, np.int64)
+    _load_feature(hist, details, feature, BINS, terms, left, sums)
+    for quantity in range(sums.size):
+        sums[quantity] = left[quantity, BINS - 1]
+    return sums
 
 
 class Rules(NamedTuple):
@@ -173,8 +178,18 @@ def _fill_bounds(left: Fixed, total: Fixed, factor: Yields, work: Yields, out: Y
 
 
 @njit(cache=True, nogil=True)
+def _first_largest(values: Yields) -> int:
+    """Return where the largest value stands, the first of equals."""
+    best = 0
+    for i in range(1, values.size):
+        if values[i] > values[best]:
+            best = i
+    return best
+
+
+@njit(cache=True, nogil=True)
 def _add_missing(left: Fixed, n_cuts: int, missing: Fixed) -> None:
-    """Add the missing values to the quantities left of each cut; numpy's own sum takes 6 s to compile."""
+    """Add the missing values to the quantities left of each cut."""
     for quantity in range(missing.size):
         for cut in range(n_cuts):
             left[quantity, cut] += missing[quantity]
@@ -183,13 +198,14 @@ def _add_missing(left: Fixed, n_cuts: int, missing: Fixed) -> None:
 @njit(cache=True, nogil=True, error_model="numpy")
 def bound_features(hist: Fixed, total: Fixed, factor: Yields, terms: Terms, features: Fixed, n_cuts: Fixed) -> Yields:
     """For each feature what Q_L + Q_R cannot pass for any cut, from s and b alone; −inf where no cut is allowed."""
-    found = np.full(features.size, -np.inf)
+    found = np.empty(features.size)
     left = np.empty((2, BINS), np.int64)
     missing = np.empty(2, np.int64)
     nothing = np.empty(0, np.int64)
     work, bound = np.empty((4, BINS)), np.empty(BINS)
     for f in range(features.size):
         size = n_cuts[features[f]]
+        found[f] = -np.inf
         if size == 0:
             continue
         any_missing = _load_feature(hist, nothing, features[f], size, terms, left, missing)
@@ -197,14 +213,15 @@ def bound_features(hist: Fixed, total: Fixed, factor: Yields, terms: Terms, feat
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
             _fill_bounds(left, total, factor, work, bound[:size])
-            found[f] = max(found[f], bound[:size].max())
+            found[f] = max(found[f], bound[_first_largest(bound[:size])])
     return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _gain(left: Fixed, total: Fixed, node_q: float, rules: Rules, side: Fixed) -> float:
     """ΔQ of a cut with these quantities left of it, or −inf where it is not allowed; `side` is used up."""
-    side[:] = left
+    for i in range(total.size):
+        side[i] = left[i]
     left_q = _side(side, rules)
     if left_q < 0.0:
         return -np.inf
@@ -222,7 +239,7 @@ def _best_cut(
 
     The cut with the largest bound is judged first: few others can then still be the best.
     """
-    leader = int(np.argmax(bound))
+    leader = _first_largest(bound)
     best_gain, best_cut, floor = least, 0, least
     for step in range(-1, bound.size):
         code = leader if step < 0 else step
@@ -287,5 +304,6 @@ def scan_features(
             if cut > 0:
                 best_gain, best_feature, best_cut = gain, feature, cut
                 best_missing = option if any_missing else NONE_MISSING
-                best_left[:] = left[:, cut - 1]
+                for i in range(total.size):
+                    best_left[i] = left[i, cut - 1]
     return best_gain, best_feature, best_cut, best_missing

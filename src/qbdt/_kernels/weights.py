@@ -24,6 +24,18 @@ def splitmix(seed: int, position: int) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
+def _first_from(rows: Rows, begin: int, end: int, low: int) -> int:
+    """Return the first place in begin … end − 1, where rows increase, that has a row ≥ low, or `end`."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if rows[middle] < low:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@njit(cache=True, nogil=True)
 def boost_rows(
     current: Yields,
     start: int,
@@ -48,8 +60,7 @@ def boost_rows(
     """
     position = np.empty(leaves.shape[0], np.int64)
     for leaf in range(leaves.shape[0]):
-        begin, end = leaves[leaf, 0], leaves[leaf, 1]
-        position[leaf] = begin + np.searchsorted(rows[begin:end], low)
+        position[leaf] = _first_from(rows, leaves[leaf, 0], leaves[leaf, 1], low)
     for block in range(low, high, BLOCK):
         block_end = min(block + BLOCK, high)
         for leaf in range(leaves.shape[0]):
