@@ -12,7 +12,8 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
 
-test: lint types docs unit  ## everything that must pass before a commit lands
+test: setup  ## everything that must pass before a commit lands; types are checked while tests run
+	@$(MAKE) --no-print-directory --jobs 2 lint types docs unit
 
 setup: $(STAMP)
 

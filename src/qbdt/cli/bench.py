@@ -45,7 +45,7 @@ def physics(
     cache: Annotated[Path, typer.Option(help="Folder that keeps scores, so that nothing is trained twice.")] = Path(
         "qbdt-bench"
     ),
-    out: Annotated[Path | None, typer.Option(help="File for all numbers (JSON).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "--output", "-o", help="File for all numbers (JSON).")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
     force: Force = False,
     as_json: Json = False,

@@ -12,12 +12,12 @@ from qbdt.cli.app import DataFolder, Force, Json, Quiet, app, bar, print_json
 __all__: list[str] = []
 
 
-@app.command(epilog="Example:  qbdt export model.qbdt --to onnx --output higgs.onnx --events analysis.yaml")
+@app.command(epilog="Example:  qbdt export model.qbdt --to onnx --out higgs.onnx --events analysis.yaml")
 def export(
     model: Annotated[Path, typer.Argument(help="Model file, single or cross-trained.")],
     to: Annotated[str, typer.Option(help="Format: onnx, xgboost, tmva or cpp.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; by default named like the model.")
+    out: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", help="File to write; by default named like the model.")
     ] = None,
     events: Annotated[
         Path | None, typer.Option(help="Analysis file: compare the scores of all its events, too.")
@@ -39,7 +39,7 @@ def export(
 
     training = read_any_model(model)[0]
     rows = () if events is None else events_to_score(read_analysis(events), data or events.parent, training, bar(quiet))
-    target = output or model.with_suffix(FORMATS.get(to, ""))
+    target = out or model.with_suffix(FORMATS.get(to, ""))
     done = export_model(training.ensemble, target, to, events=rows, force=force)
     if as_json:
         print_json(done.to_dict())

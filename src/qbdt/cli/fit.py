@@ -18,7 +18,9 @@ __all__: list[str] = []
 def fit(
     analysis: AnalysisFile,
     data: DataFolder = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for results, workspaces and figures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", help="Folder for results, workspaces and figures.")
+    ] = None,
     score: Annotated[str | None, typer.Option(help="Feature that is the score; the only one by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
     force: Force = False,

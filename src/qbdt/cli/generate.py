@@ -33,7 +33,9 @@ def _group() -> None:
 def tautaugamma(
     signal: Annotated[int, typer.Option(help="Selected signal events.")],
     background: Annotated[int, typer.Option(help="Selected background events.")],
-    out: Annotated[Path, typer.Option(help="Folder to write; an interrupted run is continued.")],
+    out: Annotated[
+        Path, typer.Option("--out", "--output", "-o", help="Folder to write; an interrupted run is continued.")
+    ],
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 1,
     workers: Annotated[int, typer.Option(help="Processes; the events do not depend on it.")] = os.cpu_count() or 1,
     tau_decays: Annotated[int, typer.Option(help="Size of the tau library per helicity and decay mode.")] = 100_000,

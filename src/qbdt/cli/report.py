@@ -19,7 +19,9 @@ def report(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder that the analysis was run on, to draw its variables.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the report; that of the run by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "--output", "-o", help="Folder for the report; that of the run by default.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -26,7 +26,9 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder with the paper's files; the bundled sample by default.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-reproduction"),
+    out: Annotated[Path, typer.Option("--out", "--output", "-o", help="Folder for everything.")] = Path(
+        "qbdt-reproduction"
+    ),
     seed: Annotated[int, typer.Option(help="Seed of the random halves and of every training.")] = 1,
     halves: Annotated[int, typer.Option(help="Random divisions; each is used with both of its sides.")] = 10,
     trees: Annotated[
@@ -49,7 +51,7 @@ def reproduce(
 
 @app.command(epilog="Example:  qbdt demo")
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("qbdt-demo"),
+    out: Annotated[Path, typer.Option("--out", "--output", "-o", help="Folder for everything.")] = Path("qbdt-demo"),
     force: StartAnew = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -18,7 +18,9 @@ __all__: list[str] = []
 @app.command(epilog="Example:  qbdt run analysis.yaml --out results")
 def run(
     analysis: AnalysisFile,
-    out: Annotated[Path, typer.Option(help="Folder for everything that the run makes.")] = Path("run"),
+    out: Annotated[
+        Path, typer.Option("--out", "--output", "-o", help="Folder for everything that the run makes.")
+    ] = Path("run"),
     data: DataFolder = None,
     threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,

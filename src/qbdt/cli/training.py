@@ -18,10 +18,10 @@ __all__: list[str] = []
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 
-@app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --output higgs.qbdt")
+@app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --out higgs.qbdt")
 def train(
     analysis: AnalysisFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")] = Path("model.qbdt"),
+    out: Annotated[Path, typer.Option("--out", "--output", "-o", help="Model file to write.")] = Path("model.qbdt"),
     data: DataFolder = None,
     folds: Annotated[
         int | None, typer.Option(min=1, help="Number of folds instead of the analysis's; 1: one model on all events.")
@@ -46,7 +46,7 @@ def train(
 
     plan = read_analysis(analysis)
     done = train_into(
-        output,
+        out,
         load_for_training(plan, data or analysis.parent, folds, fold_column or (), bar(quiet)),
         training_settings(plan),
         resume=resume,
@@ -56,17 +56,18 @@ def train(
         progress=bar(quiet),
         say=lambda text: None if quiet else typer.echo(text, err=True),
     )
-    _report(output, done, as_json)
+    _report(out, done, as_json)
     if not done.complete:
         raise KeyboardInterrupt
 
 
-@app.command(epilog="Example:  qbdt score analysis.yaml --model higgs.qbdt --output scores.root")
+@app.command(epilog="Example:  qbdt score analysis.yaml --model higgs.qbdt --out scores.root")
 def score(
     analysis: AnalysisFile,
     model: Annotated[Path, typer.Option("--model", "-m", help="Model file.")] = Path("model.qbdt"),
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="ROOT file (a tree for each), or a folder for Parquet files.")
+    out: Annotated[
+        Path,
+        typer.Option("--out", "--output", "-o", help="ROOT file (a tree for each), or a folder for Parquet files."),
     ] = Path("scores.root"),
     column: Annotated[str, typer.Option(help="Name of the new column.")] = "score",
     average: Annotated[
@@ -90,8 +91,8 @@ def score(
     from qbdt.model_io import read_any_model
     from qbdt.running import scored_tables, seen_samples
 
-    if not force and (output.is_file() or (output.is_dir() and any(output.iterdir()))):
-        raise OutputError(f"{output} exists; --force overwrites what is there")
+    if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+        raise OutputError(f"{out} exists; --force overwrites what is there")
     training = read_any_model(model)[0]
     tables = scored_tables(
         read_analysis(analysis),
@@ -102,11 +103,11 @@ def score(
         n_threads=threads,
         progress=bar(quiet),
     )
-    names = write_tables(output, tables)
+    names = write_tables(out, tables)
     if as_json:
-        print_json({"output": str(output), "model": str(model), "tables": names})
+        print_json({"output": str(out), "model": str(model), "tables": names})
     else:
-        typer.echo(f"wrote {output}: {', '.join(names)}")
+        typer.echo(f"wrote {out}: {', '.join(names)}")
     if not quiet and (seen := [name for name in seen_samples(training) if name in names]):
         typer.echo(
             f"note: this model was trained on {', '.join(seen)}: it has seen these events; "

@@ -16,9 +16,10 @@ __all__: list[str] = []
 def tune(
     analysis: AnalysisFile,
     data: DataFolder = None,
-    out: Annotated[Path, typer.Option(help="Folder for the study and its results; a study there goes on.")] = Path(
-        "tuning"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option("--out", "--output", "-o", help="Folder for the study and its results; a study there goes on."),
+    ] = Path("tuning"),
     trials: Annotated[int, typer.Option(min=1, help="Trials in all, those of earlier calls included.")] = 50,
     inner: Annotated[int, typer.Option(min=2, help="Inner folds, in which settings are judged.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,

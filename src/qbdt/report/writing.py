@@ -13,7 +13,7 @@ from qbdt.progress import Progress, silent
 from qbdt.report.document import Block, Document, Figure, Fold, Statement, Text
 from qbdt.report.html import render_html, svg
 from qbdt.results import Table
-from qbdt.writing import write_text
+from qbdt.writing import replacing, write_text
 
 __all__ = ["PAGE", "render_markdown", "write_report"]
 
@@ -95,6 +95,7 @@ def _plain(text: str) -> str:
 def _write_pdf(document: Document, path: Path) -> None:
     from matplotlib.backends.backend_pdf import PdfPages
 
-    with styled(), PdfPages(path, metadata={"Title": document.title, "CreationDate": None}) as pages:
+    about = {"Title": document.title, "CreationDate": None}
+    with replacing(path) as scratch, styled(), PdfPages(scratch, metadata=about) as pages:
         for figure in document.figures():
             pages.savefig(figure.drawn)
