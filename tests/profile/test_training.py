@@ -74,6 +74,17 @@ def assert_same(one, other):
     assert one.expectation == other.expectation
 
 
+def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, trained, monkeypatch):
+    patient = [part["shift"] for part in trained.data["parts"]]
+    grown = []
+    monkeypatch.setattr("qbdt.profile.shifts.PATIENCE", 2)
+    callback = Monitor(callbacks=(lambda report: grown.append(report) and False,))
+    hasty = [part["shift"] for part in trained_on(dataset, SETTINGS, n_threads=1, monitor=callback).data["parts"]]
+    assert all(few <= many for few, many in zip(hasty, patient, strict=True))
+    n_ratio = N_PARTS * SETTINGS.n_trees
+    assert len(grown) - n_ratio <= sum(hasty) + N_PARTS * 2 < n_ratio
+
+
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_change_nothing(dataset, trained, n_threads):
     assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))
