@@ -12,9 +12,9 @@ from qbdt.dataset import Dataset, Events
 from qbdt.dtypes import Yields
 from qbdt.information import Expectation, SourceExpectation, profiled_information
 from qbdt.profile.plan import shift_segments
-from qbdt.store import ShiftSegment, Side
+from qbdt.store import Segment, ShiftSegment, Side
 
-__all__ = ["Scored", "chosen_share", "scored"]
+__all__ = ["Scored", "binned_uncertainty", "chosen_share", "scored"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
@@ -40,6 +40,13 @@ def scored(held: Dataset, sums: Callable[[Events], tuple[Yields, Yields]]) -> Sc
     segments = shift_segments(held)
     values = [sums(one.segment.events) for one in segments]
     return Scored(segments, [ratio for ratio, _ in values], [shift for _, shift in values])
+
+
+def binned_uncertainty(segments: Sequence[Segment], values: Sequence[Yields]) -> float:
+    """σ_μ without sources of a histogram of some score; `values` are those of the rows of each nominal segment."""
+    without = [ShiftSegment(segment, np.zeros(0)) for segment in segments]
+    one = Scored(without, list(values), [np.zeros(len(own)) for own in values])
+    return _sigma(*_templates([one], 0.0, 0))
 
 
 def chosen_share(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields) -> tuple[float, Expectation]:

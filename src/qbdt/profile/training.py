@@ -135,7 +135,7 @@ class _Profiling:
             after_tree(nodes)
 
         common = (self.binning, self.settings, self.workers)
-        own = fit_ratio(trained, *common, after_ratio_tree)
+        own = fit_ratio(trained, held, *common, after_ratio_tree)
         shifts = fit_shifts(trained, held, self._ratio(own), *common, after_tree)
         best = shifts.best()
         return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])
