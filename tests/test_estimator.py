@@ -283,3 +283,41 @@ def test_not_fitted(problem, tmp_path):
     for use in (lambda m: m.predict(problem[0]), lambda m: m.tree_weights_, lambda m: m.save(tmp_path / "m")):
         with pytest.raises(NotFittedError):
             use(QBDTClassifier())
+
+
+@pytest.fixture(scope="module")
+def with_categories():
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], 300)
+    return pd.DataFrame({"pt": rng.normal(y, 1.0), "mode": (rng.integers(0, 6, 600) + 3 * y) % 6}), y
+
+
+def test_features_are_given_by_name_position_or_mask(with_categories):
+    X, y = with_categories
+    named = QBDTClassifier(n_trees=3, categorical_features=["mode"], monotonic_constraints={"pt": 1}).fit(X, y)
+    assert any(tree.is_set.any() for tree in named.trees_)
+    for categorical, constraints in (([1], {0: 1}), ([False, True], [1, 0]), (np.array([1]), np.array([1, 0]))):
+        model = QBDTClassifier(n_trees=3, categorical_features=categorical, monotonic_constraints=constraints)
+        assert clone(model).fit(X, y).trees_ == named.trees_
+        array = model.fit(X.to_numpy(float), y)
+        assert np.array_equal(array.decision_function(X.to_numpy(float)), named.decision_function(X))
+    assert array.training_.settings.categorical_features == ("x1",)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categorical_features": [2]}, "categorical_features: position 2: there are 2 features"),
+        ({"categorical_features": [True]}, "a mask of 1 entries for 2 features"),
+        ({"categorical_features": "mode"}, "a list of names or positions"),
+        ({"categorical_features": [0.5]}, "must be a name or a position"),
+        ({"categorical_features": ["Mode"]}, "no feature Mode; did you mean mode"),
+        ({"monotonic_constraints": [1, 0, 0]}, r"shape \(3,\): one number for each of 2 features"),
+        ({"monotonic_constraints": [1, 2]}, "mode: 2: must be 1, -1, or 0"),
+        ({"monotonic_constraints": {"p": 1}}, "no feature p"),
+        ({"monotonic_constraints": {"mode": 1}, "categorical_features": ["mode"]}, "mode is categorical"),
+    ],
+)
+def test_rules_of_features_that_cannot_be(with_categories, options, message):
+    with pytest.raises(QBDTError, match=message):
+        QBDTClassifier(n_trees=1, **options).fit(*with_categories)

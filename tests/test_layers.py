@@ -11,7 +11,7 @@ LAYERS = [
     {"errors"},
     {"dtypes", "results", "progress", "naming", "writing", "workers", "_optional", "examples", "provenance"},
     {"significance", "information", "expressions", "dataset"},
-    {"_kernels", "config"},
+    {"_kernels", "config", "categories"},
     {"io", "binning", "tree", "datasets"},
     {"loading", "store", "grower", "ensemble"},
     {"boosting"},

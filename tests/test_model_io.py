@@ -11,7 +11,7 @@ from qbdt.dataset import Dataset, HashFolds, ModuloFolds, SplitFolds
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError, ModelFileError, OutputError
 from qbdt.information import Expectation, SourceExpectation
-from qbdt.model_io import read_any_model, read_cross_trained, read_model, write_model
+from qbdt.model_io import FORMAT_VERSION, read_any_model, read_cross_trained, read_model, write_model
 from qbdt.model_io.text import checksum
 
 
@@ -84,8 +84,8 @@ def test_one_changed_digit_is_recognised(path):
 
 
 def test_newer_versions_ask_for_an_update(path):
-    changed(path, lambda content: content.update(version=3, qbdt="9.0"))
-    with pytest.raises(ModelFileError, match=r"version 3 of the format by qbdt 9\.0.*update"):
+    changed(path, lambda content: content.update(version=FORMAT_VERSION + 1, qbdt="9.0"))
+    with pytest.raises(ModelFileError, match=rf"version {FORMAT_VERSION + 1} of the format by qbdt 9\.0.*update"):
         read_model(path)
 
 
@@ -318,3 +318,69 @@ def test_numbers_that_json_has_not_are_not_written(training, tmp_path):
     with pytest.raises(ModelFileError, match="not finite"):
         write_model(tmp_path / "m", Training(endless, training.binning, training.settings))
     assert not (tmp_path / "m").exists()
+
+
+@pytest.fixture
+def categorical(tmp_path):
+    """File of a model with a categorical feature."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], 150)
+    table = {"year": rng.choice([2016, 2018], 300) + np.where(rng.random(300) < 0.7, y, 0), "m": rng.normal(y, 1.0)}
+    model = QBDTClassifier(n_trees=2, categorical_features=["year"], monotonic_constraints={"m": 1}).fit(table, y)
+    model.save(tmp_path / "m.qbdt")
+    return tmp_path / "m.qbdt"
+
+
+def first_set(content):
+    nodes = [node for tree in content["trees"] for node in tree["nodes"]]
+    return next(node for node in nodes if "left_categories" in node)
+
+
+def test_categories_can_be_read_in_the_file(categorical):
+    content = json.loads(categorical.read_text())
+    assert content["categories"] == {"year": [2016, 2017, 2018, 2019]}
+    assert list(content["bins"]) == ["m"]
+    node = first_set(content)
+    assert node["feature"] == "year"
+    assert "threshold" not in node
+    assert set(node["left_categories"]) < {2016, 2017, 2018, 2019}
+    model = QBDTClassifier.load(categorical)
+    assert model.get_params()["categorical_features"] == ("year",)
+    assert model.get_params()["monotonic_constraints"] == {"m": 1}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda c: first_set(c).update(left_categories=[1999]), "left_categories: 1999 is no category of year"),
+        (lambda c: first_set(c).update(left_categories=[]), "left_categories: some .* and not all, must go left"),
+        (lambda c: first_set(c).update(left_categories=[2016, 2017, 2018, 2019]), "and not all, must go left"),
+        (lambda c: first_set(c).update(left_categories=["2016"]), "'2016' is not a finite number"),
+        (lambda c: first_set(c).pop("left_categories"), "left_categories: missing"),
+        (lambda c: c["categories"].update(year=[2018, 2016]), "categories of year: .* increasing whole numbers"),
+        (lambda c: c["categories"].update(year=[0.5, 2016]), "categories of year"),
+        (lambda c: c["categories"].update(year=list(range(256))), "categories of year: at most 255"),
+        (lambda c: c["categories"].update(run=[1, 2]), "categories: unknown feature 'run'"),
+        (lambda c: c.update(categories={}), "bins and features have different names"),
+        (lambda c: c["settings"].update(categorical_features=[]), "name different categorical features"),
+        (lambda c: c["settings"].update(monotonic_constraints={"m": 3}), "m: 3: must be 1, -1, or 0"),
+        (lambda c: c["settings"].update(monotonic_constraints={"pt": 1}), "no feature pt"),
+    ],
+)
+def test_damaged_categories_are_refused(categorical, damage, message):
+    changed(categorical, damage)
+    with pytest.raises(ModelFileError, match=message):
+        read_model(categorical)
+
+
+def test_files_of_version_2_are_read(training, path):
+    """Version 2 had no categories and no settings for them."""
+
+    def as_version_2(content):
+        content["version"] = 2
+        del content["categories"]
+        del content["settings"]["categorical_features"], content["settings"]["monotonic_constraints"]
+
+    changed(path, as_version_2)
+    assert read_model(path)[0].ensemble.trees == training.ensemble.trees
+    assert read_model(path)[0].settings == training.settings

@@ -8,7 +8,7 @@ integers, and where a class has very many rows, a hash of a row's values decides
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -16,12 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt._kernels.codes import GUIDE_CELLS, encode, fill_guides, hash_rows
+from qbdt.categories import Categories, require_few_categories
 from qbdt.dataset import Events
-from qbdt.dtypes import BINS, SUM_BITS, Codes, Fixed, Yields
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Codes, Fixed, Yields
 from qbdt.errors import ConfigError, DataError
 from qbdt.workers import Workers
 
-__all__ = ["Binning", "BinningChoice", "FixedBins", "QuantileSketch", "make_binning", "quantile_binning"]
+__all__ = [
+    "Binning",
+    "BinningChoice",
+    "FixedBins",
+    "QuantileSketch",
+    "category_edges",
+    "make_binning",
+    "quantile_binning",
+]
 
 FixedBins: TypeAlias = tuple[int, float, float]
 """Number of equal-width bins, low edge, high edge."""
@@ -45,16 +54,24 @@ class Binning:
         Feature names.
     edges
         For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it.
+    categories
+        For each categorical feature the values that have a code of their own, increasing; its edges are those of
+        `category_edges`. All other values count as missing.
 
     Examples
     --------
     >>> binning = Binning(("pt",), (np.array([20.0, 40.0]),))
     >>> binning.codes(Events({"pt": [10.0, 20.0, 50.0, np.nan]}, np.ones(4)))[:, 0]
     array([  0,   1,   2, 255], dtype=uint8)
+    >>> years = np.array([2016.0, 2018.0])
+    >>> binning = Binning(("year",), (category_edges(years),), {"year": years})
+    >>> binning.codes(Events({"year": [2016, 2017, 2018]}, np.ones(3)))[:, 0]
+    array([  0, 255,   1], dtype=uint8)
     """
 
     features: tuple[str, ...]
     edges: tuple[Yields, ...]
+    categories: Categories = field(default_factory=dict)
 
     @property
     def n_cuts(self) -> Fixed:
@@ -80,15 +97,32 @@ class Binning:
             most = fill_guides(padded, self.n_cuts, low, inverse, guides)
         return padded, low, inverse, guides, most
 
+    @cached_property
+    def _value_of_code(self) -> dict[int, Yields]:
+        """For each categorical feature, by number, the value of each code; NaN where a code has none."""
+        found = {}
+        for name, values in self.categories.items():
+            found[self.features.index(name)] = padded = np.full(BINS, np.nan)
+            padded[: values.size] = values
+        return found
+
     def encode(self, events: Events, out: Codes, start: int, workers: Workers) -> None:
         """Write the codes of events into `out` (word, row, feature in word) from row `start` on."""
 
         def encode_chunk(begin: int, end: int) -> None:
-            for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
-                with np.errstate(over="ignore"):
-                    encode(matrix, rows, columns, *self.lookup, out, start + begin)
+            self.encode_rows(events, begin, end, out, start + begin)
 
         workers.run(encode_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+
+    def encode_rows(self, events: Events, begin: int, end: int, out: Codes, start: int) -> None:
+        """Write the codes of rows begin … end − 1 into `out` from row `start` on."""
+        for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
+            with np.errstate(over="ignore"):
+                encode(matrix, rows, columns, *self.lookup, out, start)
+            for place, feature in enumerate(columns.tolist() if self.categories else ()):
+                if feature in self._value_of_code:
+                    codes = out[feature // FEATURES_PER_WORD, start : start + rows.size, feature % FEATURES_PER_WORD]
+                    codes[self._value_of_code[feature][codes] != matrix[rows, place]] = MISSING
 
     def codes(self, events: Events) -> NDArray[np.uint8]:
         """Return the codes of events as (row, feature)."""
@@ -153,6 +187,7 @@ def make_binning(
     signal: Sequence[Events],
     background: Sequence[Events],
     workers: Workers,
+    categories: Categories | None = None,
 ) -> Binning:
     """Edges by weighted quantiles, or of equal width as given.
 
@@ -168,30 +203,48 @@ def make_binning(
         Nominal events; for quantiles each class counts as one event in all.
     workers
         Threads.
+    categories
+        Values of categorical features, each of which has a bin of its own.
     """
+    categories = categories or {}
+    require_few_categories(categories, max_bins)
     if not isinstance(choice, str):
-        return Binning(features, _fixed_edges(choice, features))
+        return Binning(features, _fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
     if not 3 <= max_bins <= BINS:
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
     sketches = [QuantileSketch.of(events, features, workers) for events in (signal, background)]
-    return quantile_binning(max_bins, features, sketches[0], sketches[1], workers)
+    return quantile_binning(max_bins, features, sketches[0], sketches[1], workers, categories)
+
+
+def category_edges(values: Yields) -> Yields:
+    """Edges half-way between neighbouring categories."""
+    return np.asarray(values[:-1] + 0.5 * np.diff(values))
 
 
 def quantile_binning(
-    max_bins: int, features: tuple[str, ...], signal: QuantileSketch, background: QuantileSketch, workers: Workers
+    max_bins: int,
+    features: tuple[str, ...],
+    signal: QuantileSketch,
+    background: QuantileSketch,
+    workers: Workers,
+    categories: Categories | None = None,
 ) -> Binning:
-    """Edges by weighted quantiles of two classes, each counting as one event in all."""
+    """Edges by weighted quantiles of two classes, each counting as one event in all; categories as they are."""
+    known = categories or {}
+    require_few_categories(known, max_bins)
     n_signal, n_background = len(signal.weights), len(background.weights)
     weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
     weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()
 
     def edges(i: int) -> Yields:
+        if features[i] in known:
+            return category_edges(known[features[i]])
         values = np.concatenate([signal.values[:, i], background.values[:, i]])
         return _quantile_edges(values, weights, max_bins - 1)
 
-    return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])))
+    return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])), known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,21 +323,24 @@ def _chosen(
 
 
 def _fixed_edges(
-    choice: Sequence[FixedBins] | Mapping[str, FixedBins], features: tuple[str, ...]
+    choice: Sequence[FixedBins] | Mapping[str, FixedBins], features: tuple[str, ...], categories: Categories
 ) -> tuple[Yields, ...]:
     """Inner edges of equal-width bins; the last is left out, as in the paper's program."""
+    numbers = [name for name in features if name not in categories]
     if isinstance(choice, Mapping):
-        if set(choice) != set(features):
-            odd = sorted(set(choice) ^ set(features))
-            raise ConfigError(f"binning names other features than the data: {', '.join(odd)}")
-        choice = [choice[name] for name in features]
-    if len(choice) != len(features):
-        raise ConfigError(f"binning has {len(choice)} entries for {len(features)} features")
-    edges = []
-    for name, bins in zip(features, choice, strict=True):
+        if set(choice) != set(numbers):
+            odd = sorted(set(choice) ^ set(numbers))
+            raise ConfigError(
+                f"binning names other features than the data (categorical ones have none): {', '.join(odd)}"
+            )
+        choice = [choice[name] for name in numbers]
+    if len(choice) != len(numbers):
+        raise ConfigError(f"binning has {len(choice)} entries for {len(numbers)} features that are not categorical")
+    edges = {name: category_edges(values) for name, values in categories.items()}
+    for name, bins in zip(numbers, choice, strict=True):
         n_bins, low, high = _checked_bins(name, bins)
-        edges.append(low + (high - low) * np.arange(1, n_bins - 1) / n_bins)
-    return tuple(edges)
+        edges[name] = low + (high - low) * np.arange(1, n_bins - 1) / n_bins
+    return tuple(edges[name] for name in features)
 
 
 def _checked_bins(name: str, bins: FixedBins) -> FixedBins:

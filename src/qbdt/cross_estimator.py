@@ -19,7 +19,7 @@ from qbdt.dataset import Events, FlatSystematic, FoldRule, Kind
 from qbdt.dataset.columns import as_columns
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.errors import DataError
-from qbdt.estimator import QBDTClassifier
+from qbdt.estimator import QBDTClassifier, parameters
 from qbdt.model_io import read_cross_trained, write_model
 
 __all__ = ["CrossTrainedClassifier"]
@@ -115,9 +115,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def load(cls, path: str | Path) -> CrossTrainedClassifier:
         """Read a model file that `save`, `qbdt train --folds` or `qbdt run` wrote."""
         training, extra = read_cross_trained(path)
-        known = QBDTClassifier().get_params()
-        settings = training.trainings[0].settings.to_dict() if training.trainings else {}
-        template = QBDTClassifier(**{name: value for name, value in settings.items() if name in known})
+        template = QBDTClassifier(**parameters(training.trainings[0].settings) if training.trainings else {})
         model = cls(template, training.folds)
         model.training_ = training
         model.classes_ = np.array(extra.get("classes", [0, 1]))

@@ -62,7 +62,7 @@ Yields: TypeAlias = NDArray[np.float64]
 NODE = np.dtype(
     [
         ("feature", np.int32),  # index of the feature that is cut on; −1 for a leaf
-        ("threshold", np.float64),  # x < threshold goes left; exactly one of the bin edges
+        ("threshold", np.float64),  # x < threshold goes left; exactly one of the bin edges; 0 where categories divide
         ("missing_left", np.bool_),  # where a missing value goes
         ("left", np.int32),  # index of the children; −1 for a leaf
         ("right", np.int32),
@@ -73,6 +73,7 @@ NODE = np.dtype(
         ("q", np.float64),  # Q of eq:Q
         ("gain", np.float64),  # ΔQ of the split; 0 for a leaf
         ("value", np.float64),  # output of the node as a leaf: 2p − 1 for the paper's method
+        ("categories", np.uint64, (BINS // 64,)),  # one bit per category that goes left; no bit where a cut divides
     ]
 )
 """One node of a tree; node 0 is the root and children follow their parents."""

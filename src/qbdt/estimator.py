@@ -25,11 +25,12 @@ from qbdt.dataset.columns import as_columns
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.model_io import read_model, write_model
+from qbdt.naming import chosen_features, directions_by_name
 from qbdt.progress import silent, terminal
 from qbdt.training import train
 from qbdt.tree import Tree
 
-__all__ = ["QBDTClassifier"]
+__all__ = ["QBDTClassifier", "parameters"]
 
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 
@@ -43,7 +44,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees
-        Number of trees; None for the method's own: 100, and 500 for "profile". There it is the most of
+        Number of trees; None for the method's own: 100, and 300 for "profile". There it is the most of
         each sum, of which there are six: three parts of the events, and for each the ratio of signal to background and
         the shifts; both stop where held-out events say so.
     n_leaves
@@ -68,6 +69,11 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Least effective number of simulated background events in a leaf.
     row_fraction, feature_fraction
         Share of rows, and of features, drawn for each tree.
+    categorical_features
+        Features whose values are categories (whole numbers without an order): names, positions, or a mask over all.
+    monotonic_constraints
+        By name or position +1 for a feature with which the score must not fall, −1 for one with which it must not
+        rise; or a list of +1, −1 and 0 over all features.
     early_stopping
         Trees without a better binned Q on the validation sample after which training stops.
     callbacks
@@ -101,6 +107,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         min_leaf_entries: float = 0.0,
         row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
+        categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | NDArray[Any] | None = None,
+        monotonic_constraints: Mapping[str, int] | Mapping[int, int] | Sequence[int] | NDArray[Any] | None = None,
         early_stopping: int | None = None,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
@@ -119,6 +127,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.min_leaf_entries = min_leaf_entries
         self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
+        self.categorical_features = categorical_features
+        self.monotonic_constraints = monotonic_constraints
         self.early_stopping = early_stopping
         self.callbacks = callbacks
         self.verbose = verbose
@@ -156,8 +166,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
-        settings = self._settings()
         table = self._table(X, reset=True)
+        settings = self._settings(tuple(table))
         labels = self._encode_labels(X, y)
         monitor = Monitor(self._validation(validation), self.early_stopping, tuple(self.callbacks))
         self.training_: Training = train(
@@ -236,8 +246,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def load(cls, path: str | Path) -> QBDTClassifier:
         """Read a model file."""
         training, extra = read_model(path)
-        names = inspect.signature(cls).parameters
-        model = cls(**{name: value for name, value in training.settings.to_dict().items() if name in names})
+        model = cls(**parameters(training.settings))
         model.training_ = training
         model.classes_ = np.array(extra.get("classes", [0, 1]))
         model.n_features_in_ = len(training.ensemble.features)
@@ -264,10 +273,14 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return diagram
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
-    def _settings(self) -> Settings:
+    def _settings(self, features: Sequence[str]) -> Settings:
         names = inspect.signature(Settings).parameters
-        values = {name: getattr(self, name) for name in names}
-        return Settings(**{**values, "random_state": 0 if self.random_state is None else self.random_state})
+        resolved = {
+            "random_state": 0 if self.random_state is None else self.random_state,
+            "categorical_features": chosen_features(self.categorical_features, features, "categorical_features"),
+            "monotonic_constraints": directions_by_name(self.monotonic_constraints, features, "monotonic_constraints"),
+        }
+        return Settings(**{**{name: getattr(self, name) for name in names}, **resolved})
 
     def _extra(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
@@ -353,6 +366,13 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if hasattr(self, "training_"):
             return list(self.training_.ensemble.features)
         return list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)]))
+
+
+def parameters(settings: Settings) -> dict[str, Any]:
+    """Return the parameters of an estimator that trains with these settings."""
+    names = inspect.signature(QBDTClassifier).parameters
+    values = {name: value for name, value in settings.to_dict().items() if name in names}
+    return {**values, **{name: values[name] or None for name in ("categorical_features", "monotonic_constraints")}}
 
 
 class _Checkpoint:

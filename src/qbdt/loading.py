@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.categories import require_categories
 from qbdt.config import Analysis, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
 from qbdt.dataset import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.dataset.folds import fold_rule_from_dict
@@ -50,7 +51,10 @@ def load(
         dataset = dataset if rule is None else dataset.with_folds(rule)
     else:
         dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
-    return dataset.require_usable().require_full_folds() if to_train else dataset
+    if not to_train:
+        return dataset
+    require_categories(dataset, [name for name in analysis.categorical if name in dataset.features])
+    return dataset.require_usable().require_full_folds()
 
 
 @dataclass(frozen=True)

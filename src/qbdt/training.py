@@ -8,7 +8,6 @@ from typing import Any
 from qbdt import boosting
 from qbdt.boosting import EventsInParts, Monitor, Settings, Training
 from qbdt.dataset import Dataset
-from qbdt.errors import ConfigError
 from qbdt.profile import train_profiled
 from qbdt.progress import Progress, silent
 
@@ -36,8 +35,6 @@ def train(
     >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
     True
     """
-    if settings.method == "profile" and not isinstance(dataset, Dataset):
-        raise ConfigError("method: profile: not on events in parts (a cluster, or out of core) yet; use paper")
     method: Any = train_profiled if settings.method == "profile" else boosting.train
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled

@@ -125,4 +125,4 @@ def monkeypatch_module():
 
 
 def test_positions_of_rows_count_on_over_parts():
-    assert parts_module._firsts({1: (2, 3), 0: (5, 0), 2: (1, 1)}) == {0: (0, 0), 1: (5, 0), 2: (7, 3)}
+    assert parts_module.firsts({1: (2, 3), 0: (5, 0), 2: (1, 1)}) == {0: (0, 0), 1: (5, 0), 2: (7, 3)}

@@ -160,3 +160,43 @@ def test_what_was_trained_on_is_not_averaged(files, crossed):
     assert (done.returncode, done.stderr) == (2, "qbdt: --average *: the models were trained on higgs, ttbar\n")
     done = qbdt("score", "a.yaml", "-m", "m.qbdt", "-o", "x.root", "--average", "zz", cwd=files)
     assert (done.returncode, done.stderr) == (2, "qbdt: --average zz: no such sample; there are: higgs, ttbar\n")
+
+
+CATEGORICAL = """
+features: [pt, mode]
+categorical: mode
+missing: -999
+samples:
+  s: {role: signal, files: s.parquet}
+  b: {role: background, files: b.parquet}
+folds: {columns: event}
+training: {n_trees: 3, n_leaves: 4, monotonic_constraints: {pt: 1}}
+"""
+
+
+def test_categories_and_constraints_of_an_analysis_file(tmp_path):
+    rng = np.random.default_rng(1)
+    (tmp_path / "a.yaml").write_text(CATEGORICAL)
+
+    def write(bad=None):
+        for name, shift in (("s", 1), ("b", 0)):
+            mode = (rng.choice([0, 1, 10, 11], 300) + 10 * shift * (rng.random(300) < 0.5)).astype(np.int32)
+            mode[:5] = -999 if bad is None else bad
+            pq.write_table(
+                pa.table({"pt": rng.normal(shift, 1.0, 300), "mode": mode, "event": np.arange(300)}),
+                tmp_path / f"{name}.parquet",
+            )
+
+    write()
+    done = qbdt("train", "a.yaml", "-o", "m.qbdt", "-j", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    settings = read_cross_trained(tmp_path / "m.qbdt")[0].trainings[0].settings
+    assert settings.categorical_features == ("mode",)
+    assert settings.monotonic_constraints == {"pt": 1}
+    assert qbdt("score", "a.yaml", "-m", "m.qbdt", "-o", "scores", cwd=tmp_path).returncode == 0
+    write(bad=-5)
+    for command in (("inspect", "a.yaml"), ("train", "a.yaml", "-o", "m2.qbdt")):
+        done = qbdt(*command, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "sample s: feature mode is categorical and has the value -5" in done.stderr
+        assert "Traceback" not in done.stderr

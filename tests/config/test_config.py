@@ -79,6 +79,31 @@ def test_good():
             "features and bins do not match: pt, pz",
         ),
         ("features: [pt]", "features: [pt]\ntraining: {binning: {pt: [5, 2, 1]}}", "are no bins"),
+        (
+            "features: [pt]",
+            "features: [pt, year]\ncategorical: [yaer]",
+            "categorical: no feature yaer; there are: pt, year",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {monotonic_constraints: {pz: 1}}",
+            "training.monotonic_constraints: no feature pz",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {monotonic_constraints: {pt: 2}}",
+            "my.yaml:2: training.monotonic_constraints.pt: input should be -1, 0 or 1",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ncategorical: pt\ntraining: {monotonic_constraints: {pt: 1}}",
+            "training.monotonic_constraints: pt is categorical: its values have no order",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ncategorical: pt\ntraining: {binning: {pt: [5, 0, 1]}}",
+            "features and bins do not match: pt",
+        ),
         ("role: signal", "role: signal, scale: .nan", "my.yaml:3: samples.higgs.scale"),
         ("features: [pt]", "features: !!python/object/apply:os.getcwd []", "my.yaml:1: not valid YAML"),
         (

@@ -9,7 +9,7 @@ from distributed import Client, LocalCluster
 @pytest.fixture(scope="package")
 def client():
     """Four worker processes of one thread; killed ones are started again."""
-    cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
     client = Client(cluster, direct_to_workers=True)
     yield client
     with suppress(TimeoutError):  # on a busy machine a worker may take long to end; it ends with this process

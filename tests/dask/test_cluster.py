@@ -9,8 +9,7 @@ import pytest
 from qbdt.boosting import Settings, parts_of
 from qbdt.cross_training import train_into
 from qbdt.dask import OnCluster, connected
-from qbdt.errors import ClusterError, ConfigError
-from qbdt.training import train
+from qbdt.errors import ClusterError
 from tests.dask.events import small_dataset
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -46,8 +45,15 @@ def processes(folder):
             process.wait()
 
 
-def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
-    dataset, settings = small_dataset(), Settings(n_trees=14, n_leaves=3)
+METHODS = {
+    "paper": (Settings(n_trees=14, n_leaves=3), 12),  # written every ten trees
+    "profile": (Settings(method="profile", n_trees=1, n_leaves=3), 3),  # written after each of three parts
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(method, tmp_path):
+    dataset, (settings, last) = small_dataset(), METHODS[method]
     path = tmp_path / "model.qbdt"
 
     @contextmanager
@@ -56,7 +62,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
 
         def advance(n):
             done.extend([None] * n)
-            if len(done) == 12:
+            if len(done) >= last:
                 scheduler.kill()
 
         yield advance
@@ -65,6 +71,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(tmp_path):
         rows = OnCluster(parts_of(dataset, 2), client=client)
         with pytest.raises(ClusterError, match=r"the Dask scheduler at tcp://.* is gone; start a cluster and"):
             train_into(path, rows, settings, n_threads=1, progress=killing)
+    assert path.exists()
     train_into(path, dataset, settings, n_threads=1, resume=True)
     whole = tmp_path / "whole.qbdt"
     train_into(whole, dataset, settings, n_threads=1)
@@ -83,9 +90,3 @@ def test_no_scheduler_at_an_address(monkeypatch):
 def test_a_cluster_of_another_package_must_exist():
     with pytest.raises(ClusterError, match="--scheduler json:Cluster: json has no Cluster"), connected("json:Cluster"):
         pass
-
-
-def test_the_profiled_method_is_refused_in_parts():
-    rows = OnCluster(parts_of(small_dataset(), 2))
-    with pytest.raises(ConfigError, match="profile: not on events in parts"):
-        train(rows, Settings(method="profile"))

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from qbdt.config import parse_analysis, read_analysis
-from qbdt.loading import load
+from qbdt.dataset import find_faults
+from qbdt.loading import load, load_parts
 from qbdt.progress import silent
 from qbdt.running import ClusterRun, run_analysis
 from qbdt.running import distributed as module
@@ -47,6 +48,34 @@ def files(tmp_path_factory):
 def local(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("local") / "run"
     return run_analysis(parse_analysis(ANALYSIS, "small.yaml"), files, out, figures=False, n_threads=1).folder
+
+
+def test_a_profiled_run_on_the_cluster_is_that_of_one_machine(client, files, tmp_path):
+    profiled = "training: {method: profile, n_trees: 1, n_leaves: 3}"
+    text = ANALYSIS.replace("folds: {columns: event}", "folds: {columns: event, k: 2}")
+    analysis = parse_analysis(text.replace("training: {n_trees: 4, n_leaves: 4}", profiled), "small.yaml")
+    local, done = (
+        run_analysis(analysis, files, tmp_path / name, figures=False, n_threads=1, cluster=cluster).folder
+        for name, cluster in (("local", None), ("cluster", ClusterRun(client, 3)))
+    )
+    assert (done / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()
+
+
+def test_faults_of_the_input_are_said_on_the_cluster_as_on_one_machine(client, files, tmp_path, monkeypatch):
+    """A file whose weights are all 1; of many events a sample is looked at."""
+    table = pq.read_table(files / "ttbar.parquet")
+    ones = table.set_column(table.schema.get_field_index("w"), "w", pa.array(np.ones(table.num_rows)))
+    for name, content in (("higgs", pq.read_table(files / "higgs.parquet")), ("ttbar", ones)):
+        pq.write_table(content, tmp_path / f"{name}.parquet", row_group_size=500)
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    parts = load_parts(analysis, tmp_path, 3)
+    expected = [str(found) for found in find_faults(load(analysis, tmp_path))]
+    said: list[str] = []
+    cluster = ClusterRun(client, 3)
+    assert [str(found) for found in cluster._faults(parts, ("event",), said.append)] == expected != []
+    monkeypatch.setattr(module, "CHECKED", 3000)
+    assert [found.check for found in cluster._faults(parts, ("event",), said.append)] == ["weights"]
+    assert said == ["one event in 4 is looked at for faults of the input"]
 
 
 def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_path):

@@ -12,19 +12,32 @@ EXTREMES = np.array([5e-324, 1e-310, -1e-40, 0.0, 0.1, 1 / 3, 16777217.0, LARGES
 """Cuts at which single and double precision differ the most, within the range of single precision."""
 
 
-def random_sum(rng, names, most_trees=5):
+def random_sum(rng, names, most_trees=5, categories=None):
     thresholds = np.concatenate([rng.normal(size=8), rng.choice(EXTREMES, 3)])
     trees = (
-        random_tree(rng, len(names), int(rng.integers(1, 10)), thresholds) for _ in range(rng.integers(most_trees))
+        random_tree(rng, len(names), int(rng.integers(1, 10)), thresholds, categories)
+        for _ in range(rng.integers(most_trees))
     )
     return Ensemble(names, tuple(trees))
 
 
-def random_single(rng, names, profiled):
+def random_single(rng, names, profiled, categories=None):
     if not profiled:
-        return random_sum(rng, names)
-    ratio, shift = random_sum(rng, names), random_sum(rng, names, 4)
+        return random_sum(rng, names, categories=categories)
+    ratio, shift = random_sum(rng, names, 5, categories), random_sum(rng, names, 4, categories)
     return ProfiledEnsemble(ratio, shift, float(rng.normal(-1, 2)), ("a",), (0.5,))
+
+
+def random_categorical_model(seed):
+    """Make a model with categorical features: few small numbers, or many up to the largest that XGBoost knows."""
+    rng = np.random.default_rng(seed)
+    names = tuple(f"x{i}" for i in range(rng.integers(1, 5)))
+    values = [np.arange(40.0), np.array([0.0, 1.0, 10.0, 11.0]), np.unique(rng.integers(0, 2**24, 70)).astype(float)]
+    categories = {i: values[rng.integers(3)] for i in range(len(names)) if i == 0 or rng.random() < 0.5}
+    if rng.random() < 0.5:
+        return random_single(rng, names, bool(rng.random() < 0.5), categories)
+    singles = tuple(random_single(rng, names, False, categories) for _ in range(2))
+    return FoldedEnsemble(singles, ModuloFolds(2, "event"))
 
 
 def random_model(seed):
@@ -40,3 +53,4 @@ def random_model(seed):
 
 
 models = st.integers(0, 2**32).map(random_model)
+categorical_models = st.integers(0, 2**32).map(random_categorical_model)

@@ -20,7 +20,7 @@ from qbdt.export.onnx_graph import read_onnx
 from qbdt.export.parts import float32_at_least, members, rounding_bound, sums
 from qbdt.export.probing import identifiers_of_fold, probes
 from qbdt.tree import Tree
-from tests.export.models import models, random_model, random_sum
+from tests.export.models import categorical_models, models, random_categorical_model, random_model, random_sum
 from tests.test_ensemble import random_tree, walk
 
 
@@ -77,6 +77,56 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
             leaves = booster.predict(xgboost.DMatrix(values, nthread=1), pred_leaf=True).reshape(len(values), -1)
             assert np.array_equal(leaves, ensemble.leaves(events, 1))
     assert done.difference <= max(rounding_bound(member) for member in members(model))
+
+
+@settings(max_examples=25)
+@given(categorical_models)
+def test_sets_of_categories_are_exported(model):
+    has_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
+    with TemporaryDirectory() as folder:
+        onnx = export_model(model, Path(folder) / "m.onnx", "onnx")
+        xgboost = export_model(model, Path(folder) / "m.json", "xgboost")
+        if has_sets:
+            with pytest.raises(DataError, match=r"feature x\d is categorical: TMVA has cuts only"):
+                export_model(model, Path(folder) / "m.xml", "tmva")
+            assert not (Path(folder) / "m.xml").exists()
+    assert onnx.difference <= (1e-14 if is_profiled(model) else 0.0)
+    assert xgboost.difference <= max(rounding_bound(member) for member in members(model))
+    assert any("RBDT" in warning for warning in xgboost.warnings) == has_sets
+
+
+@pytest.mark.skipif(Compiled.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_sets_of_categories_in_cpp(seed, tmp_path):
+    done = export_model(random_categorical_model(seed), tmp_path / "m.h", "cpp")
+    assert done.difference <= 1e-14
+    assert "binary_search" in (tmp_path / "m.h").read_text()
+
+
+@settings(max_examples=10)
+@given(categorical_models)
+def test_probes_try_every_category_at_every_node(model):
+    rows = np.concatenate([batch.values for batch in probes(model)])
+    for tree in (tree for member in members(model) for tree in member.trees):
+        if tree.is_set[0]:
+            feature = int(tree.nodes["feature"][0])
+            assert set(tree.categories[feature]) <= set(rows[:, feature])
+            for side in ("left", "right"):
+                node = int(tree.nodes[side][0])
+                other = int(tree.nodes["feature"][node])
+                if tree.is_set[node] and other != feature:
+                    there = tree.goes_left(0, rows[:, feature]) == (side == "left")
+                    assert set(tree.categories[other]) <= set(rows[there][:, other])
+
+
+def test_xgboost_has_an_end_of_categories(tmp_path):
+    nodes = np.zeros(3, NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = (0, -1, -1), (1, -1, -1), (2, -1, -1)
+    nodes["categories"][0, 0] = 1
+    model = Ensemble(("pdg",), (Tree(nodes, 1.0, {0: np.array([11.0, 2.0**24])}),))
+    with pytest.raises(DataError, match="pdg has the category 16777216: XGBoost's end at 16777215"):
+        export_model(model, tmp_path / "m.json", "xgboost")
+    assert export_model(model, tmp_path / "m.onnx", "onnx").difference == 0
 
 
 def tmva_value(path, row):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from qbdt.grower import LeafGrowth, PublishedGrowth, Split, Yield, grow
+from qbdt.grower.rules import FREE
 
 
 def test_leaf_growth_counts_leaves():
@@ -46,9 +47,10 @@ class LineStore:
     def size(self, node):
         return len(self.rows[node])
 
-    def split(self, node, feature, cut, missing_left):
+    def split(self, node, feature, goes_right):
         rows = self.rows[node]
-        self.rows += [rows[rows < cut], rows[rows >= cut]]
+        right = goes_right[rows] == 1
+        self.rows += [rows[~right], rows[right]]
         return len(self.rows) - 2, len(self.rows) - 1
 
 
@@ -69,7 +71,7 @@ class MiddleCriterion:
     def describe(self, sums):
         return Yield(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
 
-    def best_split(self, histogram, details, sums, q, features, promises=None):
+    def best_split(self, histogram, details, sums, q, features, promises=None, limits=FREE):
         rows = np.flatnonzero(histogram)
         self.judged.append(int(rows[0]))
         gain, cut = PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))

@@ -6,8 +6,11 @@ import pytest
 from matplotlib import pyplot as plt
 
 from qbdt.boosting import Settings, train
+from qbdt.categories import bits_of_codes
 from qbdt.dataset import Dataset, Systematic
+from qbdt.dtypes import NODE
 from qbdt.plots import draw_tree
+from qbdt.tree import Tree
 
 mpl.use("agg")
 
@@ -36,4 +39,17 @@ def test_every_node_and_cut_is_written(training):
 def test_given_axes_are_used(training):
     figure, axes = plt.subplots()
     assert draw_tree(training.ensemble.trees[0], training.ensemble.features, axes) is figure
+    plt.close(figure)
+
+
+def test_sets_and_outputs_that_are_held_back_are_written():
+    nodes = np.zeros(3, NODE)
+    nodes["feature"], nodes["left"], nodes["right"] = (0, -1, -1), (1, -1, -1), (2, -1, -1)
+    nodes["s"], nodes["b"], nodes["depth"], nodes["value"] = 1.0, 1.0, (0, 1, 1), (0.0, -0.5, 0.0)
+    nodes["categories"][0] = bits_of_codes(range(2, 9))
+    figure = draw_tree(Tree(nodes, 1.0, {0: np.arange(2010.0, 2019.0)}), ("year",))
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "year in {2012, 2013, 2014, 2015, …}" in texts
+    assert "year in {2010, 2011}" in texts
+    assert sum("held at 0.250" in text for text in texts) == 1
     plt.close(figure)

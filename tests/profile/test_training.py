@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from qbdt.boosting import Monitor, Settings
+from qbdt.boosting.parts import Survey
 from qbdt.dataset import Dataset, Events, HashFolds, Role, Sample, Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.model_io import read_model, write_model
 from qbdt.profile import train_profiled
-from qbdt.profile.parts import N_PARTS, divided
+from qbdt.profile.parts import N_PARTS, Division, event_rows
 
 SETTINGS = Settings(method="profile", n_trees=12, n_leaves=4)
 
@@ -40,6 +41,11 @@ def problem(seed=0, n=1500, with_ids=True, negative=False):
 def trained_on(dataset: Dataset, settings: Settings = SETTINGS, **options: Any) -> Any:
     """Train; untyped, since every test knows that the model is a profiled one with an expectation."""
     return train_profiled(dataset, settings, **options)
+
+
+def divided(dataset, part):
+    division = Division.of(Survey(dataset, {0: event_rows(dataset, SETTINGS)}, (), None))
+    return division.divided(0, dataset, part)
 
 
 def scores(training, dataset):
@@ -123,7 +129,7 @@ def test_sources_of_noise_cost_nothing(dataset, trained):
         for i in range(8)
     ]
     more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
-    assert more.expectation.full == pytest.approx(trained.expectation.full, rel=0.03)  # eight more fits to noise
+    assert more.expectation.full < 1.03 * trained.expectation.full  # eight more fits to noise
 
 
 def test_negative_weights_are_trained_on():

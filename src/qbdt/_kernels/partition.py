@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from qbdt.dtypes import FEATURES_PER_WORD, MISSING, Fixed, Rows, Words
+from qbdt.dtypes import FEATURES_PER_WORD, Fixed, Rows, Words
 
 __all__ = ["copy_divided", "divide_rows"]
 
@@ -18,21 +19,20 @@ __all__ = ["copy_divided", "divide_rows"]
 def divide_rows(
     words: Words,
     feature: int,
-    cut: int,
-    missing_left: bool,
+    goes_right: NDArray[np.uint8],
     rows: Rows,
     whole: bool,
     share: Fixed,
     scratch: Rows,
 ) -> Fixed:
-    """Divide a share of a node's rows: codes below `cut` go left, missing ones where told.
+    """Divide a share of a node's rows by their codes of one feature.
 
     Parameters
     ----------
     words, rows, whole, share
         As for `add_rows`.
-    feature, cut, missing_left
-        The split.
+    feature, goes_right
+        The split: for each of the 256 codes, 1 where its rows go right and 0 where they go left.
     scratch
         Receives, for each range of the share, the left rows from its begin upwards and the right ones from its end
         downwards.
@@ -46,19 +46,17 @@ def divide_rows(
     column = words[feature // FEATURES_PER_WORD]
     shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
     byte = np.uint64(255)
-    last = MISSING - 1 if missing_left else MISSING
     counts = np.zeros(share.shape[0], np.int64)
     for p in range(share.shape[0]):
         begin, end = share[p, 1], share[p, 2]
         left, right = begin, end - 1
         for i in range(begin, end):
             row = np.int32(i) if whole else rows[i]
-            code = np.int64(column[row] >> shift & byte)
-            goes_right = np.int64((code >= cut) & (code <= last))
+            to_right = np.int64(goes_right[column[row] >> shift & byte])
             scratch[right] = row
             scratch[left] = row
-            left += 1 - goes_right
-            right -= goes_right
+            left += 1 - to_right
+            right -= to_right
         counts[p] = left - begin
     return counts
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qbdt.boosting.parts import Build, EventsInParts, Part, Survey, start_in_parts, survey_part
-from qbdt.boosting.rows import Start
-from qbdt.boosting.settings import Settings
+from qbdt.boosting.parts import Builder, EventsInParts, Here, Part, PartHosts
 from qbdt.store import Answers, Call, added
 from qbdt.store.group import answers_of
 from qbdt.store.mapped import MappedArrays, Scratch
@@ -26,34 +24,28 @@ class OutOfCore(EventsInParts):
     parts, folds
         As for `EventsInParts`.
     folder
-        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features.
+        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features;
+        docs/cluster.md has the numbers of the profiled method.
     """
 
     folder: Path = Path()
 
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Read, check and bin them."""
-        return start_in_parts(_Disk(self.parts, self.folder, workers), settings, workers)
+    def hosts(self, workers: Workers) -> PartHosts:
+        """Return what keeps the parts on disk."""
+        return _Disk(self.parts, self.folder, workers)
 
 
-class _Disk:
+class _Disk(Here):
     """Partitions in mapped files."""
 
     def __init__(self, parts: Sequence[Part], folder: Path, workers: Workers) -> None:
-        self._parts, self._folder, self._workers = parts, folder, workers
+        super().__init__(parts, workers)
+        self._folder = folder
         self._partitions: list[tuple[object, MappedArrays]] = []
 
-    def survey(self, settings: Settings) -> Survey:
-        """Pass over all parts, one in memory at a time."""
-        found: Survey | None = None
-        for number, part in enumerate(self._parts):
-            one = survey_part(number, part(), settings, self._workers)
-            found = one if found is None else found.merged(one)
-        assert found is not None
-        return found
-
-    def build(self, build: Build) -> None:
+    def build(self, build: Builder) -> None:
         """Bin all parts, one in memory at a time."""
+        self._partitions.clear()
         scratch = Scratch()
         for number, part in enumerate(self._parts):
             arrays = MappedArrays(self._folder, scratch)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qbdt.dataset import Dataset, Events, Kind, Role, Scaled, Systematic, Tally
-from qbdt.dtypes import COLUMN_BITS, Columns, Fixed, Yields
-from qbdt.grower import PaperCriterion, Quantity, Term
+from qbdt.dtypes import COLUMN_BITS, Columns, Yields
+from qbdt.grower import FeatureRules, PaperCriterion, Quantity, Term
 from qbdt.store import Extras, Layout, Segment, Side
 from qbdt.workers import Workers
 
@@ -42,7 +42,7 @@ class Plan:
     squares: tuple[Part, ...]
     entries: tuple[tuple[tuple[Part, ...], float], ...]
 
-    def criterion(self, layout: Layout, n_cuts: Fixed, min_entries: float, workers: Workers) -> PaperCriterion:
+    def criterion(self, layout: Layout, features: FeatureRules, min_entries: float, workers: Workers) -> PaperCriterion:
         """Return the criterion that reads histograms of this layout."""
 
         def quantity(parts: Sequence[Part], factor: float = 1.0) -> Quantity:
@@ -60,7 +60,7 @@ class Plan:
             quantity(self.squares) if self.squares else None,
             [quantity(parts, factor) for parts, factor in self.entries],
             min_entries,
-            n_cuts,
+            features,
             workers,
         )
 

@@ -6,16 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from qbdt.binning import Binning, make_binning
 from qbdt.boosting.plan import make_plan
 from qbdt.boosting.settings import Settings
+from qbdt.categories import categories_of, require_categories
 from qbdt.dataset import Dataset, Role, Tally
 from qbdt.dtypes import Yields
-from qbdt.grower import PaperCriterion, Store
+from qbdt.grower import FeatureRules, PaperCriterion, Store
 from qbdt.store import LocalStore
 from qbdt.workers import Workers
 
-__all__ = ["BoostedStore", "InMemory", "Start", "TrainingRows", "binning_of", "described"]
+__all__ = [
+    "BoostedStore",
+    "InMemory",
+    "Start",
+    "TrainingRows",
+    "binning_of",
+    "categories_by_number",
+    "described",
+    "feature_rules",
+]
 
 
 class BoostedStore(Store, Protocol):
@@ -59,18 +71,34 @@ class InMemory:
         """Check and bin them."""
         dataset = self.dataset.require_usable()
         binning = binning_of(dataset, settings, workers)
+        features = feature_rules(binning, settings)
         plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
         store = LocalStore(plan.segments, binning, workers)
-        criterion = plan.criterion(store.layout, binning.n_cuts, settings.min_leaf_entries, workers)
+        criterion = plan.criterion(store.layout, features, settings.min_leaf_entries, workers)
         return Start(dataset.features, described(dataset), binning, store, criterion)
 
 
 def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
-    """Bin edges of events in memory."""
+    """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
+    settings.require_features(dataset.features)
+    require_categories(dataset, settings.categorical_features)
+    categories = categories_of(dataset, settings.categorical_features)
     signal, background = (
         [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
     )
-    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers)
+    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers, categories)
+
+
+def feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
+    """What the features of a training ask of splits."""
+    names = binning.features
+    directions = np.array([settings.monotonic_constraints.get(name, 0) for name in names], dtype=np.int64)
+    return FeatureRules(binning.n_cuts, frozenset(names.index(name) for name in binning.categories), directions)
+
+
+def categories_by_number(binning: Binning) -> dict[int, Yields]:
+    """Categories by number of the feature, as trees have them."""
+    return {binning.features.index(name): values for name, values in binning.categories.items()}
 
 
 def described(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
 from typing import Any
 
@@ -14,7 +15,7 @@ from qbdt.errors import ConfigError
 __all__ = ["GROWTHS", "METHODS", "SIZES", "Settings"]
 
 METHODS = ("paper", "profile")
-SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 500, "n_leaves": 15}}
+SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 300, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
 GROWTHS = ("leaves", "published")
 
@@ -29,7 +30,7 @@ class Settings:
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees
-        Number of trees; None for the method's own: 100, and 500 for "profile". There it is the most of
+        Number of trees; None for the method's own: 100, and 300 for "profile". There it is the most of
         each sum, of which there are six: three parts of the events, and for each the ratio of signal to background and
         the shifts; both stop where held-out events say so.
     n_leaves
@@ -52,11 +53,15 @@ class Settings:
         Share of rows, and of features, drawn anew for every tree.
     random_state
         Seed of these draws.
+    categorical_features
+        Names of the features whose values are names of categories: whole numbers without an order.
+    monotonic_constraints
+        For some features, by name, +1 where the score must not fall when the feature rises, −1 for the opposite.
 
     Examples
     --------
     >>> Settings().n_trees, Settings(method="profile").n_trees
-    (100, 500)
+    (100, 300)
     >>> Settings(n_leaves=1)
     Traceback (most recent call last):
     ...
@@ -76,6 +81,8 @@ class Settings:
     row_fraction: float = 1.0
     feature_fraction: float = 1.0
     random_state: int = 0
+    categorical_features: Sequence[str] = ()
+    monotonic_constraints: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -102,6 +109,24 @@ class Settings:
         if not isinstance(self.mc_stat, bool):
             raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
         object.__setattr__(self, "binning", _plain(self.binning))
+        object.__setattr__(self, "categorical_features", _names(self.categorical_features))
+        object.__setattr__(self, "monotonic_constraints", _directions(self.monotonic_constraints))
+        both = [name for name in self.categorical_features if name in self.monotonic_constraints]
+        if both:
+            raise ConfigError(f"feature {both[0]} is categorical: its values have no order for a monotonic constraint")
+
+    def require_features(self, features: Sequence[str]) -> None:
+        """Refuse settings for features that are not there."""
+        asked = {
+            "categorical_features": self.categorical_features,
+            "monotonic_constraints": tuple(self.monotonic_constraints),
+        }
+        for setting, names in asked.items():
+            for name in names:
+                if name not in features:
+                    close = difflib.get_close_matches(name, features, n=1)
+                    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(features)}"
+                    raise ConfigError(f"{setting}: no feature {name}; {hint}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for the model file."""
@@ -126,6 +151,23 @@ def _plain(binning: Any) -> Any:
         return [list(bins) for bins in binning]
     except TypeError:
         raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    """Return names in the order of the alphabet, so that settings that mean the same are equal."""
+    if isinstance(values, str) or not all(isinstance(name, str) for name in values):
+        raise ConfigError(f"categorical_features={values!r}: must be names of features")
+    return tuple(sorted(set(values)))
+
+
+def _directions(constraints: Any) -> dict[str, int]:
+    """Return the constraints that ask for something, in the order of the alphabet."""
+    if not isinstance(constraints, Mapping):
+        raise ConfigError(f"monotonic_constraints={constraints!r}: must say +1 or -1 for names of features")
+    for name, direction in constraints.items():
+        if not _is_number(direction) or direction not in (-1, 0, 1):
+            raise ConfigError(f"monotonic_constraints: {name}: {direction!r}: must be 1, -1, or 0 for none")
+    return {str(name): int(constraints[name]) for name in sorted(constraints) if constraints[name] != 0}
 
 
 def _is_number(value: Any) -> bool:

@@ -12,8 +12,9 @@ from qbdt.binning import Binning
 from qbdt.boosting.describe import training_headline, training_tables
 from qbdt.boosting.drawing import drawn_features, row_seed
 from qbdt.boosting.monitor import Monitor, TreeReport
-from qbdt.boosting.rows import InMemory, Start, TrainingRows
+from qbdt.boosting.rows import InMemory, Start, TrainingRows, categories_by_number
 from qbdt.boosting.settings import Settings
+from qbdt.categories import codes_of_bits
 from qbdt.dataset import Dataset
 from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
@@ -22,7 +23,7 @@ from qbdt.grower import Grown, Growth, LeafGrowth, PublishedGrowth, TreeDetails,
 from qbdt.information import Expectation
 from qbdt.progress import Progress, silent
 from qbdt.results import Table, notebook_html
-from qbdt.tree import Tree
+from qbdt.tree import Tree, cut_table, set_table
 from qbdt.workers import Workers
 
 __all__ = ["Training", "require_resumable", "train"]
@@ -209,9 +210,11 @@ class _Boosting:
         number = {0: 0}
         for i in np.flatnonzero(~tree.is_leaf):
             node = tree.nodes[i]
-            edges = self.binning.edges[node["feature"]]
-            cut = int(np.searchsorted(edges, node["threshold"])) + 1
-            children = self.store.split(number[int(i)], int(node["feature"]), cut, bool(node["missing_left"]))
+            edges, missing_left = self.binning.edges[node["feature"]], bool(node["missing_left"])
+            table = cut_table(int(np.searchsorted(edges, node["threshold"])) + 1, missing_left)
+            if tree.is_set[i]:
+                table = set_table(codes_of_bits(node["categories"]), missing_left)
+            children = self.store.split(number[int(i)], int(node["feature"]), table)
             number[int(node["left"])], number[int(node["right"])] = children
         self.store.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
         self._keep(tree)
@@ -220,12 +223,18 @@ class _Boosting:
         """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
         nodes = with_thresholds(grown, self.binning.edges)
         leaves = nodes["feature"] < 0
-        return Tree(nodes, self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist())))
+        weight = self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist()))
+        return Tree(nodes, weight, categories_by_number(self.binning))
 
 
 def _factors(tree: Tree) -> Yields:
-    """Return exp(−p W) for signal and exp(+p W) for background, one row per leaf."""
-    exponent = tree.purities[tree.is_leaf] * tree.weight
+    """Return exp(−p W) for signal and exp(+p W) for background, one row per leaf.
+
+    Where a monotonic constraint holds back the output 2p − 1 of a leaf, its p is that of the output.
+    """
+    purities, outputs = tree.purities, tree.nodes["value"]
+    shown = np.where(outputs == 2.0 * purities - 1.0, purities, 0.5 * (1.0 + outputs))
+    exponent = shown[tree.is_leaf] * tree.weight
     return np.exp(np.stack([-exponent, exponent], axis=1))
 
 
@@ -245,5 +254,7 @@ def require_resumable(resume: Training, binning: Binning, settings: Settings, da
     same = resume.binning.features == binning.features and all(
         np.array_equal(mine, other) for mine, other in zip(resume.binning.edges, binning.edges, strict=True)
     )
+    same = same and resume.binning.categories.keys() == binning.categories.keys()
+    same = same and all(np.array_equal(resume.binning.categories[n], own) for n, own in binning.categories.items())
     if not same or any(resume.data.get(key) != value for key, value in data.items()):
         raise DataError("cannot resume: the earlier training was on other events")

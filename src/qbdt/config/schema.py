@@ -54,6 +54,7 @@ ExpressionText = Annotated[
     str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
 ]
 Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
+OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
 Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
 
 
@@ -149,7 +150,7 @@ class Training(Section):
     """Settings of the training, named as in `QBDTClassifier`."""
 
     method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
-    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 500 for profile")
+    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 300 for profile")
     n_leaves: int | None = Field(None, ge=2, description="leaves of a tree; by default 7, and 15 for profile")
     max_bins: int = Field(256, ge=3, le=256, description="bins of a feature, one of them for missing values")
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
@@ -164,6 +165,9 @@ class Training(Section):
     feature_fraction: float = Field(1.0, gt=0, le=1, description="share of the features drawn for each tree")
     systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
     random_state: int | None = Field(None, description="seed, where settings ask for random numbers")
+    monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
+        {}, description="feature to 1 where the score must not fall with it, to -1 where it must not rise"
+    )
 
 
 class BuiltinDataset(Section):
@@ -181,6 +185,9 @@ class Analysis(Section):
         None, description="a dataset that comes with qbdt, instead of samples in files"
     )
     features: list[str] = Field([], description="what is trained on: branches or derived columns")
+    categorical: OptionalNames = Field(
+        [], description="features whose values are categories: whole numbers without an order"
+    )
     columns: dict[str, ExpressionText] = Field({}, description="derived columns: name to expression")
     weight: ExpressionText = Field("1", description="weight of an event: its true expected yield")
     selection: ExpressionText | None = Field(None, description="events to keep, in nominal and varied samples")
@@ -211,6 +218,12 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _categories_have_no_order(self) -> Analysis:
+        if both := [name for name in self.categorical if self.training.monotonic_constraints.get(name)]:
+            raise ValueError(f"training.monotonic_constraints: {both[0]} is categorical: its values have no order")
+        return self
+
+    @model_validator(mode="after")
     def _fit_of_the_profiled_method(self) -> Analysis:
         """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
         if self.training.method == "profile":
@@ -224,8 +237,14 @@ class Analysis(Section):
         unknown = [name for name in self.training.systematics or () if name not in self.systematics]
         if unknown:
             raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
+        for key, names in (
+            ("categorical", self.categorical),
+            ("training.monotonic_constraints", self.training.monotonic_constraints),
+        ):
+            if unknown := [name for name in names if name not in self.features]:
+                raise ValueError(f"{key}: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
         if isinstance(self.training.binning, dict):
-            wrong = sorted(set(self.features) ^ set(self.training.binning))
+            wrong = sorted((set(self.features) - set(self.categorical)) ^ set(self.training.binning))
             if wrong:
                 raise ValueError(f"training.binning: features and bins do not match: {', '.join(wrong)}")
             for name, (number, low, high) in self.training.binning.items():

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from qbdt.boosting.parts import Build, EventsInParts, Part, Survey, start_in_parts, survey_part
-from qbdt.boosting.rows import Start
-from qbdt.boosting.settings import Settings
+from qbdt.boosting.parts import Builder, EventsInParts, Part, PartHosts
 from qbdt.dask.cluster import gone
 from qbdt.dask.folding import FAN_IN, over_parts
-from qbdt.dask.resident import Below, Reply, Resident, size_of_answers, size_of_calls
+from qbdt.dask.resident import Below, Reply, Resident, show_tree, size_of_answers, size_of_calls
 from qbdt.dask.traffic import Traffic
 from qbdt.dataset import Dataset
 from qbdt.errors import ClusterError, DataError
@@ -30,6 +28,8 @@ from qbdt.store import Answers, Call, added
 from qbdt.workers import Workers
 
 __all__ = ["OnCluster"]
+
+Found = TypeVar("Found")
 
 LOGGER = logging.getLogger("qbdt")
 
@@ -64,19 +64,18 @@ class OnCluster(EventsInParts):
     traffic: Traffic = field(default_factory=Traffic)
     fan_in: int = FAN_IN
 
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Read, check and bin them on the workers."""
-        hosts = _Cluster(self.client, self.parts, self.traffic, self.fan_in)
-        return start_in_parts(hosts, settings, workers)
+    def hosts(self, workers: Workers) -> PartHosts:
+        """Return what keeps the parts on the cluster's workers."""
+        return _Cluster(self.client, self.parts, self.traffic, self.fan_in)
 
 
 class _Lost(Exception):
     """A worker did not answer."""
 
 
-def _survey(number: int, dataset: Dataset, settings: Settings) -> Survey:
+def _found(number: int, dataset: Dataset, find: Callable[[int, Dataset, Workers], Found]) -> Found:
     with Workers(1) as workers:
-        return survey_part(number, dataset, settings, workers)
+        return find(number, dataset, workers)
 
 
 class _Cluster:
@@ -87,18 +86,26 @@ class _Cluster:
         self._label = uuid4().hex[:8]
         self._residents: dict[str, Any] = {}
         self._held: dict[str, list[int]] = {}
-        self._build: Build | None = None
+        self._build: Builder | None = None
         self._history: list[Call] = []
         self._step = 0
+        self._shown: list[Any] = []
 
-    def survey(self, settings: Settings) -> Survey:
+    def over(
+        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
+    ) -> Found:
         """Pass over all parts where they are."""
-        return over_parts(self._client, self._parts, partial(_survey, settings=settings), Survey.merged, "survey")
+        return over_parts(self._client, self._parts, partial(_found, find=find), merge, name)
 
-    def build(self, build: Build) -> None:
-        """Bin all parts on the workers."""
-        self._build = build
+    def build(self, build: Builder) -> None:
+        """Bin all parts on the workers; the rows of an earlier build are given up first."""
+        self._build, self._history, self._held = build, [], {}
+        self._step += 1
+        for address in list(self._residents):
+            with suppress(_Lost):
+                self._answer(self._asked(address, "clear"), [address])
         self._place(range(len(self._parts)))
+        self._residents = {address: one for address, one in self._residents.items() if address in self._held}
 
     def run(self, calls: Sequence[Call]) -> Answers:
         """Make calls on all partitions; the answers are the same whatever happens to workers meanwhile."""
@@ -118,19 +125,34 @@ class _Cluster:
     def _note(self, calls: Sequence[Call]) -> None:
         """Keep what a lost partition would have to repeat; weights of finished trees need not be fixed again."""
         for call in calls:
-            if call.method == "quantise":
+            if call.begins:
                 again = Call("forget_nodes", changes=True)
-                self._history = [again if one.method == "quantise" else one for one in self._history]
+                self._history = [again if one.begins else one for one in self._history]
                 self._traffic.trees += 1
+                self._show()
             self._traffic.splits += call.method == "split"
             if call.changes:
                 self._history.append(call)
+
+    def _show(self) -> None:
+        """Have a small task with the number of the tree that has begun run somewhere, for who looks at the dashboard.
+
+        The work itself is in calls to actors, which Dask does not show. Nobody waits for these tasks.
+        """
+        traffic = self._traffic
+        if self._client.status == "running":
+            key = f"qbdt-tree-{traffic.trees}-{self._label}"
+            told = {"tree": traffic.trees, "computing": traffic.computing, "waiting": traffic.waiting}
+            self._shown.append(self._client.submit(show_tree, told, key=key, pure=False))
 
     def _sent(self, calls: Sequence[Call]) -> Answers:
         begin = time.perf_counter()
         tops = self._tree()
         waiting = [self._asked(one.address, "run", self._step, calls, one.below) for one in tops]
         replies: list[Reply] = [self._answer(future, self._residents) for future in waiting]
+        found = sum(reply.partitions for reply in replies)
+        if found != len(self._parts):
+            raise _Lost(f"{len(self._parts) - found} partitions have no worker")
         own = size_of_calls(calls) * len(tops)
         received = sum(size_of_answers(reply.answers) for reply in replies)
         together: Answers | None = None

@@ -6,15 +6,15 @@ import time
 from asyncio import gather, get_running_loop
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qbdt._optional import require
-from qbdt.boosting.parts import Build, Part
-from qbdt.store import Answers, Call, Partition, added
+from qbdt.boosting.parts import Builder, Part
+from qbdt.store import Answers, Call, added
 from qbdt.store.group import answers_of
 from qbdt.workers import Workers
 
-__all__ = ["Below", "Reply", "Resident", "size_of_answers", "size_of_calls"]
+__all__ = ["Below", "Reply", "Resident", "show_tree", "size_of_answers", "size_of_calls"]
 
 
 class Below(NamedTuple):
@@ -26,9 +26,10 @@ class Below(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Answers of a worker and those below it, the longest that one of them computed, and bytes between them."""
+    """Answers of a worker and those below it, of how many partitions, the longest that one computed, bytes between."""
 
     answers: Answers
+    partitions: int
     computing: float
     sent: int
     received: int
@@ -46,18 +47,26 @@ class Resident:
     def __init__(self, n_threads: int) -> None:
         self._workers = Workers(n_threads)
         self._thread = ThreadPoolExecutor(1, "qbdt-rows")
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, Any] = {}
         self._made: dict[int, tuple[int, Answers]] = {}
 
     async def held(self) -> tuple[int, ...]:
         """Return which partitions are here."""
         return tuple(self._partitions)
 
-    async def build(self, parts: Mapping[int, Part], build: Build, history: Sequence[Call]) -> None:
+    async def clear(self) -> None:
+        """Give up all partitions, which others are to replace."""
+        await get_running_loop().run_in_executor(self._thread, self._clear)
+
+    def _clear(self) -> None:
+        self._partitions.clear()
+        self._made.clear()
+
+    async def build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
         """Read and bin parts, and make all calls that have changed the rows of the others."""
         await get_running_loop().run_in_executor(self._thread, self._build, parts, build, history)
 
-    def _build(self, parts: Mapping[int, Part], build: Build, history: Sequence[Call]) -> None:
+    def _build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
         for number, part in parts.items():
             partition = build(number, part(), self._workers)
             for call in history:
@@ -78,6 +87,7 @@ class Resident:
         for other in others:
             first = Reply(
                 added(calls, first.answers, other.answers),
+                first.partitions + other.partitions,
                 max(first.computing, other.computing),
                 first.sent + other.sent + size_of_calls(calls),
                 first.received + other.received + size_of_answers(other.answers),
@@ -92,8 +102,9 @@ class Resident:
             if self._made.get(number, (-1, []))[0] != step:
                 self._made[number] = (step, answers_of(partition, calls))
             together = added(calls, together, self._made[number][1])
-        assert together is not None
-        return Reply(together, time.perf_counter() - begin, 0, 0)
+        if together is None:
+            raise ValueError("no partitions are here")
+        return Reply(together, len(self._partitions), time.perf_counter() - begin, 0, 0)
 
 
 async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
@@ -111,6 +122,12 @@ async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
         raise answer["exception"]
     reply: Reply = answer["result"]
     return reply
+
+
+def show_tree(told: Mapping[str, float]) -> Mapping[str, float]:
+    """Log that a tree has begun, as an event of the topic "qbdt"; a task that is there to be seen."""
+    require("distributed", "training on a cluster").get_worker().log_event("qbdt", dict(told))
+    return told
 
 
 def size_of_answers(answers: Answers) -> int:

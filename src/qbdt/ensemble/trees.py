@@ -2,6 +2,7 @@
 
 Flows in: trees and the features they cut on. Flows out: scores, staged scores, and leaves of events. Values are turned
 into codes among the thresholds that the trees really use; comparisons of codes decide exactly as comparisons of values.
+A set of categories becomes one more column of codes, 1 for rows that go right.
 """
 
 from __future__ import annotations
@@ -14,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt._kernels.codes import encode
 from qbdt._kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
 from qbdt._optional import require
-from qbdt.binning import Binning, chunk_matrices
+from qbdt.binning import Binning, category_edges
 from qbdt.dataset import Events
-from qbdt.dtypes import FEATURES_PER_WORD, MISSING, Fixed, Yields
+from qbdt.dtypes import BINS, FEATURES_PER_WORD, MISSING, Fixed, Yields
 from qbdt.errors import DataError
 from qbdt.tree import Tree
 from qbdt.workers import Workers
@@ -127,10 +127,10 @@ class Ensemble:
                 workers.run(chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
 
     def _all_codes(self, events: Events, n_threads: int | None) -> NDArray[np.uint8]:
-        codes = np.empty((len(self._binning.features), events.n_rows), dtype=np.uint8)
+        codes = np.empty((self._n_columns + len(self._sets), events.n_rows), dtype=np.uint8)
 
         def keep(part: NDArray[np.uint8], begin: int, end: int) -> None:
-            codes[:, begin:end] = part[: len(codes)]
+            codes[:, begin:end] = part
 
         self._for_chunks(events, keep, n_threads)
         return codes
@@ -138,13 +138,13 @@ class Ensemble:
     def _codes(self, events: Events, begin: int, end: int) -> NDArray[np.uint8]:
         """Codes of some rows as (feature, row)."""
         binning = self._binning
-        n_words = -(-len(binning.features) // FEATURES_PER_WORD)
-        codes = np.zeros((n_words * FEATURES_PER_WORD, end - begin), dtype=np.uint8)
+        codes = np.zeros((self._n_columns + len(self._sets), end - begin), dtype=np.uint8)
         if not binning.features:  # trees without any cut
             return codes
-        out = codes.reshape(n_words, FEATURES_PER_WORD, end - begin).transpose(0, 2, 1)
-        for matrix, columns, rows in chunk_matrices(events, binning.features, begin, end):
-            encode(matrix, rows, columns, *binning.lookup, out, 0)
+        own = codes[: self._n_columns].reshape(-1, FEATURES_PER_WORD, end - begin).transpose(0, 2, 1)
+        binning.encode_rows(events, begin, end, own, 0)
+        for place, (feature, table) in enumerate(self._sets, self._n_columns):
+            codes[place] = np.frombuffer(table, dtype=np.uint8)[codes[feature]]
         return codes
 
     def _add(self, codes: NDArray[np.uint8], first: int, last: int, scores: Yields) -> None:
@@ -157,16 +157,44 @@ class Ensemble:
 
     @cached_property
     def _binning(self) -> Binning:
-        """Features that are cut on, with the thresholds in use as edges."""
+        """Features that are cut on, with the thresholds in use as edges, or all categories that a tree knows."""
         used = sorted({int(i) for tree in self.trees for i in tree.nodes["feature"] if i >= 0})
-        edges = []
+        edges, categories = [], {}
         for i in used:
-            used_at = [tree.nodes["threshold"][tree.nodes["feature"] == i] for tree in self.trees]
-            edges.append(np.unique(np.concatenate(used_at)))
+            known = [tree.categories[i] for tree in self.trees if i in tree.categories]
+            if known:
+                values = np.unique(np.concatenate(known))
+                categories[self.features[i]] = values
+                edges.append(category_edges(values))
+            else:
+                used_at = [tree.nodes["threshold"][tree.nodes["feature"] == i] for tree in self.trees]
+                edges.append(np.unique(np.concatenate(used_at)))
             if edges[-1].size > MAX_THRESHOLDS:
                 name, found = self.features[i], edges[-1].size
                 raise DataError(f"feature {name} is cut at {found} places: at most {MAX_THRESHOLDS} can be scored")
-        return Binning(tuple(self.features[i] for i in used), tuple(edges))
+        return Binning(tuple(self.features[i] for i in used), tuple(edges), categories)
+
+    @cached_property
+    def _n_columns(self) -> int:
+        """Columns of codes, before those that stand for sets of categories."""
+        return -(-len(self._binning.features) // FEATURES_PER_WORD) * FEATURES_PER_WORD
+
+    @cached_property
+    def _sets(self) -> list[tuple[int, bytes]]:
+        """Sets of categories in use, each once: the column of their feature, and for each code whether it goes right.
+
+        A set becomes a column of its own, 1 where a row goes right, which kernels read like any other.
+        """
+        found = {self._set_of(tree, int(i)): None for tree in self.trees for i in np.flatnonzero(tree.is_set)}
+        return list(found)
+
+    def _set_of(self, tree: Tree, node: int) -> tuple[int, bytes]:
+        name = self.features[tree.nodes["feature"][node]]
+        values = self._binning.categories[name]
+        table = np.full(BINS, not tree.nodes["missing_left"][node], dtype=np.uint8)
+        table[np.searchsorted(values, tree.left_categories(node))] = 0
+        table[np.searchsorted(values, tree.right_categories(node))] = 1
+        return self._binning.features.index(name), table.tobytes()
 
     @cached_property
     def _roots(self) -> Fixed:
@@ -177,19 +205,22 @@ class Ensemble:
     def _nodes(self) -> _Nodes:
         """All trees' nodes in a row: feature (among those used), cut, last code that goes right, children."""
         slot = {self.features.index(name): i for i, name in enumerate(self._binning.features)}
+        slot_of_set = {one: i for i, one in enumerate(self._sets, self._n_columns)}
         columns: list[list[int]] = [[], [], [], [], []]
         for tree in self.trees:
-            for node in tree.nodes:
+            for i, (node, is_set) in enumerate(zip(tree.nodes, tree.is_set, strict=True)):
                 feature = slot.get(int(node["feature"]), -1)
                 edges = self._binning.edges[feature] if feature >= 0 else np.empty(0)
-                row = (
-                    feature,
-                    int(np.searchsorted(edges, node["threshold"])) + 1,
-                    MISSING - 1 if node["missing_left"] else MISSING,
-                    int(node["left"]),
-                    int(node["right"]),
+                way = (
+                    (slot_of_set[self._set_of(tree, i)], 1, MISSING)
+                    if is_set
+                    else (
+                        feature,
+                        int(np.searchsorted(edges, node["threshold"])) + 1,
+                        MISSING - 1 if node["missing_left"] else MISSING,
+                    )
                 )
-                for column, value in zip(columns, row, strict=True):
+                for column, value in zip(columns, (*way, int(node["left"]), int(node["right"])), strict=True):
                     column.append(value)
         return _Nodes(*(np.array(column, dtype=np.int32) for column in columns))
 

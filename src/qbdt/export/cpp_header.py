@@ -60,6 +60,39 @@ inline double sum_of_trees(const Node* nodes, const std::int32_t* roots, std::in
 }
 """
 
+WALK_WITH_SETS = """\
+struct Node {
+  std::int32_t feature;  // -1 for a leaf
+  std::int32_t left;     // children, counted from the root of their tree
+  std::int32_t right;
+  bool missing_left;     // where NaN goes
+  double value;          // x < value goes left; of a leaf, what it adds
+  std::int32_t first;    // of a node that divides by category: the categories that do not go where NaN goes
+  std::int32_t size;     // how many they are; 0 for a cut
+};
+
+inline double sum_of_trees(
+    const Node* nodes, const double* members, const std::int32_t* roots, std::int32_t n, const double* x) {
+  double sum = 0.0;
+  for (std::int32_t tree = 0; tree < n; ++tree) {
+    const Node* root = nodes + roots[tree];
+    const Node* node = root;
+    while (node->feature >= 0) {
+      const double value = x[node->feature];
+      bool left = value != value ? node->missing_left : value < node->value;
+      if (node->size > 0) {
+        const double* own = members + node->first;
+        const bool member = value == value && std::binary_search(own, own + node->size, value);
+        left = member != node->missing_left;
+      }
+      node = root + (left ? node->left : node->right);
+    }
+    sum += node->value;
+  }
+  return sum;
+}
+"""
+
 MIX = """\
 inline std::uint64_t mixed(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
@@ -104,10 +137,12 @@ def header_text(model: Model, namespace: str) -> str:
     """Text of a header that holds a model."""
     guard = f"{namespace.upper()}_H"
     names = ", ".join(_literal(name) for name in model.features)
+    with_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
     lines = [
         f"// Made by qbdt {version('qbdt')}; scores as qbdt's own, in C++11 and newer. Do not edit.",
         f"#ifndef {guard}",
         f"#define {guard}",
+        *(["#include <algorithm>"] if with_sets else []),
         PREAMBLE,
         f"namespace {namespace} {{",
         f"constexpr int n_features = {len(model.features)};",
@@ -116,8 +151,8 @@ def header_text(model: Model, namespace: str) -> str:
         "  return names[i];",
         "}",
         "namespace detail {",
-        WALK,
-        *chain.from_iterable(_single(member, i) for i, member in enumerate(members(model))),
+        WALK_WITH_SETS if with_sets else WALK,
+        *chain.from_iterable(_single(member, i, with_sets) for i, member in enumerate(members(model))),
         "}  // namespace detail",
         *(_folded(model) if isinstance(model, FoldedEnsemble) else _alone(model)),
         f"}}  // namespace {namespace}",
@@ -176,11 +211,11 @@ class Compiled:
         return {name: found[:, i] for i, name in enumerate(self._names)}
 
 
-def _single(member: Single, number: int) -> list[str]:
+def _single(member: Single, number: int, with_sets: bool) -> list[str]:
     """Tables and score of one model."""
     lines: list[str] = []
     for name, ensemble in sums(member).items():
-        lines += _sum(ensemble, f"{name}_sum_{number}")
+        lines += _sum(ensemble, f"{name}_sum_{number}", with_sets)
     lines.append(f"inline double score_{number}(const double* x) {{")
     if isinstance(member, ProfiledEnsemble):
         lines += [
@@ -193,25 +228,31 @@ def _single(member: Single, number: int) -> list[str]:
     return [*lines, "}"]
 
 
-def _sum(ensemble: Ensemble, function: str) -> list[str]:
+def _sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
     head = f"inline double {function}(const double* {'x' if ensemble.trees else ''}) {{"
     if not ensemble.trees:
         return [head, "  return 0.0;", "}"]
-    nodes = []
+    nodes: list[str] = []
+    categories: list[float] = []
     for tree in ensemble.trees:
-        for node, output in zip(tree.nodes, tree.outputs.tolist(), strict=True):
+        for i, (node, output) in enumerate(zip(tree.nodes, tree.outputs.tolist(), strict=True)):
             value = output if node["feature"] < 0 else float(node["threshold"])
             missing = "true" if node["missing_left"] else "false"
-            nodes.append(f"    {{{node['feature']}, {node['left']}, {node['right']}, {missing}, {value!r}}},")
+            own = tree.members(i)[0].tolist() if tree.is_set[i] else []
+            place = f", {len(categories)}, {len(own)}" if with_sets else ""
+            categories += own
+            nodes.append(f"    {{{node['feature']}, {node['left']}, {node['right']}, {missing}, {value!r}{place}}},")
     sizes = np.cumsum([0, *(len(tree.nodes) for tree in ensemble.trees)])[:-1]
     roots = ", ".join(str(size) for size in sizes.tolist())
+    sets = [f"  static const double members[] = {{{', '.join(map(repr, [*categories, 0.0]))}}};"]
     return [
         head,
         "  static const Node nodes[] = {",
         *nodes,
         "  };",
+        *(sets if with_sets else []),
         f"  static const std::int32_t roots[] = {{{roots}}};",
-        f"  return sum_of_trees(nodes, roots, {len(ensemble.trees)}, x);",
+        f"  return sum_of_trees(nodes, {'members, ' if with_sets else ''}roots, {len(ensemble.trees)}, x);",
         "}",
     ]
 

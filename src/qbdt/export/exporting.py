@@ -199,6 +199,11 @@ class _Separate:
         ]
         if not self.holds_missing:
             found.append(self._missing_warning(result))
+        if any(tree.is_set.any() for tree in self._trees()):
+            found.append(
+                "divisions by category are read by XGBoost, but not by ROOT's RBDT; of a value that is no whole number "
+                "XGBoost takes the whole part"
+            )
         singles = members(self.model)
         if isinstance(singles[0], ProfiledEnsemble):
             found.append(f"the reader of these files must still compute the score from two sums: {FORMULA}")

@@ -1,13 +1,14 @@
 """ONNX: the whole model as one graph in double precision, with the fold rule inside.
 
-Trees are `TreeEnsemble` nodes of ai.onnx.ml 5, whose cuts, leaves and sums are doubles; `x < c` is BRANCH_LT. Inputs
-are `features` (row, feature) as doubles and, for a cross-trained model, each column of the fold rule as 64-bit
-integers. Outputs are `score` and, cross-trained, `average`.
+Trees are `TreeEnsemble` nodes of ai.onnx.ml 5, whose cuts, leaves and sums are doubles; `x < c` is BRANCH_LT, a set of
+categories BRANCH_MEMBER. Inputs are `features` (row, feature) as doubles and, for a cross-trained model, each column of
+the fold rule as 64-bit integers. Outputs are `score` and, cross-trained, `average`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -22,13 +23,14 @@ from qbdt.dtypes import Yields
 from qbdt.ensemble import Ensemble, FoldedEnsemble, ProfiledEnsemble
 from qbdt.errors import DataError
 from qbdt.export.parts import Model, Single, members
+from qbdt.tree import Tree
 
 __all__ = ["read_onnx", "write_onnx"]
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 9
 """The oldest that have double-precision trees and bitwise operations: more runtimes read older ones."""
 
-BRANCH_LT = 1
+BRANCH_LT, BRANCH_MEMBER = 1, 6
 SUM = 1
 
 
@@ -171,7 +173,7 @@ class _Graph:
         """Sum of trees, as (row, 1)."""
         table = _TreeTable()
         for tree in ensemble.trees:
-            table.add(tree.nodes, tree.outputs)
+            table.add(tree)
         if not ensemble.trees:
             table.add_leaf(0.0)
         tensor = self._onnx.numpy_helper.from_array
@@ -184,7 +186,7 @@ class _Graph:
             n_targets=1,
             tree_roots=table.roots,
             nodes_featureids=table.features,
-            nodes_modes=tensor(np.full(len(table.features), BRANCH_LT, dtype=np.uint8)),
+            nodes_modes=tensor(np.array(table.modes, dtype=np.uint8)),
             nodes_splits=tensor(np.array(table.splits)),
             nodes_truenodeids=table.true_ids,
             nodes_trueleafs=table.true_leaves,
@@ -193,6 +195,7 @@ class _Graph:
             nodes_missing_value_tracks_true=table.missing_true,
             leaf_targetids=[0] * len(table.weights),
             leaf_weights=tensor(np.array(table.weights)),
+            **({"membership_values": tensor(np.array(table.members))} if table.members else {}),
         )
 
 
@@ -202,7 +205,9 @@ class _TreeTable:
     def __init__(self) -> None:
         self.roots: list[int] = []
         self.features: list[int] = []
+        self.modes: list[int] = []
         self.splits: list[float] = []
+        self.members: list[float] = []
         self.missing_true: list[int] = []
         self.true_ids: list[int] = []
         self.true_leaves: list[int] = []
@@ -210,8 +215,9 @@ class _TreeTable:
         self.false_leaves: list[int] = []
         self.weights: list[float] = []
 
-    def add(self, nodes: NDArray[np.void], outputs: Yields) -> None:
+    def add(self, tree: Tree) -> None:
         """Add a tree."""
+        nodes, outputs = tree.nodes, tree.outputs
         inner = nodes["feature"] >= 0
         if not inner[0]:
             self.add_leaf(float(outputs[0]))
@@ -219,14 +225,20 @@ class _TreeTable:
         first_node, first_leaf = len(self.features), len(self.weights)
         number = np.where(inner, first_node + np.cumsum(inner) - 1, first_leaf + np.cumsum(~inner) - 1)
         self.roots.append(first_node)
-        for node in nodes[inner]:
+        for i in np.flatnonzero(inner):
+            node, true_left = nodes[i], True
             self.features.append(int(node["feature"]))
             self.splits.append(float(node["threshold"]))
-            self.missing_true.append(int(node["missing_left"]))
-            self.true_ids.append(int(number[node["left"]]))
-            self.true_leaves.append(int(not inner[node["left"]]))
-            self.false_ids.append(int(number[node["right"]]))
-            self.false_leaves.append(int(not inner[node["right"]]))
+            if tree.is_set[i]:
+                members, true_left = tree.members(int(i))
+                self.members += [*members.tolist(), math.nan]
+            self.modes.append(BRANCH_MEMBER if tree.is_set[i] else BRANCH_LT)
+            self.missing_true.append(int(node["missing_left"] and not tree.is_set[i]))
+            yes, no = (node["left"], node["right"]) if true_left else (node["right"], node["left"])
+            self.true_ids.append(int(number[yes]))
+            self.true_leaves.append(int(not inner[yes]))
+            self.false_ids.append(int(number[no]))
+            self.false_leaves.append(int(not inner[no]))
         self.weights += outputs[~inner].tolist()
 
     def add_leaf(self, output: float) -> None:
@@ -235,6 +247,7 @@ class _TreeTable:
         leaf = len(self.weights)
         for column, value in (
             (self.features, 0),
+            (self.modes, BRANCH_LT),
             (self.missing_true, 1),
             (self.true_ids, leaf),
             (self.true_leaves, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,15 +85,26 @@ def _around(threshold: float) -> Yields:
     return np.array([*doubles, *singles, np.nan, -np.inf, np.inf], dtype=np.float64)
 
 
+def _categories(known: list[float]) -> Yields:
+    """All categories, values between, below and above them, missing and infinite ones."""
+    unknown = {value + step for value in known for step in (-1.0, 1.0)} - set(known)
+    return np.array([*known, *sorted(unknown), np.nan, -np.inf, np.inf])
+
+
 class _Pools:
     """For every feature the values around its cuts, to draw from."""
 
     def __init__(self, member: Single) -> None:
         cuts: list[set[float]] = [set() for _ in member.features]
+        known: dict[int, set[float]] = {}
         for tree in member.trees:
-            for node in tree.nodes[~tree.is_leaf]:
+            for node in tree.nodes[~tree.is_leaf & ~tree.is_set]:
                 cuts[node["feature"]].add(float(node["threshold"]))
+            for feature, values in tree.categories.items():
+                known.setdefault(feature, set()).update(values.tolist())
+        self.categories = {feature: _categories(sorted(found)) for feature, found in known.items()}
         pools = [np.concatenate([_around(cut) for cut in sorted(found)] or [np.zeros(1)]) for found in cuts]
+        pools = [self.categories.get(feature, pool) for feature, pool in enumerate(pools)]
         self.n = len(pools)
         self._sizes = np.array([len(pool) for pool in pools])
         self._values = np.zeros((self.n, self._sizes.max()))
@@ -105,6 +117,15 @@ class _Pools:
         return np.asarray(self._values[np.arange(self.n), place])
 
 
+class _Place(NamedTuple):
+    """A node, and what leads to it: limits of features, and values of categorical ones."""
+
+    node: int
+    low: Yields
+    high: Yields
+    categories: dict[int, Yields]
+
+
 def _random_rows(pools: _Pools, rng: np.random.Generator) -> Yields:
     rows = pools.draw(rng, RANDOM_ROWS)
     for i, value in enumerate((np.nan, np.inf, -np.inf, 0.0)):
@@ -115,9 +136,9 @@ def _random_rows(pools: _Pools, rng: np.random.Generator) -> Yields:
 def _tree_rows(tree: Tree, pools: _Pools, rng: np.random.Generator) -> list[Yields]:
     """Rows that reach each inner node of a tree, if any can, with the values around its cut."""
     rows = []
-    todo = [(0, np.full(pools.n, -np.inf), np.full(pools.n, np.inf))]
+    todo = [_Place(0, np.full(pools.n, -np.inf), np.full(pools.n, np.inf), pools.categories)]
     while todo:
-        at, low, high = todo.pop()
+        at, low, high, categories = todo.pop()
         node = tree.nodes[at]
         if node["feature"] < 0:
             continue
@@ -126,11 +147,21 @@ def _tree_rows(tree: Tree, pools: _Pools, rng: np.random.Generator) -> list[Yiel
         bound = (low > -np.inf) | (high < np.inf)
         inside = (base >= low) & (base < high)
         edge = np.where(low > -np.inf, low, np.nextafter(high, -np.inf))
-        around = _around(threshold)
-        block = np.tile(np.where(inside | ~bound, base, edge), (len(around), 1))
-        block[:, feature] = around
+        base = np.where(inside | ~bound, base, edge)
+        for other, values in categories.items():
+            base[other] = rng.choice(values) if len(values) else base[other]
+        tried = pools.categories[feature] if tree.is_set[at] else _around(threshold)
+        block = np.tile(base, (len(tried), 1))
+        block[:, feature] = tried
         rows.append(block)
         below, above = high.copy(), low.copy()
-        below[feature], above[feature] = min(high[feature], threshold), max(low[feature], threshold)
-        todo += [(int(node["left"]), low, below), (int(node["right"]), above, high)]
+        if tree.is_set[at]:
+            own = categories[feature]
+            left = tree.goes_left(at, own)
+            ways = [{**categories, feature: own[side]} for side in (left, ~left)]
+        else:
+            below[feature], above[feature] = min(high[feature], threshold), max(low[feature], threshold)
+            ways = [categories, categories]
+        todo.append(_Place(int(node["left"]), low, below, ways[0]))
+        todo.append(_Place(int(node["right"]), above, high, ways[1]))
     return rows

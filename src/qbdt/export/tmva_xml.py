@@ -30,6 +30,7 @@ CLASSIFICATION = "1"
 
 def write_tmva(ensemble: Ensemble, path: Path) -> None:
     """Write one sum of trees as a weight file of TMVA's MethodBDT."""
+    _require_cuts(ensemble)
     _require_single_cuts(ensemble)
     root = ET.Element("MethodSetup", Method="BDT::BDT")
     info = ET.SubElement(root, "GeneralInfo")
@@ -75,6 +76,14 @@ def _purity(node: ET.Element, values: NDArray[np.float32]) -> NDArray[np.float32
     out[right] = _purity(sides["r"], values[right])
     out[~right] = _purity(sides["l"], values[~right])
     return out
+
+
+def _require_cuts(ensemble: Ensemble) -> None:
+    """Refuse categories: TMVA's nodes have nothing but a cut."""
+    for tree in ensemble.trees:
+        for i in np.flatnonzero(tree.is_set):
+            name = ensemble.features[tree.nodes["feature"][i]]
+            raise DataError(f"feature {name} is categorical: TMVA has cuts only; export to onnx, xgboost or cpp")
 
 
 def _require_single_cuts(ensemble: Ensemble) -> None:

@@ -8,10 +8,12 @@ from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growing import Criterion, Grown, Store, grow, with_thresholds
 from qbdt.grower.growth import Growth, LeafGrowth, PublishedGrowth
 from qbdt.grower.newton import NewtonCriterion
+from qbdt.grower.rules import FeatureRules
 
 __all__ = [
     "Criterion",
     "Details",
+    "FeatureRules",
     "Grown",
     "Growth",
     "LeafGrowth",

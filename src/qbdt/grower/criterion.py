@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from qbdt._kernels.ordered import scan_ordered_features
 from qbdt._kernels.scan import NONE_MISSING, Rules, Terms, bound_features, node_variance, scan_features, total_sums
 from qbdt.dtypes import BINS, FEATURES_PER_WORD, SUM_BITS, Fixed, Yields
 from qbdt.grower.details import Details
+from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits, category_order, permute_bins
 from qbdt.significance import purity_value, significance_value
 from qbdt.workers import Workers
 
@@ -30,7 +33,8 @@ class Split(NamedTuple):
     """A cut on one feature: codes below `cut` go left. Feature −1: no cut is allowed.
 
     `missing` says where missing values go (see the scan kernel), open where the node has none; `left` are the
-    quantities of the left child.
+    quantities of the left child; `codes` those that go left where the feature is categorical; `direction` that of a
+    feature with a monotonic constraint.
     """
 
     gain: float
@@ -38,6 +42,15 @@ class Split(NamedTuple):
     cut: int
     missing: int
     left: Fixed
+    codes: NDArray[np.intp] | None = None
+    direction: int = 0
+
+    def under(self, rules: FeatureRules, arranged: Arranged) -> Split:
+        """Return the split with what the rules of its feature add."""
+        if self.feature < 0:
+            return self
+        codes = arranged.left_codes(self.feature, self.cut)
+        return self._replace(codes=codes, direction=int(rules.directions[self.feature]))
 
 
 class Yield(NamedTuple):
@@ -83,8 +96,8 @@ class PaperCriterion:
         Sum of weights and of squared weights behind the effective number of simulated background events, or nothing.
     min_entries
         Least effective number of simulated background events of a node.
-    n_cuts
-        Number of cuts of every feature.
+    features
+        Number of cuts of every feature, and which are categorical or have a monotonic constraint.
     workers
         Threads.
     """
@@ -97,20 +110,24 @@ class PaperCriterion:
         squares: Quantity | None,
         entries: Sequence[Quantity],
         min_entries: float,
-        n_cuts: Fixed,
+        features: FeatureRules,
         workers: Workers,
     ) -> None:
         extra = ([squares] if squares is not None else []) + list(entries)
         self._quantities = [signal, background, *sources, *extra]
         factor = np.array([quantity.factor for quantity in self._quantities])
         self._rules = Rules(factor, len(sources), squares is not None, min_entries if entries else 0.0)
-        self._n_cuts = n_cuts
+        self._features = features
         self._workers = workers
         sizes = [len(quantity.terms) for quantity in self._quantities]
         columns = np.array([term for quantity in self._quantities for term in quantity.terms], dtype=np.int64).T
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._terms = Terms(first, *(np.ascontiguousarray(column) for column in columns))
         self.has_details = bool(self._terms.is_detail.any())
+        self._channels, self._detail_channels = (
+            sorted({(t.base, t.stride) for q in self._quantities for t in q.terms if t.is_detail == is_detail})
+            for is_detail in (False, True)
+        )
 
     def start_tree(
         self, root: Fixed, details: Details, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
@@ -143,14 +160,45 @@ class PaperCriterion:
         if self._rules.has_mc:
             factor[2 + self._rules.n_sources] *= units[1] / background**2
         self._rules = self._rules._replace(factor=factor)
-        leading = int(features[np.argmax(self._bounds(root, np.array([s, b], dtype=np.int64), features))])
+        arranged = self._arranged(root, features)
+        leading = int(features[np.argmax(self._bounds(arranged, np.array([s, b], dtype=np.int64), features))])
         given = details([leading // FEATURES_PER_WORD])[0] if self.has_details else NOTHING
         return np.asarray(total_sums(root, given, leading, self._terms))
 
-    def _bounds(self, histogram: Fixed, sums: Fixed, features: Fixed) -> Yields:
+    def _bounds(self, arranged: Arranged, sums: Fixed, features: Fixed) -> Yields:
         """Return for each feature what Q_L + Q_R cannot pass."""
-        factor, n_cuts = self._rules.factor, self._n_cuts
-        return np.asarray(bound_features(histogram, sums, factor, self._terms, features, n_cuts))
+        factor, terms = self._rules.factor, self._terms
+        return np.asarray(bound_features(arranged.histogram, sums, factor, terms, features, arranged.n_cuts))
+
+    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
+        """Put the categories of a node in the order of s/b."""
+        to_order = self._features.to_order(features)
+        if not to_order:
+            return Arranged(histogram, self._features.n_cuts, {})
+        found = Arranged(histogram.copy(), self._features.n_cuts.copy(), {})
+        for feature in to_order:
+            n = int(found.n_cuts[feature]) + 1
+            s, b = (self._bins(histogram, q, feature, n) for q in (0, 1))
+            present = (np.concatenate([s, b]) != 0).any(axis=0)
+            factor = self._rules.factor
+            found.orders[feature] = category_order(s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present)
+            found.n_cuts[feature] = max(int(present.sum()) - 1, 0)
+            permute_bins(found.histogram, self._channels, feature, found.orders[feature])
+        return found
+
+    def _bins(self, histogram: Fixed, quantity: int, feature: int, n: int) -> Fixed:
+        """Terms of s or b in the first bins of a feature, as (term, bin)."""
+        starts = [(t.base + feature * BINS * t.stride, t) for t in self._quantities[quantity].terms]
+        return np.stack([t.sign * histogram[at : at + n * t.stride : t.stride] for at, t in starts])
+
+    def _arranged_details(self, details: Fixed, word: int, arranged: Arranged) -> Fixed:
+        own = {f: order for f, order in arranged.orders.items() if f // FEATURES_PER_WORD == word}
+        if not own:
+            return details
+        details = details.copy()
+        for feature, order in own.items():
+            permute_bins(details, self._detail_channels, feature % FEATURES_PER_WORD, order)
+        return details
 
     def describe(self, sums: Fixed) -> Yield:
         """Yields, significance and output of a node."""
@@ -161,20 +209,28 @@ class PaperCriterion:
 
     def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Yields:
         """Return for each feature what ΔQ cannot pass: ΔQ without systematics, which needs no details."""
-        return self._bounds(histogram, sums, features) - q
+        return self._bounds(self._arranged(histogram, features), sums, features) - q
 
     def best_split(
-        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+        self,
+        histogram: Fixed,
+        details: Details,
+        sums: Fixed,
+        q: float,
+        features: Fixed,
+        promises: Yields | None = None,
+        limits: Limits = FREE,
     ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
 
         Details are asked for where most is promised first, then at once for all words that could still do better:
         most of them could, and rows read for several words are gathered once.
         """
+        arranged = self._arranged(histogram, features)
         if not self.has_details:
-            return self._scan(histogram, NOTHING, sums, q, features)
+            return self._scan(arranged, NOTHING, sums, q, features, limits).under(self._features, arranged)
         if promises is None:
-            promises = self.promises(histogram, sums, q, features)
+            promises = self._bounds(arranged, sums, features) - q
         words = features // FEATURES_PER_WORD
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
         promised: dict[int, float] = {}
@@ -187,20 +243,27 @@ class PaperCriterion:
             for word, given in zip(asked, details(asked), strict=True):
                 chosen = features[(words == word) & (promises >= best.gain)]
                 if chosen.size:
-                    best = max(best, self._scan(histogram, given, sums, q, chosen), key=_order)
-        return best
+                    own = self._arranged_details(given, word, arranged)
+                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=_order)
+        return best.under(self._features, arranged)
 
-    def _scan(self, histogram: Fixed, details: Fixed, sums: Fixed, q: float, features: Fixed) -> Split:
+    def _scan(
+        self, arranged: Arranged, details: Fixed, sums: Fixed, q: float, features: Fixed, limits: Limits
+    ) -> Split:
         """Judge these features, given in increasing order, exactly; they share a word where there are details."""
-        n_parts = max(1, min(self._workers.n_threads, len(features) // 2))
-        parts = np.array_split(features, n_parts) if n_parts > 1 else [features]
-        lefts = np.zeros((len(parts), len(self._quantities)), dtype=np.int64)
-        shares = [
-            (histogram, details, sums, q, self._rules, self._terms, part, self._n_cuts, left)
-            for part, left in zip(parts, lefts, strict=True)
-        ]
+        given = (arranged.histogram, details, sums, q, self._rules, self._terms)
+        directed = self._features.directions[features] != 0
+        free = features[~directed]
+        n_parts = max(1, min(self._workers.n_threads, len(free) // 2))
+        parts = np.array_split(free, n_parts) if n_parts > 1 else [free]
+        lefts = np.zeros((len(parts) + 1, len(self._quantities)), dtype=np.int64)
+        shares = [(*given, part, arranged.n_cuts, left) for part, left in zip(parts, lefts[1:], strict=True)]
         found = self._workers.run(scan_features, shares)
-        return max((Split(*one, left) for one, left in zip(found, lefts, strict=True)), key=_order)
+        splits = [Split(*one, left) for one, left in zip(found, lefts[1:], strict=True)]
+        if directed.any():
+            own = (features[directed], arranged.n_cuts, self._features.directions, *limits, lefts[0])
+            splits.append(Split(*scan_ordered_features(*given, *own), lefts[0]))
+        return max(splits, key=_order)
 
 
 def _order(split: Split) -> tuple[float, int]:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt._kernels.scan import MISSING_LEFT, NONE_MISSING
+from qbdt.categories import bits_of_codes
 from qbdt.dtypes import NODE, Fixed, Nodes, Yields
 from qbdt.grower.criterion import Split, Yield
 from qbdt.grower.details import Details, TreeDetails
 from qbdt.grower.growth import Growth
+from qbdt.grower.rules import FREE, Limits
+from qbdt.tree import cut_table, set_table
 
 __all__ = ["Criterion", "Grown", "Store", "grow", "with_thresholds"]
 
@@ -29,8 +33,8 @@ class Store(Protocol):
     def size(self, node: int) -> int:
         """Number of rows in a node: of two children the smaller one is histogrammed."""
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
-        """Divide a node and number its children."""
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
+        """Divide a node and number its children; `goes_right` is 1 for each code of the feature that goes right."""
 
 
 class Criterion(Protocol):
@@ -47,13 +51,26 @@ class Criterion(Protocol):
         """Return for each feature what the gain of a node cannot pass, found without details."""
 
     def best_split(
-        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+        self,
+        histogram: Fixed,
+        details: Details,
+        sums: Fixed,
+        q: float,
+        features: Fixed,
+        promises: Yields | None = None,
+        limits: Limits = FREE,
     ) -> Split:
-        """Return the best split, with feature −1 where none is allowed; `promises` where they are known already."""
+        """Return the best split, with feature −1 where none is allowed.
+
+        `promises` where they are known already; `limits` are those of the children's outputs.
+        """
 
 
 class Grown(NamedTuple):
-    """A grown tree: its nodes (thresholds still bin codes), and the store's number of each leaf, in node order."""
+    """A grown tree: its nodes (thresholds still bin codes), and the store's number of each leaf, in node order.
+
+    Cuts are 0 for leaves and where categories divide.
+    """
 
     nodes: Nodes
     cuts: Fixed
@@ -73,6 +90,7 @@ class _Growing:
     depth: int
     sums: Fixed
     yields: Yield
+    limits: Limits = FREE
     promise: float = -np.inf
     promises: Yields | None = field(default=None, repr=False)
     split: Split | None = None
@@ -115,7 +133,7 @@ def grow(
     def judge(node: _Growing) -> bool:
         """Find a node's best split; return whether it stays a leaf."""
         assert node.histogram is not None
-        given = (known.of(node.node), node.sums, node.yields.q, features, node.promises)
+        given = (known.of(node.node), node.sums, node.yields.q, features, node.promises, node.limits)
         split = criterion.best_split(node.histogram, *given)
         node.split, node.promise = split, split.gain
         return split.feature < 0 or rule.closes(split.gain)
@@ -156,18 +174,27 @@ def _divide(store: Store, criterion: Criterion, node: _Growing, place: int) -> l
     """Make the children of a node; missing values that training never saw will follow most of the background."""
     assert node.split is not None
     assert node.histogram is not None
-    left = node.split.left
-    yields = [criterion.describe(sums) for sums in (left, node.sums - left)]
-    if node.split.missing == NONE_MISSING:
+    split = node.split
+    sums = (split.left, node.sums - split.left)
+    yields = [criterion.describe(one) for one in sums]
+    if split.missing == NONE_MISSING:
         node.missing_left = yields[0].b > yields[1].b
     else:
-        node.missing_left = node.split.missing == MISSING_LEFT
-    numbers = store.split(node.node, node.split.feature, node.split.cut, node.missing_left)
+        node.missing_left = split.missing == MISSING_LEFT
+    table = cut_table(split.cut, node.missing_left)
+    if split.codes is not None:
+        table = set_table(split.codes, node.missing_left)
+    numbers = store.split(node.node, split.feature, table)
     node.children = (place, place + 1)
+    limits = node.limits.divided(yields[0].value, yields[1].value, split.direction)
     return [
-        _Growing(place, numbers[0], node.depth + 1, left, yields[0]),
-        _Growing(place + 1, numbers[1], node.depth + 1, node.sums - left, yields[1]),
+        _Growing(place + i, numbers[i], node.depth + 1, sums[i], _within(limits[i], yields[i]), limits[i])
+        for i in (0, 1)
     ]
+
+
+def _within(limits: Limits, yields: Yield) -> Yield:
+    return yields._replace(value=limits.clipped(yields.value))
 
 
 def _histograms(
@@ -191,15 +218,17 @@ def _finished(made: list[_Growing]) -> Grown:
     for i, node in enumerate(made):
         split = node.split if node.children else None
         left, right = node.children or (-1, -1)
-        cuts[i] = split.cut if split else 0
         feature, gain = (split.feature, split.gain) if split else (-1, 0.0)
-        nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *node.yields[:4], gain, node.yields.value)
+        codes = () if split is None or split.codes is None else split.codes
+        cuts[i] = split.cut if split and split.codes is None else 0
+        values = (*node.yields[:4], gain, node.yields.value, bits_of_codes(codes))
+        nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *values)
     return Grown(nodes, cuts, tuple(node.node for node in made if not node.children))
 
 
 def with_thresholds(grown: Grown, edges: Sequence[Yields]) -> Nodes:
     """Return a grown tree's nodes with bin edges for bin codes; `edges` are those of every feature."""
     nodes: Nodes = grown.nodes.copy()
-    for i in np.flatnonzero(nodes["feature"] >= 0):
+    for i in np.flatnonzero(grown.cuts):
         nodes["threshold"][i] = edges[nodes["feature"][i]][grown.cuts[i] - 1]
     return nodes

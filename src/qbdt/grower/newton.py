@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from qbdt._kernels.ordered import scan_ordered_pairs
 from qbdt._kernels.pairs import pair_value, scan_pairs
 from qbdt.dtypes import BINS, Fixed, Yields
 from qbdt.grower.criterion import Split, Yield
 from qbdt.grower.details import Details
+from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits, category_order
 from qbdt.workers import Workers
 
 __all__ = ["NewtonCriterion"]
@@ -25,18 +27,18 @@ class NewtonCriterion:
         λ, in units of the denominator.
     least
         Least denominator of a node.
-    n_cuts
-        Number of cuts of every feature.
+    features
+        Number of cuts of every feature, and which are categorical or have a monotonic constraint.
     workers
         Threads.
     """
 
     has_details = False
 
-    def __init__(self, ridge: float, least: float, n_cuts: Fixed, workers: Workers) -> None:
+    def __init__(self, ridge: float, least: float, features: FeatureRules, workers: Workers) -> None:
         self._ridge = ridge
         self._least = least
-        self._n_cuts = n_cuts
+        self._features = features
         self._workers = workers
         self._factor: Yields = np.ones(2)
 
@@ -56,12 +58,42 @@ class NewtonCriterion:
         return np.full(len(features), np.inf)
 
     def best_split(
-        self, histogram: Fixed, details: Details, sums: Fixed, q: float, features: Fixed, promises: Yields | None = None
+        self,
+        histogram: Fixed,
+        details: Details,
+        sums: Fixed,
+        q: float,
+        features: Fixed,
+        promises: Yields | None = None,
+        limits: Limits = FREE,
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
+        arranged = self._arranged(histogram, features)
         parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // 2)))
         lefts = np.zeros((len(parts), 2), dtype=np.int64)
-        rules = (histogram, sums, q, self._factor, self._ridge, self._least)
-        shares = [(*rules, part, self._n_cuts, lefts[i]) for i, part in enumerate(parts)]
-        found = [Split(*one, left) for one, left in zip(self._workers.run(scan_pairs, shares), lefts, strict=True)]
-        return max(found, key=lambda split: (split.gain, -split.feature))
+        rules = (self._factor, self._ridge, self._least)
+        if self._features.constrained:
+            order = (arranged.n_cuts, self._features.directions, *limits)
+            ordered = [(arranged.histogram, sums, *rules, part, *order, lefts[i]) for i, part in enumerate(parts)]
+            found = self._workers.run(scan_ordered_pairs, ordered)
+        else:
+            given = (arranged.histogram, sums, q, *rules)
+            shares = [(*given, part, arranged.n_cuts, lefts[i]) for i, part in enumerate(parts)]
+            found = self._workers.run(scan_pairs, shares)
+        splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
+        return max(splits, key=lambda split: (split.gain, -split.feature)).under(self._features, arranged)
+
+    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
+        """Put the categories of a node in the order of N/D."""
+        to_order = self._features.to_order(features)
+        if not to_order:
+            return Arranged(histogram, self._features.n_cuts, {})
+        found = Arranged(histogram.copy(), self._features.n_cuts.copy(), {})
+        for feature in to_order:
+            pairs = found.histogram[2 * feature * BINS :][: 2 * int(found.n_cuts[feature]) + 2].reshape(-1, 2)
+            present = (pairs != 0).any(axis=1)
+            top, bottom = (pairs * self._factor).T
+            found.orders[feature] = order = category_order(top, bottom, present)
+            found.n_cuts[feature] = max(int(present.sum()) - 1, 0)
+            pairs[:] = pairs[order]
+        return found

@@ -14,8 +14,8 @@ from qbdt.errors import ModelFileError
 __all__ = ["FORMAT_VERSION", "checksum", "parsed", "sealed"]
 
 FORMAT = "qbdt model"
-FORMAT_VERSION = 2
-"""1: the paper's models. 2: also those of the profiled method, and cross-trained ones."""
+FORMAT_VERSION = 3
+"""1: the paper's models. 2: also those of the profiled method, and cross-trained ones. 3: also categorical features."""
 
 TREES = ("trees", "shift_trees")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.binning import Binning
+from qbdt.binning import Binning, category_edges
 from qbdt.boosting import CrossTraining, Settings, Training
+from qbdt.categories import Categories
 from qbdt.dataset.folds import FoldRule, fold_rule_from_dict
 from qbdt.dtypes import MISSING
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
@@ -30,7 +31,8 @@ def to_dict(training: Training | CrossTraining) -> dict[str, Any]:
         trainings = [to_dict(one) for one in training.trainings]
         return {"model": CROSS_TRAINED, "folds": training.folds.to_dict(), "trainings": trainings}
     ensemble, binning = training.ensemble, training.binning
-    edges = {name: edges.tolist() for name, edges in zip(binning.features, binning.edges, strict=True)}
+    categories = {name: values.astype(int).tolist() for name, values in binning.categories.items()}
+    edges = dict(zip(binning.features, (edges.tolist() for edges in binning.edges), strict=True))
     return {
         "model": PROFILED if isinstance(ensemble, ProfiledEnsemble) else PAPER,
         "features": list(ensemble.features),
@@ -39,7 +41,8 @@ def to_dict(training: Training | CrossTraining) -> dict[str, Any]:
         "history": list(training.history),
         "stopped": training.stopped,
         "expectation": None if training.expectation is None else training.expectation.to_dict(),
-        "bins": edges,
+        "bins": {name: own for name, own in edges.items() if name not in categories},
+        "categories": categories,
         **_ensemble_to_dict(ensemble),
     }
 
@@ -84,10 +87,15 @@ def _training(content: Mapping[str, Any]) -> Training:
     if not features:
         raise ModelFileError("features: at least one is needed")
     binning = _binning(content, features)
+    settings = Settings.from_dict(get(content, "settings", dict))
+    settings.require_features(features)
+    if set(settings.categorical_features) != set(binning.categories):
+        raise ModelFileError("categories and settings name different categorical features")
+    known = (features, binning.categories)
     return Training(
-        _profiled(content, features) if content.get("model") == PROFILED else _paper(content, features),
+        _profiled(content, *known) if content.get("model") == PROFILED else _paper(content, *known),
         binning,
-        Settings.from_dict(get(content, "settings", dict)),
+        settings,
         numbers(content, "history"),
         None if content.get("stopped") is None else get(content, "stopped", str),
         get(content, "data", dict),
@@ -95,26 +103,26 @@ def _training(content: Mapping[str, Any]) -> Training:
     )
 
 
-def _paper(content: Mapping[str, Any], features: tuple[str, ...]) -> Ensemble:
-    trees = _trees(content, "trees", features)
+def _paper(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> Ensemble:
+    trees = _trees(content, "trees", features, categories)
     for i, tree in enumerate(trees):
         if np.any(tree.nodes["b"] <= 0) or np.any(tree.nodes["sigma2"] < 0):
             raise ModelFileError(f"tree {i}: a node without positive background")
     return Ensemble(features, trees)
 
 
-def _profiled(content: Mapping[str, Any], features: tuple[str, ...]) -> ProfiledEnsemble:
+def _profiled(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> ProfiledEnsemble:
     sources, coefficients = names(content, "sources"), numbers(content, "coefficients")
     if len(coefficients) != len(sources):
         raise ModelFileError(f"{len(coefficients)} coefficients for {len(sources)} sources")
-    shift = _trees(content, "shift_trees", features)
+    shift = _trees(content, "shift_trees", features, categories)
     entries = content["shift_trees"]
     values = [source_values_of(entry, len(sources), f"shift tree {i}") for i, entry in enumerate(entries)]
     present = [value for value in values if value is not None]
     if present and len(present) < len(values):
         raise ModelFileError("shift trees: some have source_values, others have none")
     return ProfiledEnsemble(
-        Ensemble(features, _trees(content, "trees", features)),
+        Ensemble(features, _trees(content, "trees", features, categories)),
         Ensemble(features, shift),
         number(content.get("log_odds"), "log_odds"),
         sources,
@@ -123,20 +131,34 @@ def _profiled(content: Mapping[str, Any], features: tuple[str, ...]) -> Profiled
     )
 
 
-def _trees(content: Mapping[str, Any], key: str, features: tuple[str, ...]) -> tuple[Tree, ...]:
-    what = key.removesuffix("s").replace("_", " ")
-    return tuple(tree_from_dict(tree, features, f"{what} {i}") for i, tree in enumerate(get(content, key, list)))
+def _trees(content: Mapping[str, Any], key: str, features: tuple[str, ...], categories: Categories) -> tuple[Tree, ...]:
+    what, entries = key.removesuffix("s").replace("_", " "), get(content, key, list)
+    return tuple(tree_from_dict(tree, features, categories, f"{what} {i}") for i, tree in enumerate(entries))
 
 
 def _binning(content: Mapping[str, Any], features: tuple[str, ...]) -> Binning:
-    bins = get(content, "bins", dict)
-    if tuple(bins) != features:
+    bins, categories = get(content, "bins", dict), _categories(content, features)
+    if tuple(bins) != tuple(name for name in features if name not in categories):
         raise ModelFileError("bins and features have different names")
-    edges = tuple(np.array(numbers(bins, name), dtype=np.float64) for name in features)
-    for name, values in zip(features, edges, strict=True):
+    edges = {name: np.array(numbers(bins, name), dtype=np.float64) for name in bins}
+    for name, values in edges.items():
         if values.size >= MISSING or np.any(np.diff(values) <= 0):
             raise ModelFileError(f"bins of {name}: at most {MISSING - 1} increasing edges are needed")
-    return Binning(features, edges)
+    edges |= {name: category_edges(values) for name, values in categories.items()}
+    return Binning(features, tuple(edges[name] for name in features), categories)
+
+
+def _categories(content: Mapping[str, Any], features: tuple[str, ...]) -> Categories:
+    """Categories of categorical features; files before version 3 have none."""
+    found = get(content, "categories", dict) if "categories" in content else {}
+    categories = {name: np.array(numbers(found, name), dtype=np.float64) for name in found}
+    for name, values in categories.items():
+        if name not in features:
+            raise ModelFileError(f"categories: unknown feature {name!r}")
+        whole = np.all(values == np.floor(values)) and np.all(values >= 0)
+        if values.size > MISSING or not whole or np.any(np.diff(values) <= 0):
+            raise ModelFileError(f"categories of {name}: at most {MISSING} increasing whole numbers are needed")
+    return categories
 
 
 def _expectation(content: Mapping[str, Any]) -> Expectation:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_tree"]
 
+MOST_CATEGORIES = 5
+"""Categories that are named on a line."""
+
 LEAF_COLOUR, INNER_COLOUR = "#dce9f5", "#f4f4f4"
 
 
@@ -42,11 +45,11 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     for node, (x, y) in enumerate(places):
         if tree.nodes["feature"][node] < 0:
             continue
-        for side, sign in (("left", "<"), ("right", "≥")):
+        for side in ("left", "right"):
             child = int(tree.nodes[side][node])
             axes.plot([x, places[child][0]], [y, places[child][1]], color="#888888", linewidth=1, zorder=1)
             middle = (x + places[child][0]) / 2, (y + places[child][1]) / 2
-            cut = f"{features[tree.nodes['feature'][node]]} {sign} {tree.nodes['threshold'][node]:.4g}"
+            cut = _condition(tree, node, features, left=side == "left")
             axes.text(
                 *middle, cut, ha="center", va="center", fontsize=7, parse_math=False, bbox=_paper("white"), zorder=2
             )
@@ -63,6 +66,16 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     return drawn
 
 
+def _condition(tree: Tree, node: int, features: tuple[str, ...], *, left: bool) -> str:
+    """What the rows that take one way at a node have in common; of many categories only the first are named."""
+    name = features[tree.nodes["feature"][node]]
+    if not tree.is_set[node]:
+        return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][node]:.4g}"
+    values = [f"{value:.0f}" for value in (tree.left_categories(node) if left else tree.right_categories(node))]
+    shown = values if len(values) <= MOST_CATEGORIES else [*values[: MOST_CATEGORIES - 1], "…"]
+    return f"{name} in {{{', '.join(shown)}}}"
+
+
 def _label(tree: Tree, node: int, profiled: bool) -> str:
     values = tree.nodes[node]
     lines = [f"s = {values['s']:.4f}", f"b = {values['b']:.4f}"]
@@ -70,7 +83,11 @@ def _label(tree: Tree, node: int, profiled: bool) -> str:
         return "\n".join([f"s = {values['s']:.4g}", f"b = {values['b']:.4g}", f"adds {values['value']:.3g}"])
     if values["sigma2"] > 0:
         lines.append(f"σ_b = {math.sqrt(values['sigma2']):.4f}")
-    return "\n".join([*lines, f"Q = {values['q']:.4f}", f"p = {tree.purities[node]:.3f}"])
+    lines += [f"Q = {values['q']:.4f}", f"p = {tree.purities[node]:.3f}"]
+    output = 2 * tree.purities[node] - 1
+    if values["value"] != output:  # by a monotonic constraint
+        lines.append(f"held at {0.5 * (1 + values['value']):.3f}")
+    return "\n".join(lines)
 
 
 def _paper(colour: str, edge: str = "none") -> dict[str, Any]:

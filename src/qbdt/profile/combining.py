@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -60,6 +60,7 @@ def combined(
     sources: tuple[str, ...],
     log_odds: float,
     information: tuple[float, float] | None = None,
+    categories: Mapping[int, Yields] | None = None,
 ) -> ProfiledEnsemble:
     """Average the sums of trees of some parts.
 
@@ -71,7 +72,10 @@ def combined(
         Of the model.
     information
         What the gains of the two sums are to add up to: information about μ. None leaves them as they are.
+    categories
+        Those of the categorical features, by number.
     """
+    known = categories or {}
     weight = 1.0 / len(parts)
     values = tuple(array for part in parts for array in part.values)
     ratio = [nodes.copy() for part in parts for nodes in part.ratio]
@@ -82,8 +86,8 @@ def combined(
     for nodes, own in zip(shift, values, strict=True):
         nodes["value"] = own @ combination.coefficients
     return ProfiledEnsemble(
-        Ensemble(features, tuple(Tree(nodes, weight) for nodes in ratio)),
-        Ensemble(features, tuple(Tree(nodes, weight) for nodes in shift)),
+        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in ratio)),
+        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in shift)),
         log_odds,
         sources,
         tuple(combination.coefficients.tolist()),

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from qbdt.dataset import Dataset, Events
 from qbdt.dtypes import Yields
 from qbdt.information import Expectation, SourceExpectation, profiled_information
-from qbdt.profile.plan import shift_segments
-from qbdt.store import Segment, ShiftSegment, Side
+from qbdt.store import ScoreStore, Templates
 
-__all__ = ["Scored", "binned_uncertainty", "chosen_share", "scored"]
+__all__ = ["SHARES", "chosen_share", "unprofiled_sigma"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
@@ -23,38 +19,20 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
 
 
-class Scored(NamedTuple):
-    """Held-out events of one part: their segments, and for the rows of each r₀ and g = Σ_k c_k f_k."""
-
-    segments: list[ShiftSegment]
-    ratio: list[Yields]
-    shift: list[Yields]
-
-    def score(self, share: float) -> list[Yields]:
-        """Return r₀ − share × g."""
-        return [ratio - share * shift for ratio, shift in zip(self.ratio, self.shift, strict=True)]
+def unprofiled_sigma(store: ScoreStore) -> float:
+    """σ_μ without sources of a histogram of the store's only score."""
+    (found,) = store.templates(BINS)
+    signal, _, variance = _usable(*found)
+    return _sigma(signal, np.zeros((0, len(signal))), variance)
 
 
-def scored(held: Dataset, sums: Callable[[Events], tuple[Yields, Yields]]) -> Scored:
-    """Evaluate r₀ and g on held-out events."""
-    segments = shift_segments(held)
-    values = [sums(one.segment.events) for one in segments]
-    return Scored(segments, [ratio for ratio, _ in values], [shift for _, shift in values])
-
-
-def binned_uncertainty(segments: Sequence[Segment], values: Sequence[Yields]) -> float:
-    """σ_μ without sources of a histogram of some score; `values` are those of the rows of each nominal segment."""
-    without = [ShiftSegment(segment, np.zeros(0)) for segment in segments]
-    one = Scored(without, list(values), [np.zeros(len(own)) for own in values])
-    return _sigma(*_templates([one], 0.0, 0))
-
-
-def chosen_share(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yields) -> tuple[float, Expectation]:
+def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Yields) -> tuple[float, Expectation]:
     """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals, and what it promises.
 
-    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all parts' held-out events.
+    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all parts' held-out events; the store has
+    a score for each of `SHARES`.
     """
-    tried = {share: _templates(parts, share, len(sources)) for share in SHARES}
+    tried = {share: _usable(*found) for share, found in zip(SHARES, store.templates(BINS), strict=True)}
     share = min(reversed(SHARES), key=lambda one: _sigma(*tried[one]))
     with_t, with_ratio = tried[share], tried[0.0]
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)
@@ -67,45 +45,10 @@ def chosen_share(parts: Sequence[Scored], sources: tuple[str, ...], pulls: Yield
     )
 
 
-def _templates(parts: Sequence[Scored], share: float, n_sources: int) -> tuple[Yields, Yields, Yields]:
-    """Signal, shifts and variance of each bin."""
-    rows = [row for part in parts for row in zip(part.segments, part.score(share), strict=True)]
-    signal = [(own, one.segment.events.weight) for one, own in rows if _is_signal(one)]
-    edges = _equal_signal(signal)
-    s, shifts, variance = np.zeros(BINS), np.zeros((n_sources, BINS)), np.zeros(BINS)
-    for one, own in rows:
-        bins = np.searchsorted(edges, own, side="right")
-        weight = _summable(one.segment.events.weight)
-        filled = np.bincount(bins, weight, BINS)
-        shifts += one.factors[:, None] * filled
-        for source, column in one.columns:
-            shifts[source] += np.bincount(bins, _summable(column()), BINS)
-        if one.segment.nominal:
-            variance += filled + np.bincount(bins, _summable(np.square(weight)), BINS)
-        if _is_signal(one):
-            s += filled
+def _usable(signal: Yields, shifts: Yields, variance: Yields) -> Templates:
+    """Leave out bins of no positive variance."""
     usable = variance > 0
-    return s[usable], shifts[:, usable], variance[usable]
-
-
-def _is_signal(one: ShiftSegment) -> bool:
-    return one.segment.nominal and one.segment.side is Side.SIGNAL
-
-
-def _equal_signal(signal: Iterable[tuple[Yields, Yields]]) -> Yields:
-    """Inner edges between bins of equal absolute signal."""
-    values, weights = (np.concatenate(column) for column in zip(*signal, strict=True))
-    order = np.argsort(values, kind="stable")
-    running = np.cumsum(_summable(np.abs(weights[order])))
-    at = np.searchsorted(running, np.arange(1, BINS) / BINS * running[-1])
-    return np.asarray(values[order][np.minimum(at, len(order) - 1)])
-
-
-def _summable(weight: Yields) -> Yields:
-    """Round weights to multiples of a power of two whose sums are exact, so that no order of rows changes them."""
-    bound = float(np.abs(weight).max(initial=0.0)) * len(weight)
-    unit = math.ldexp(1.0, math.frexp(bound)[1] - 52)
-    return np.asarray(np.rint(weight / unit) * unit)
+    return Templates(signal[usable], shifts[:, usable], variance[usable])
 
 
 def _sigma(signal: Yields, shifts: Yields, variance: Yields) -> float:

@@ -7,16 +7,18 @@ fall into the same block, and a sample that is sorted by process has all of them
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.dataset import Dataset, Events, HashFolds, Role
-from qbdt.errors import DataError
+from qbdt.boosting import Settings
+from qbdt.boosting.parts import Survey, firsts
+from qbdt.dataset import Dataset, Events, HashFolds, Replaced
 
-__all__ = ["N_PARTS", "divided"]
+__all__ = ["N_PARTS", "Division", "event_rows"]
 
 N_PARTS = 3
 """Parts of the events: each judges what was trained on the other two."""
@@ -28,35 +30,69 @@ SALT = 0x70726F66696C65
 """Makes the parts independent of folds that hash the same identifiers."""
 
 
-def divided(dataset: Dataset, part: int) -> tuple[Dataset, Dataset]:
-    """Events to train on, and events held out, for one of `N_PARTS` parts."""
-    rule = _rule(dataset)
-    trained = dataset.select(lambda events: rule(events) != part)
-    held = dataset.select(lambda events: rule(events) == part)
-    for what in (trained, held):
-        for role in (Role.SIGNAL, Role.BACKGROUND):
-            if not what.total(role) > 0:
-                raise DataError(f"too few {role} events: a {1 / N_PARTS:.0%} part of them has no positive yield")
-    return trained, held
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How events are divided into `N_PARTS` parts; it travels to where they are.
+
+    Attributes
+    ----------
+    names
+        Identifiers that decide; none where position does.
+    totals, firsts
+        Rows of each set of events in all, and before each partition of it.
+    """
+
+    names: tuple[str, ...]
+    totals: tuple[int, ...]
+    firsts: Mapping[int, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, survey: Survey) -> Division:
+        """Division of events that a survey has passed over."""
+        empty = survey.empty
+        names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
+        totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
+        return cls(names, totals, firsts(survey.rows))
+
+    def divided(self, number: int, dataset: Dataset, part: int) -> tuple[Dataset, Dataset]:
+        """Events to train on, and events held out, for one of the parts and one partition of the events."""
+        rule = self._rule(number, dataset)
+        return (
+            dataset.select(lambda events: rule(events) != part),
+            dataset.select(lambda events: rule(events) == part),
+        )
+
+    def held_nominal(self, number: int, dataset: Dataset, part: int) -> Dataset:
+        """Return the nominal events held out, without any source."""
+        rule = self._rule(number, dataset)
+        return dataset.with_systematics([]).select(lambda events: rule(events) == part)
+
+    def _rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
+        if self.names:
+            return HashFolds(N_PARTS, self.names, SALT).assign
+        places = zip(self.firsts[number], self.totals, strict=True)
+        where = {id(events): place for events, place in zip(_sets(dataset), places, strict=True)}
+        return lambda events: _by_position(events.n_rows, *where[id(events)])
 
 
-def _rule(dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
-    names = dataset.folds.columns if dataset.folds is not None else _common_identifiers(dataset)
-    if names:
-        return HashFolds(N_PARTS, names, SALT).assign
-    return _by_position
+def event_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
+    """Rows of each set of events, nominal and varied."""
+    return tuple(events.n_rows for events in _sets(dataset))
+
+
+def _sets(dataset: Dataset) -> list[Events]:
+    """Return all sets of events that rows are selected of."""
+    changes = [c for s in dataset.systematics for _, effect in s.directions for c in effect.values()]
+    return [s.events for s in dataset.samples] + [c.events for c in changes if isinstance(c, Replaced)]
 
 
 def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
     """Identifiers that all events have, nominal and varied."""
-    found: list[tuple[str, ...]] = [sample.events.id_names for sample in dataset.samples]
-    for source in dataset.systematics:
-        for direction, _ in source.directions:
-            found += [events.id_names for events in dataset.varied(source.name, direction).values()]
+    found = [events.id_names for events in _sets(dataset)]
     return tuple(name for name in found[0] if all(name in names for names in found))
 
 
-def _by_position(events: Events) -> NDArray[Any]:
-    n_blocks = min(N_PARTS * BLOCKS, max(1, events.n_rows))
-    block = np.arange(events.n_rows, dtype=np.int64) * n_blocks // max(1, events.n_rows)
+def _by_position(n_rows: int, first: int, total: int) -> NDArray[Any]:
+    n_blocks = min(N_PARTS * BLOCKS, max(1, total))
+    block = np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)
     return np.asarray(block % N_PARTS)

@@ -2,59 +2,43 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from qbdt.binning import Binning
 from qbdt.boosting import Settings
-from qbdt.dataset import Dataset, Role
-from qbdt.dtypes import Nodes, Yields
-from qbdt.ensemble import Ensemble
+from qbdt.boosting.rows import feature_rules
+from qbdt.dtypes import Nodes
 from qbdt.grower import NewtonCriterion, with_thresholds
-from qbdt.profile.expecting import binned_uncertainty
-from qbdt.profile.plan import nominal_segments
-from qbdt.profile.trees import STEP, grow_next, weight_sums, with_yields
-from qbdt.store import RatioStore
-from qbdt.tree import Tree
+from qbdt.profile.events import ProfiledEvents
+from qbdt.profile.trees import STEP, grow_next, with_yields
+from qbdt.store import Side
 from qbdt.workers import Workers
 
-__all__ = ["fit_ratio"]
+__all__ = ["fit_ratio", "kept_trees"]
 
 RIDGE = 1.0
 LEAST = 5.0
 """Curvature that is added to a node's, and the least that it must have. An event of unit weight has at most 1/4."""
 
-PERIOD = 25
-"""Trees between two looks at held-out events."""
-
-PATIENCE = 100
-"""Trees without a smaller σ_μ of held-out events after which no more are grown."""
+SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the trees that are tried on held-out events: few where densities are smooth, all for a steep tail."""
 
 
 def fit_ratio(
-    trained: Dataset,
-    held: Dataset,
-    binning: Binning,
-    settings: Settings,
-    workers: Workers,
-    after_tree: Callable[[Nodes], None],
+    events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F on some events; returns its trees, as many as are best for others.
-
-    Best is the smallest σ_μ, without sources, of a histogram of F. The loss would stop too early for what a fit sees of
-    F, the tail of pure signal.
-    """
-    sums = [weight_sums(trained, role) for role in (Role.SIGNAL, Role.BACKGROUND)]
+    """Fit F without the events of one part; returns its trees, of which `kept_trees` says how many to keep."""
+    binning = events.binning
+    sums = [events.trained(part, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
-    store = RatioStore(nominal_segments(trained), binning, workers, strength)
-    criterion = NewtonCriterion(RIDGE, LEAST, binning.n_cuts, workers)
-    totals = np.array([trained.total(Role.SIGNAL), trained.total(Role.BACKGROUND)]) / strength
+    store = events.ratio_store(part, [strength / one.first for one in sums])
+    criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
+    features = np.arange(len(binning.features))
+    totals = np.array([one.first for one in sums]) / strength
     trees: list[Nodes] = []
-    watch = _Watch(held, workers.n_threads)
     for number in range(settings.n_trees):
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         nodes = with_thresholds(grown, binning.edges)
@@ -62,31 +46,21 @@ def fit_ratio(
         store.add(grown.leaves, nodes["value"][nodes["feature"] < 0])
         trees.append(with_yields(nodes, *(store.yields(grown.leaves) * totals).T))
         after_tree(trees[-1])
-        if len(trees) % PERIOD == 0 and watch.look(trees) - watch.best >= PATIENCE:
-            break
-    watch.look(trees)
-    return tuple(trees[: watch.best])
+    return tuple(trees)
 
 
-class _Watch:
-    """What a histogram of F over held-out events promises, as trees are added."""
+def kept_trees(trees: Sequence[Nodes], sigma: Callable[[Sequence[Nodes]], float]) -> tuple[Nodes, ...]:
+    """First trees of F, as many as are best for held-out events.
 
-    def __init__(self, held: Dataset, n_threads: int) -> None:
-        self._segments = nominal_segments(held)
-        self._features = held.features
-        self._n_threads = n_threads
-        self._values: list[Yields] = [np.zeros(one.events.n_rows) for one in self._segments]
-        self._seen = 0
-        self._smallest = math.inf
-        self.best = 0
+    Best is the smallest σ_μ, without sources, of a histogram of F. Their loss would stop too early for what a fit sees
+    of F, the tail of pure signal.
 
-    def look(self, trees: Sequence[Nodes]) -> int:
-        """Judge all trees so far; returns their number."""
-        new = Ensemble(self._features, tuple(Tree(nodes, 1.0) for nodes in trees[self._seen :]))
-        for values, one in zip(self._values, self._segments, strict=True):
-            values += new.score(one.events, self._n_threads)
-        self._seen = len(trees)
-        found = binned_uncertainty(self._segments, self._values)
-        if found < self._smallest:
-            self._smallest, self.best = found, self._seen
-        return self._seen
+    Parameters
+    ----------
+    trees
+        All trees.
+    sigma
+        From some trees to that σ_μ.
+    """
+    tried = sorted({max(1, round(share * len(trees))) for share in SHARES}) if trees else [0]
+    return tuple(trees[: min(tried, key=lambda number: sigma(trees[:number]))])

@@ -6,22 +6,21 @@ the trees so far allow, on held-out events. Its leaves then hold the shifts of e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from qbdt.binning import Binning
 from qbdt.boosting import Settings
-from qbdt.dataset import Dataset, Events, Role
+from qbdt.boosting.rows import feature_rules
 from qbdt.dtypes import Nodes, Yields
+from qbdt.ensemble import ProfiledEnsemble
 from qbdt.grower import NewtonCriterion, with_thresholds
+from qbdt.profile.events import ProfiledEvents
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS
-from qbdt.profile.plan import shift_segments
-from qbdt.profile.trees import STEP, grow_next, weight_sums, with_yields
-from qbdt.store import ShiftSegment, ShiftStore, Side
+from qbdt.profile.trees import STEP, grow_next, with_yields
+from qbdt.store import Side
 from qbdt.workers import Workers
 
 __all__ = ["FittedShifts", "fit_shifts"]
@@ -54,33 +53,30 @@ class FittedShifts:
 
 
 def fit_shifts(
-    trained: Dataset,
-    held: Dataset,
-    ratio: Callable[[Events], Yields],
-    binning: Binning,
+    events: ProfiledEvents,
+    part: int,
+    model: ProfiledEnsemble,
     settings: Settings,
     workers: Workers,
     after_tree: Callable[[Nodes], None],
 ) -> FittedShifts:
-    """Fit the shifts on some events, and follow what they do on others, where `ratio` gives r₀."""
-    segments, others = shift_segments(trained), shift_segments(held)
-    means = _means(segments, len(trained.systematics))
-    store = ShiftStore(segments + others, binning, workers, len(segments), means)
-    ratios = [ratio(one.segment.events) for one in others]
-    store.set_ratio(ratios)
-    now = _start(others, ratios, len(trained.systematics))
-    del ratios
-    background = weight_sums(trained, Role.BACKGROUND)
+    """Fit the shifts without the events of one part, and follow what they do there, where the model gives r₀."""
+    binning, means = events.binning, events.means(part)
+    store = events.shift_store(part, model)
+    now = Integrals.without_shifts(*store.start())
+    background = events.trained(part, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    criterion = NewtonCriterion(0.0, least, binning.n_cuts, workers)
+    rules = feature_rules(binning, settings)
+    criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
+    features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Yields] = []
     history, uncertainties = [now.copy()], [now.scaled(N_PARTS).uncertainty()]
-    for number in range(settings.n_trees if trained.systematics else 0):
+    for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
             store.direct(scaled.pulls(scaled.best()))
-        grown = grow_next(store, criterion, binning, settings, number)
+        grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         fitted, judged = store.sums(grown.leaves)
@@ -96,55 +92,6 @@ def fit_shifts(
         if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
             break
     return FittedShifts(tuple(trees), tuple(values), tuple(history), tuple(uncertainties))
-
-
-def _means(segments: list[ShiftSegment], n_sources: int) -> Yields:
-    """Mean relative shift ∫ Δ_k / ∫ n of each source."""
-    ones = [np.ones(one.segment.events.n_rows) for one in segments]
-    shifts = _shift_integrals(segments, ones, n_sources)
-    n = math.fsum(_integral(_variance(one.segment.events), r) for one, r in _nominal(segments, ones))
-    return shifts / n
-
-
-def _start(segments: list[ShiftSegment], ratios: list[Yields], n_sources: int) -> Integrals:
-    """Integrals of r₀ and of a constant over held-out events; exact sums, which no order of rows changes."""
-    ones = [np.ones(len(r)) for r in ratios]
-    functions = (ratios, ones)
-    signal, gram = np.zeros(2), np.zeros((2, 2))
-    for i, f in enumerate(functions):
-        signal[i] = math.fsum(
-            _integral(one.segment.events.weight, r)
-            for one, r in _nominal(segments, f)
-            if one.segment.side is Side.SIGNAL
-        )
-        for j, g in enumerate(functions):
-            product = [a * b for a, b in zip(f, g, strict=True)]
-            gram[i, j] = math.fsum(_integral(_variance(o.segment.events), r) for o, r in _nominal(segments, product))
-    shifts = np.stack([_shift_integrals(segments, f, n_sources) for f in functions], axis=1)
-    return Integrals.without_shifts(signal, gram, shifts)
-
-
-def _nominal(segments: list[ShiftSegment], values: list[Yields]) -> list[tuple[ShiftSegment, Yields]]:
-    return [(one, own) for one, own in zip(segments, values, strict=True) if one.segment.nominal]
-
-
-def _shift_integrals(segments: list[ShiftSegment], values: list[Yields], n_sources: int) -> Yields:
-    """∫ Δ_k f for every source."""
-    out = np.zeros(n_sources)
-    for one, f in zip(segments, values, strict=True):
-        out += one.factors * _integral(one.segment.events.weight, f)
-        for source, column in one.columns:
-            out[source] += _integral(column(), f)
-    return out
-
-
-def _variance(events: Events) -> Yields:
-    """Return n = w + w² of every row: expected events, and their MC variance."""
-    return np.asarray(events.weight * (1.0 + events.weight))
-
-
-def _integral(weight: Yields, values: Yields) -> float:
-    return math.fsum(weight * values)
 
 
 def _of_nodes(nodes: Nodes, of_leaves: Yields) -> Yields:

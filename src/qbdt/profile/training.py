@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from qbdt.binning import Binning
-from qbdt.boosting import Monitor, Settings, Training, TreeReport
-from qbdt.boosting.rows import binning_of, described
+from qbdt.boosting import EventsInParts, Monitor, Settings, Training, TreeReport, parts_of
+from qbdt.boosting.rows import categories_by_number
 from qbdt.boosting.training import require_resumable
-from qbdt.dataset import Dataset, Events, Role
-from qbdt.dtypes import Nodes, Yields
+from qbdt.dataset import Dataset
+from qbdt.dtypes import Nodes
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.profile.combining import Combination, Part, combined
-from qbdt.profile.expecting import Scored, chosen_share, scored
+from qbdt.profile.events import ProfiledEvents
+from qbdt.profile.expecting import SHARES, chosen_share, unprofiled_sigma
 from qbdt.profile.integrals import Integrals
-from qbdt.profile.parts import N_PARTS, divided
-from qbdt.profile.ratio import fit_ratio
+from qbdt.profile.parts import N_PARTS
+from qbdt.profile.ratio import fit_ratio, kept_trees
 from qbdt.profile.shifts import fit_shifts
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
@@ -29,7 +29,7 @@ __all__ = ["train_profiled"]
 
 
 def train_profiled(
-    dataset: Dataset,
+    dataset: Dataset | EventsInParts,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -47,7 +47,8 @@ def train_profiled(
     Parameters
     ----------
     dataset
-        Signal, background and sources, with true yields as weights.
+        Signal, background and sources, with true yields as weights: in memory, on disk (`OutOfCore`) or on a cluster
+        (`qbdt.dask`).
     settings
         How to train. `n_trees` is what each sum of each part gets, or less.
     n_threads
@@ -66,14 +67,15 @@ def train_profiled(
     Training
         Interrupting with Ctrl-C returns what the finished parts give, or F so far where there is none.
     """
-    dataset.require_usable()
     monitor = monitor or Monitor()
     if monitor.validation is not None:
         raise ConfigError(
             "method='profile' holds out events itself and stops where these say so: give no validation sample"
         )
+    events = EventsInParts(parts_of(dataset, 1)) if isinstance(dataset, Dataset) else dataset
     with Workers(n_threads) as workers:
-        profiling = _Profiling(dataset, settings, workers, monitor, resume)
+        profiled = ProfiledEvents(events.hosts(workers), settings, workers)
+        profiling = _Profiling(profiled, settings, workers, monitor, resume)
         return profiling.run(progress, checkpoint)
 
 
@@ -85,20 +87,17 @@ class _Profiling:
     """State of one training."""
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+        self, events: ProfiledEvents, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
     ) -> None:
-        self.dataset = dataset
+        self.events = events
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
-        self.sources = tuple(source.name for source in dataset.systematics)
-        self.log_odds = math.log(dataset.total(Role.SIGNAL) / dataset.total(Role.BACKGROUND))
-        self.binning = binning_of(dataset, settings, workers)
-        self.data = described(dataset)
-        self.parts = _resumed(resume, self.binning, settings, self.data, len(self.sources))
+        self.categories = categories_by_number(events.binning)
+        self.parts = _resumed(resume, events.binning, settings, events.data, len(events.sources))
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
-        monitor.start(dataset.features)
+        monitor.start(events.features)
 
     def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
         per_part = self._most_trees // N_PARTS
@@ -120,71 +119,57 @@ class _Profiling:
 
     def _part(self, number: int, advance: Callable[[int], None]) -> Part:
         """Fit both sums of trees without one part of the events."""
-        trained, held = divided(self.dataset, number)
         self.unfinished = []
 
         def after_tree(nodes: Nodes) -> None:
             advance(1)
-            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0))
+            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0, self.categories))
             self.n_trees += 1
-            if self.monitor.judge(report, self.dataset.features, self.workers.n_threads):
+            if self.monitor.judge(report, self.events.features, self.workers.n_threads):
                 raise _StoppedByCallback
 
         def after_ratio_tree(nodes: Nodes) -> None:
             self.unfinished.append(nodes)
             after_tree(nodes)
 
-        common = (self.binning, self.settings, self.workers)
-        own = fit_ratio(trained, held, *common, after_ratio_tree)
-        shifts = fit_shifts(trained, held, self._ratio(own), *common, after_tree)
+        def sigma(trees: Sequence[Nodes]) -> float:
+            return unprofiled_sigma(self.events.ratio_scores(number, self._ratio(trees)))
+
+        own = kept_trees(fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree), sigma)
+        shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
         best = shifts.best()
         return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])
 
     @property
     def _most_trees(self) -> int:
-        return N_PARTS * self.settings.n_trees * (1 + bool(self.sources))
+        return N_PARTS * self.settings.n_trees * (1 + bool(self.events.sources))
 
-    def _ratio(self, trees: tuple[Nodes, ...]) -> Callable[[Events], Yields]:
-        """Return the function r₀ = s/(s + b) of events."""
-        ensemble = Ensemble(self.dataset.features, tuple(Tree(nodes, 1.0) for nodes in trees))
-        empty = Ensemble(self.dataset.features, ())
-        model = ProfiledEnsemble(ensemble, empty, self.log_odds)
-        return lambda events: model.probability(ensemble.score(events, self.workers.n_threads))
+    def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
+        """Return the model of the first sum of trees alone."""
+        features = self.events.features
+        ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
+        return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
 
     def _result(self, stopped: str | None) -> Training:
-        features = self.dataset.features
+        events = self.events
         if not self.parts:
-            ratio = Ensemble(features, tuple(Tree(nodes, 1.0) for nodes in self.unfinished))
-            model = ProfiledEnsemble(ratio, Ensemble(features, ()), self.log_odds)
-            return Training(model, self.binning, self.settings, (), stopped, self.data)
+            return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
         combination = Combination.of(self.parts)
-        names = (features, self.sources, self.log_odds)
+        names = (events.features, events.sources, events.log_odds)
         expected = None
         if len(self.parts) == N_PARTS:
-            share, expected = chosen_share(self._scored(combination), self.sources, combination.pulls)
+            models = [combined([part], combination, *names, categories=self.categories) for part in self.parts]
+            share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
-            model = combined(self.parts, combination.times(share), *names, (expected.stat**-2, won))
+            information = (expected.stat**-2, won)
+            model = combined(self.parts, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(self.parts, combination, *names)
+            model = combined(self.parts, combination, *names, categories=self.categories)
         parts = [
             {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": part.integrals.to_dict()}
             for part in self.parts
         ]
-        return Training(model, self.binning, self.settings, (), stopped, {**self.data, "parts": parts}, expected)
-
-    def _scored(self, combination: Combination) -> list[Scored]:
-        """Score the held-out events of every part with its own trees."""
-        n_threads = self.workers.n_threads
-        found = []
-        for number, part in enumerate(self.parts):
-            model = combined([part], combination, self.dataset.features, self.sources, self.log_odds)
-
-            def values(events: Events, model: ProfiledEnsemble = model) -> tuple[Yields, Yields]:
-                ratio = model.probability(model.ratio.score(events, n_threads))
-                return ratio, model.shift.score(events, n_threads)
-
-            found.append(scored(divided(self.dataset, number)[1], values))
-        return found
+        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": parts}, expected)
 
 
 def _resumed(

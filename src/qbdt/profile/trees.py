@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
 import numpy as np
 
-from qbdt.binning import Binning
 from qbdt.boosting import Settings
 from qbdt.boosting.drawing import drawn_features, row_seed
-from qbdt.dataset import Dataset, Role
-from qbdt.dtypes import Nodes, Yields
+from qbdt.dtypes import Fixed, Nodes, Yields
 from qbdt.grower import Grown, LeafGrowth, NewtonCriterion, grow
 from qbdt.store import PairStore
 
-__all__ = ["STEP", "WeightSums", "grow_next", "weight_sums", "with_yields"]
+__all__ = ["STEP", "grow_next", "with_yields"]
 
 STEP = 0.2
 """Share of a tree's best output that is added to a sum, for a learning rate of one."""
 
 
 def grow_next(
-    store: PairStore, criterion: NewtonCriterion, binning: Binning, settings: Settings, number: int
+    store: PairStore, criterion: NewtonCriterion, allowed: Fixed, settings: Settings, number: int
 ) -> Grown | None:
-    """Grow the tree with this number on a store's pairs; None where no split gains anything."""
+    """Grow the tree with this number on a store's pairs by allowed features; None where no split gains anything."""
     factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
     root = store.histogram(0)
     sums = criterion.start_tree(root, factor)
-    features = drawn_features(settings, number, len(binning.features))
+    features = allowed[drawn_features(settings, number, len(allowed))]
     rule = LeafGrowth(settings.n_leaves)
     grown = grow(store, criterion, rule, root, sums, features, settings.max_depth or settings.n_leaves)
     return grown if len(grown.leaves) > 1 else None
@@ -42,18 +37,3 @@ def with_yields(nodes: Nodes, s: Yields, b: Yields) -> Nodes:
         for name in ("s", "b"):
             nodes[name][i] = nodes[name][nodes["left"][i]] + nodes[name][nodes["right"][i]]
     return nodes
-
-
-class WeightSums(NamedTuple):
-    """Σw and Σw² of some events."""
-
-    first: float
-    second: float
-
-
-def weight_sums(dataset: Dataset, role: Role) -> WeightSums:
-    """Sums over all samples of one role; exact, so that no order of rows changes them."""
-    weights = [sample.events.weight for sample in dataset.of_role(role)]
-    return WeightSums(
-        math.fsum(math.fsum(weight) for weight in weights), math.fsum(math.fsum(np.square(w)) for w in weights)
-    )

@@ -6,7 +6,7 @@ workers to the run's folder, which must be on a disk that all machines share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,11 @@ from qbdt.boosting.parts import rows_of
 from qbdt.config import Analysis, FitSettings, read_analysis
 from qbdt.cross_training import train_into
 from qbdt.dask import OnCluster, Traffic, over_parts
-from qbdt.dataset import Dataset, Events, Replaced, Reweighted, Sample, Variation
+from qbdt.dataset import Dataset, Events, Finding, HashFolds, Replaced, Reweighted, Sample, Variation, find_faults
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.errors import ConfigError
 from qbdt.fit import FitResult, run_fit
-from qbdt.loading import fold_rule, load_parts
+from qbdt.loading import FilePart, fold_rule, load_parts
 from qbdt.progress import Progress
 from qbdt.results import Table
 from qbdt.running.scored import begun, finished, write_part
@@ -34,6 +34,12 @@ __all__ = ["ClusterRun"]
 
 SAMPLE = 2_000_000
 """Scored rows that come to the driver, to choose the constant c and the edges on: all where there are not more."""
+
+CHECKED = 200_000
+"""Rows, about, that come to the driver to be looked at for faults of the input: all where there are not more."""
+
+SALT = 0x6661756C7473
+"""Makes the choice of these events independent of folds that hash the same identifiers."""
 
 PARTS_PER_THREAD = 2
 """Parts for each thread of the cluster, so that a lost worker's share can be divided."""
@@ -71,6 +77,8 @@ class ClusterRun:
         if rule is None:
             raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
         note(f"read on the cluster, in {len(parts)} parts")
+        for finding in self._faults(parts, rule.columns, note):
+            note(f"to be checked: {finding}")
         events = OnCluster(parts, rule, client=self.client, traffic=self.traffic)
         wanted = analysis.training.systematics
         trained_on = events if wanted is None else events.with_systematics(wanted)
@@ -87,6 +95,17 @@ class ClusterRun:
         empty = over_parts(self.client, parts, score, _first, "score")
         fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
         finished(empty, writing, target, analysis.name, fit, ".part*")
+
+    def _faults(
+        self, parts: Sequence[FilePart], columns: tuple[str, ...], note: Callable[[str], None]
+    ) -> tuple[Finding, ...]:
+        """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
+        n_rows = len(parts) * over_parts(self.client, parts[:1], _count_rows, int.__add__, "count")  # equal shares
+        every = max(1, round(n_rows / CHECKED))
+        if every > 1:
+            note(f"one event in {every} is looked at for faults of the input")
+        chosen = partial(_one_in, every=every, columns=columns)
+        return find_faults(over_parts(self.client, parts, chosen, _joined, "check"))
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
@@ -127,6 +146,20 @@ def _joined(one: Dataset, other: Dataset) -> Dataset:
 
 def _count_rows(number: int, dataset: Dataset) -> int:
     return sum(tally.n_rows for tally in dataset.tallies())
+
+
+def _one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...]) -> Dataset:
+    """Rows of a part, chosen by the identifiers that divide folds, or by position where some events have none."""
+    if every == 1:
+        return dataset
+    rule = HashFolds(every, columns, SALT)
+
+    def choose(events: Events) -> Any:
+        if set(columns) <= set(events.id_names):
+            return rule.assign(events) == 0
+        return np.arange(events.n_rows) % every == 0
+
+    return dataset.select(choose)
 
 
 def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:

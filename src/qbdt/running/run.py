@@ -129,9 +129,10 @@ def run_analysis(
 
 
 def training_settings(analysis: Analysis) -> Settings:
-    """Settings of the training, from the `training` section."""
+    """Settings of the training: its section, and which features are categorical."""
     values = analysis.training.model_dump(exclude={"systematics"})
-    return Settings(**{name: value for name, value in values.items() if value is not None})
+    given = {name: value for name, value in values.items() if value is not None}
+    return Settings(**given, categorical_features=analysis.categorical)
 
 
 def _clear(root: Path) -> None:

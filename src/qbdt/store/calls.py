@@ -26,13 +26,15 @@ class Together(StrEnum):
 class Call(NamedTuple):
     """A method of every partition's store.
 
-    `changes` says whether it changes the store: these calls are repeated where a lost partition is made anew.
+    `changes` says whether it changes the store: these calls are repeated where a lost partition is made anew. `begins`
+    says that it fixes what a new tree adds up: of finished trees, only which rows were in which nodes is repeated.
     """
 
     method: str
     arguments: tuple[Any, ...] = ()
     together: Together = Together.NOTHING
     changes: bool = False
+    begins: bool = False
 
 
 class Hosts(Protocol):

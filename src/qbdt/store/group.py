@@ -1,4 +1,4 @@
-"""Partitions in one process: each keeps its nodes' histograms, and a group answers for all of them."""
+"""Partitions in one process, and a group that answers for all of them."""
 
 from __future__ import annotations
 
@@ -9,52 +9,21 @@ import numpy as np
 
 from qbdt.dtypes import Fixed, Yields
 from qbdt.store.calls import Answers, Call, Together, added
+from qbdt.store.kept import KeptNodes
 from qbdt.store.local import WeightedRows
 
 __all__ = ["Group", "Partition"]
 
 
-class Partition(WeightedRows):
-    """One partition of the rows.
+class Partition(KeptNodes, WeightedRows):
+    """One partition of rows with the paper's weights."""
 
-    Of two children it adds up the one that is smaller *here* and finds the other by exact subtraction, so that nobody
-    has to be asked which one is smaller in all.
-    """
-
-    def forget_nodes(self) -> None:
-        """Begin a tree that is known already: its weights are not added up again."""
-        self._gather_rows()
-
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
-        """Divide a node, see `RowStore.split`."""
-        left, right = super().split(node, feature, cut, missing_left)
-        self._origin[left] = self._origin[right] = (node, left, right)
-        return left, right
-
-    def histogram(self, node: int) -> Fixed:
-        """Sums of a node's nominal weights, see `WeightedRows.histogram`."""
-        if node not in self._kept:
-            parent, left, right = self._origin.get(node, (-1, node, node))
-            if parent not in self._kept:
-                self._kept[node] = super().histogram(node)
-            else:
-                small, large = (left, right) if self.size(left) <= self.size(right) else (right, left)
-                self._kept[small] = super().histogram(small)
-                self._kept[large] = self._kept.pop(parent) - self._kept[small]
-        return self._kept[node]
+    def _added_up(self, node: int) -> Fixed:
+        return WeightedRows.histogram(self, node)
 
     def details(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights, see `WeightedRows.details`. Words may have travelled."""
         return super().details(node, np.array(words))
-
-    def _gather_rows(self) -> None:
-        super()._gather_rows()
-        self._kept: dict[int, Fixed] = {}
-        self._origin: dict[int, tuple[int, int, int]] = {}
-
-    def sizes(self, nodes: Sequence[int]) -> Fixed:
-        """Return the number of rows in each of some nodes."""
-        return np.array([self.size(node) for node in nodes], dtype=np.int64)
 
 
 class Group:

@@ -1,4 +1,7 @@
-"""`PairStore`: rows with a numerator and a denominator each, for trees that are grown on residuals."""
+"""Rows with a numerator and a denominator each, for trees that are grown on residuals.
+
+`PairRows` are those of one partition, `PairStore` asks all of them.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,14 @@ from qbdt._kernels.pairs import add_pairs
 from qbdt._kernels.weights import drop_rows
 from qbdt.binning import Binning
 from qbdt.dtypes import BINS, SUM_BITS, Fixed, Yields
+from qbdt.store.balance import ALL_ROWS
+from qbdt.store.kept import KeptNodes
 from qbdt.store.layout import Segment
-from qbdt.store.rows import RowStore, joined
+from qbdt.store.parted import PartedRows
+from qbdt.store.rows import Memory, in_memory, joined
 from qbdt.workers import Workers, share_ranges
 
-__all__ = ["PairStore", "fixed_scale"]
+__all__ = ["PairRows", "PairStore", "fixed_scale"]
 
 Result = TypeVar("Result")
 
@@ -34,59 +40,57 @@ def fixed_scale(largest: float, n_rows: int) -> float:
     return math.ldexp(1.0, SUM_BITS - math.frexp(bound)[1]) if bound > 0 else 1.0
 
 
-class PairStore(RowStore, ABC):
-    """Binned rows, the first segments of which are trained on; the others only follow the trees.
+class PairRows(KeptNodes, ABC):
+    """Binned rows of a partition, the first segments of which are trained on; the others only follow the trees.
 
     Parameters
     ----------
-    segments, binning, workers
+    segments, binning, workers, memory
         As for `RowStore`.
     n_trained
         Number of segments whose rows trees are grown on.
     """
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers, n_trained: int) -> None:
-        super().__init__(segments, binning, workers)
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        binning: Binning,
+        workers: Workers,
+        n_trained: int,
+        memory: Memory = in_memory,
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
         self._n_trained = n_trained
         self._trained = self.layout.whole[:n_trained]
-        self._pairs: Fixed = np.zeros(2 * int(self._trained[-1, 2]), dtype=np.int64)
-
-    @abstractmethod
-    def _scales(self) -> tuple[float, float]:
-        """Scales of numerators and denominators of the next tree."""
+        self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
 
     @abstractmethod
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
         """Write the pairs of some trained rows."""
 
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Yields:
+    def begin_tree(self, scales: tuple[float, float], seed: int, threshold: int) -> None:
         """Fix the pairs of the next tree; node 0 holds all rows.
 
         Parameters
         ----------
-        seed, fraction
-            Share of rows that count in this tree, drawn by position; the others have pairs of zero.
-
-        Returns
-        -------
-        array
-            Value of one unit of the numerator and of the denominator.
+        scales
+            What numerators and denominators are multiplied by.
+        seed, threshold
+            Which rows count, drawn by position; the others have pairs of zero.
         """
-        scales = self._scales()
 
         def fill(segment: int, low: int, high: int) -> None:
             out = self._pairs[2 * low : 2 * high]
             self._fill_pairs(segment, low, high, scales, out)
-            if fraction < 1:
-                first = int(self.layout.starts[segment])
+            if threshold != ALL_ROWS:
+                first = int(self.layout.starts[segment]) - int(self.layout.firsts[segment])
                 with np.errstate(over="ignore"):
-                    drop_rows(out, 2, 2, seed, int(fraction * 2**53), low - first, high - first)
+                    drop_rows(out, 2, 2, seed, threshold, low - first, high - first)
 
         self._over(self._trained, fill)
         self._gather_rows()
-        return 1.0 / np.array(scales)
 
-    def histogram(self, node: int) -> Fixed:
+    def _added_up(self, node: int) -> Fixed:
         """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
         n_features = self.layout.n_features
         shares = share_ranges(self._nodes[node][: self._n_trained], self._workers.n_threads)
@@ -94,10 +98,6 @@ class PairStore(RowStore, ABC):
         arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
         self._workers.run(add_pairs, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
-
-    def details(self, node: int, words: Fixed) -> Fixed:
-        """Return nothing for each word of features: pairs are all there is."""
-        return np.empty((len(words), 0), dtype=np.int64)
 
     def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
         """Rows of all leaves as (leaf · segments + segment, begin, end)."""
@@ -113,3 +113,33 @@ class PairStore(RowStore, ABC):
 
         shares = share_ranges(ranges, self._workers.n_threads)
         return [one for part in self._workers.run(do_share, [(share,) for share in shares]) for one in part]
+
+
+class PairStore(PartedRows, ABC):
+    """All rows of a training by residuals, wherever their partitions are."""
+
+    @abstractmethod
+    def _scales(self) -> tuple[float, float]:
+        """Scales of numerators and denominators of the next tree."""
+
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Yields:
+        """Fix the pairs of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        seed, fraction
+            Share of rows that count in this tree, drawn by position.
+
+        Returns
+        -------
+        array
+            Value of one unit of the numerator and of the denominator.
+        """
+        scales = self._scales()
+        self._tell("begin_tree", scales, seed, ALL_ROWS if fraction >= 1 else int(fraction * 2**53), begins=True)
+        self._begin()
+        return 1.0 / np.array(scales)
+
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Return nothing for each word of features: pairs are all there is."""
+        return np.empty((len(words), 0), dtype=np.int64)

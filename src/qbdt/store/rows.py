@@ -61,11 +61,11 @@ class RowStore:
         ranges = self._nodes[node]
         return int((ranges[:, 2] - ranges[:, 1]).sum())
 
-    def split(self, node: int, feature: int, cut: int, missing_left: bool) -> tuple[int, int]:
-        """Divide a node's rows: codes below `cut` go left. Returns the two new nodes."""
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
+        """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads)
-        arguments = (self._words, feature, cut, missing_left, self._rows, node == 0)
+        arguments = (self._words, feature, np.array(goes_right), self._rows, node == 0)  # it may have travelled
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
         n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)

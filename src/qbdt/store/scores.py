@@ -1,0 +1,226 @@
+"""Held-out events with their scores: `ScoreRows` those of one partition, `ScoreStore` all of them, as histograms.
+
+A score is r₀ − a g for each of several shares a. Its bins hold equal absolute signal; their edges are scores of events,
+found by asking how much signal there is up to some value, eight bits of the value at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt._kernels.exact import LIMBS
+from qbdt.dtypes import Fixed, Yields
+from qbdt.store.calls import Call, Hosts, Together
+from qbdt.store.exact import binned_sums, rounded
+from qbdt.store.layout import Side
+from qbdt.store.rows import Memory, in_memory
+from qbdt.store.shift_rows import ShiftSegment
+from qbdt.workers import Workers
+
+__all__ = ["ScoreRows", "ScoreStore", "Scored", "Templates"]
+
+BITS = 8
+"""Bits of an edge that are found at a time."""
+
+
+class Scored(NamedTuple):
+    """Rows of one segment: its number, what they add to the shifts, and their r₀ and g = Σ_k c_k f_k."""
+
+    number: int
+    segment: ShiftSegment
+    ratio: Yields
+    shift: Yields
+
+
+class Templates(NamedTuple):
+    """Signal, shifts (source, bin) and variance of each bin, in events."""
+
+    signal: Yields
+    shifts: Yields
+    variance: Yields
+
+
+class _Kept(NamedTuple):
+    number: int
+    nominal: bool
+    ratio: Yields
+    shift: Yields
+    weights: tuple[Yields, ...]
+
+
+class ScoreRows:
+    """Scored rows of a partition.
+
+    Parameters
+    ----------
+    scored
+        The rows.
+    segments
+        All segments there are, by number; they may be those of no rows.
+    shares
+        Shares of g in the score.
+    scale
+        What absolute weights are multiplied by before they are rounded.
+    workers, memory
+        As for `RowStore`.
+    """
+
+    def __init__(
+        self,
+        scored: Iterable[Scored],
+        segments: Sequence[ShiftSegment],
+        shares: Sequence[float],
+        scale: float,
+        workers: Workers,
+        memory: Memory = in_memory,
+    ) -> None:
+        self._segments, self._shares, self._workers = segments, shares, workers
+        self._kept = [_kept(one, memory) for one in scored]
+        signal = [one for one in self._kept if _is_signal(segments[one.number])]
+        size = sum(len(one.ratio) for one in signal)
+        weight = np.concatenate([np.rint(np.abs(one.weights[0]) * scale).astype(np.int64) for one in signal])
+        self._keys: list[Fixed] = []
+        self._running: list[Fixed] = []
+        for share in shares:
+            keys, running = memory("keys", size, np.int64), memory("running", size + 1, np.int64)
+            found = ordered(np.concatenate([one.ratio - share * one.shift for one in signal]))
+            order = np.argsort(found, kind="stable")
+            keys[:] = found[order]
+            np.cumsum(weight[order], out=running[1:])
+            self._keys.append(keys)
+            self._running.append(running)
+
+    def signal_up_to(self, keys: Fixed) -> Fixed:
+        """Absolute signal, in units, with a score of at most each of some keys, as (share, key)."""
+        found = [
+            running[np.searchsorted(own, wanted, side="right")]
+            for own, running, wanted in zip(self._keys, self._running, keys, strict=True)
+        ]
+        return np.stack(found)
+
+    def fill(self, edges: Yields) -> Fixed:
+        """Exact sums in the bins between edges (share, edge), as (share, what is summed, bin, limb).
+
+        Summed are the weights of each segment, then the squared weights and the columns of each nominal one.
+        """
+        sums = self._workers.run(self._filled, list(zip(self._shares, edges, strict=True)))
+        return np.stack(sums)
+
+    def _filled(self, share: float, edges: Yields) -> Fixed:
+        n_bins = len(edges) + 1
+        places = _places(self._segments)
+        sums = np.zeros((places[-1], n_bins, LIMBS), dtype=np.int64)
+        for one in self._kept:
+            bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
+            sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
+            if one.nominal:
+                for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
+                    sums[places[one.number] + j] += binned_sums(weight, bins, n_bins)
+        return sums
+
+
+class ScoreStore:
+    """All held-out rows with their scores.
+
+    Parameters
+    ----------
+    hosts
+        What holds their partitions: `ScoreRows`.
+    segments
+        All segments, by number; they may be those of no rows.
+    n_shares
+        Number of shares of g.
+    """
+
+    def __init__(self, hosts: Hosts, segments: Sequence[ShiftSegment], n_shares: int) -> None:
+        self._hosts, self._segments, self._n_shares = hosts, segments, n_shares
+
+    def templates(self, n_bins: int) -> list[Templates]:
+        """Histograms in bins of equal signal, for each share."""
+        edges = self._equal_signal(n_bins)
+        return [self._collected(rounded(sums)) for sums in self._asked("fill", edges)]
+
+    def _equal_signal(self, n_bins: int) -> Yields:
+        """Inner edges (share, edge): the smallest scores up to which there are 1/n, 2/n … of the signal."""
+        largest = np.full((self._n_shares, 1), np.iinfo(np.int64).max)
+        total = int(self._asked("signal_up_to", largest)[0, 0])
+        targets = np.array([-(-i * total // n_bins) for i in range(1, n_bins)], dtype=np.int64)
+        found = np.zeros((self._n_shares, n_bins - 1, 1), dtype=np.uint64)
+        for shift in range(64 - BITS, -1, -BITS):
+            step, rest = np.uint64(shift), np.uint64(2**shift - 1)
+            digits = np.arange(2**BITS, dtype=np.uint64) << step
+            keys = _signed(found | digits | rest)
+            signal = self._asked("signal_up_to", keys.reshape(self._n_shares, -1)).reshape(keys.shape)
+            digit = np.argmax(signal >= targets[:, None], axis=2)
+            found |= digit[:, :, None].astype(np.uint64) << step
+        return _values(_signed(found[:, :, 0]))
+
+    def _collected(self, sums: Yields) -> Templates:
+        segments = self._segments
+        places = _places(segments)
+        signal = sums[[i for i, one in enumerate(segments) if _is_signal(one)]].sum(axis=0)
+        variance = np.zeros_like(signal)
+        shifts = np.zeros((len(segments[0].factors), len(signal)))
+        for i, one in enumerate(segments):
+            shifts += one.factors[:, None] * sums[i]
+            if one.segment.nominal:
+                variance += sums[i] + sums[places[i]]
+            for j, (source, _) in enumerate(one.columns):
+                shifts[source] += sums[places[i] + 1 + j]
+        return Templates(signal, shifts, variance)
+
+    def _asked(self, method: str, argument: NDArray[np.generic]) -> Fixed:
+        return np.array(self._hosts.run([Call(method, (argument,), Together.SUM)])[0])
+
+
+def ordered(values: Yields) -> Fixed:
+    """Integers that are ordered as floating-point numbers are, zero and minus zero being the same.
+
+    Examples
+    --------
+    >>> keys = ordered(np.array([-np.inf, -1.0, -0.0, 0.0, 1e-300, 2.0]))
+    >>> np.diff(keys) > 0
+    array([ True,  True, False,  True,  True])
+    """
+    return _swapped((values + 0.0).view(np.int64))
+
+
+def _values(keys: Fixed) -> Yields:
+    """Inverse of `ordered`."""
+    return np.asarray(_swapped(keys).view(np.float64))
+
+
+def _swapped(bits: Fixed) -> Fixed:
+    """Reverse the order of negative numbers, whose bits grow with their size."""
+    return np.asarray(bits ^ ((bits >> 63) & np.iinfo(np.int64).max))
+
+
+def _signed(keys: NDArray[np.uint64]) -> Fixed:
+    """Integers with a sign in the order of those without."""
+    return np.asarray((keys ^ np.uint64(2**63)).view(np.int64))
+
+
+def _is_signal(one: ShiftSegment) -> bool:
+    return one.segment.nominal and one.segment.side is Side.SIGNAL
+
+
+def _places(segments: Sequence[ShiftSegment]) -> Fixed:
+    """Where the sums of a segment's squared weights and columns are, and the number of all sums."""
+    sizes = [1 + len(one.columns) if one.segment.nominal else 0 for one in segments]
+    return np.cumsum([len(segments), *sizes])
+
+
+def _kept(one: Scored, memory: Memory) -> _Kept:
+    def copied(name: str, values: Yields) -> Yields:
+        array: Yields = memory(name, len(values), np.float64)
+        array[:] = values
+        return array
+
+    weight = copied("weight", one.segment.segment.events.weight)
+    columns = [copied("shift_column", column()) for _, column in one.segment.columns]
+    nominal = one.segment.segment.nominal
+    return _Kept(one.number, nominal, copied("ratio", one.ratio), copied("shift", one.shift), (weight, *columns))
