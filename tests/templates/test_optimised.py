@@ -96,9 +96,12 @@ def test_optimised_edges_beat_equal_signal_on_other_events():
 @pytest.mark.parametrize(("n_rows", "most"), [(4_000, 40), (80_000, 100), (400_000, 200)])
 def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
     started = []
-    monkeypatch.setattr(
-        "qbdt.templates.optimised.merge_by_information", lambda t, *rest: started.append(t.n_bins) or [0]
-    )
+
+    def merged(templates, n_bins, min_entries):
+        started.append(templates.n_bins)
+        return [0]
+
+    monkeypatch.setattr("qbdt.templates.optimised.merge_by_information", merged)
     rng = np.random.default_rng(1)
     samples = [
         Sample(role.value, role, Events({"score": rng.random(n)}, np.full(n, 0.1)))
