@@ -44,10 +44,11 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees
-        Number of trees. For "profile" those of each sum, of which there are six: three parts of the events, and for
-        each the ratio of signal to background and the shifts, which may stop earlier.
+        Number of trees; None for the method's own: 100, and 300 for "profile". There it is the most of
+        each sum, of which there are six: three parts of the events, and for each the ratio of signal to background and
+        the shifts; both stop where held-out events say so.
     n_leaves
-        Most leaves of a tree.
+        Most leaves of a tree; None for the method's own: 7, and 15 for "profile".
     max_bins
         Most bins of a feature, one of them for missing values.
     binning
@@ -93,8 +94,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def __init__(
         self,
         method: str = "paper",
-        n_trees: int = 100,
-        n_leaves: int = 7,
+        n_trees: int | None = None,
+        n_leaves: int | None = None,
         max_bins: int = 256,
         binning: BinningChoice = "quantile",
         growth: str = "leaves",

@@ -80,6 +80,17 @@ def assert_same(one, other):
     assert one.expectation == other.expectation
 
 
+def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, trained, monkeypatch):
+    patient = [part["shift"] for part in trained.data["parts"]]
+    grown = []
+    monkeypatch.setattr("qbdt.profile.shifts.PATIENCE", 2)
+    callback = Monitor(callbacks=(grown.append,))
+    hasty = [part["shift"] for part in trained_on(dataset, SETTINGS, n_threads=1, monitor=callback).data["parts"]]
+    assert all(few <= many for few, many in zip(hasty, patient, strict=True))
+    n_ratio = N_PARTS * SETTINGS.n_trees
+    assert len(grown) - n_ratio <= sum(hasty) + N_PARTS * 2 < n_ratio
+
+
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_change_nothing(dataset, trained, n_threads):
     assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))
@@ -118,7 +129,7 @@ def test_sources_of_noise_cost_nothing(dataset, trained):
         for i in range(8)
     ]
     more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
-    assert more.expectation.full == pytest.approx(trained.expectation.full, rel=0.03)  # eight more fits to noise
+    assert more.expectation.full < 1.03 * trained.expectation.full  # eight more fits to noise
 
 
 def test_negative_weights_are_trained_on():

@@ -93,6 +93,24 @@ def test_optimised_edges_beat_equal_signal_on_other_events():
     assert sigma["optimised"] < 0.97 * sigma["equal"]
 
 
+@pytest.mark.parametrize(("n_rows", "most"), [(4_000, 40), (80_000, 100), (400_000, 200)])
+def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
+    started = []
+
+    def merged(templates, n_bins, min_entries):
+        started.append(templates.n_bins)
+        return [0]
+
+    monkeypatch.setattr("qbdt.templates.optimised.merge_by_information", merged)
+    rng = np.random.default_rng(1)
+    samples = [
+        Sample(role.value, role, Events({"score": rng.random(n)}, np.full(n, 0.1)))
+        for role, n in ((Role.SIGNAL, 2_000), (Role.BACKGROUND, n_rows))
+    ]
+    optimised_edges(Dataset(samples), 20)
+    assert 0.9 * most <= started[0] <= most
+
+
 def test_folds_choose_on_each_other():
     scored = problem(4000, 3)
     binning = optimised_binning(scored, 6)

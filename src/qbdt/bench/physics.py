@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,26 @@ class Options:
     synthetic_events: int = 100_000
     checks: tuple[str, ...] = CHECKS
 
+    @property
+    def command(self) -> str:
+        """Command line that measures the same again.
+
+        Examples
+        --------
+        >>> Options(("P4",), ("XGBoost", "qbdt profile"), budget=3, seeds=1, checks=()).command
+        "qbdt bench physics -p P4 -c XGBoost -c 'qbdt profile' --budget 3 --seeds 1 --no-checks"
+        """
+        words = [word for name in self.problems for word in ("-p", name)]
+        words += [word for name in self.contestants or () for word in ("-c", name)]
+        words += ["--budget", str(self.budget)]
+        words += ["--seeds", str(self.seeds)] * (self.seeds is not None)
+        public = any(name in ("P2", "P3") for name in self.problems)
+        words += ["--data", "FOLDER"] * (public and self.places.data is not None)
+        words += ["--sample", "SAMPLE"] * (self.places.sample is not None and "P4" in self.problems)
+        words += ["--events", str(self.synthetic_events)] * (SYNTHETIC in self.problems)
+        words += [word for name in self.checks for word in ("--check", name)] or ["--no-checks"]
+        return shlex.join(["qbdt", "bench", "physics", *words])
+
     def __post_init__(self) -> None:
         for name, value in (("budget", self.budget), ("seeds", self.seeds), ("events", self.synthetic_events)):
             if value is not None and value < 1:
@@ -89,7 +110,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
     """
     cache = Cache(options.cache)
     releases = {contestant.name: contestant.release for contestant in chosen(options.contestants)}
-    found = PhysicsBench(budget=options.budget, releases=releases)
+    found = PhysicsBench(command=options.command, budget=options.budget, releases=releases)
     for name in options.problems:
         if name == SYNTHETIC:
             records = tuple(_synthetic(options, cache, progress))

@@ -76,6 +76,8 @@ class PhysicsBench:
         Problem to what it is, with the numbers of its events.
     settings
         Settings that tuning chose: problem, contestant, seed, and one set for each fold.
+    command
+        What measures the same again.
     budget
         Settings that every contestant could choose from, where it has as many.
     releases
@@ -87,6 +89,7 @@ class PhysicsBench:
     times: tuple[TimeRecord, ...] = ()
     titles: dict[str, str] = field(default_factory=dict)
     settings: tuple[dict[str, Any], ...] = ()
+    command: str = "qbdt bench physics"
     budget: int = 1
     releases: dict[str, str] = field(default_factory=dict)
 
@@ -102,6 +105,7 @@ class PhysicsBench:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
+            "command": self.command,
             "budget": self.budget,
             "releases": self.releases,
             "titles": self.titles,

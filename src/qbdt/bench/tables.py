@@ -44,7 +44,7 @@ def physics_tables(bench: PhysicsBench) -> list[Table]:
 def physics_markdown(bench: PhysicsBench) -> str:
     """Every table as Markdown, for the documentation."""
     releases = ", ".join(f"{name} ({release})" for name, release in bench.releases.items())
-    head = f"Written by `qbdt bench physics`; up to {bench.budget} settings for each peer, tuned inside training folds."
+    head = f"Written by `{bench.command}`; up to {bench.budget} settings for each peer, tuned inside training folds."
     parts = [f"{head} {releases}."]
     parts += [f"**{table.title}**\n\n{table.to_markdown()}" for table in physics_tables(bench)]
     return "\n\n".join(parts) + "\n"

@@ -12,9 +12,11 @@ from typing import Any
 from qbdt.binning import BinningChoice
 from qbdt.errors import ConfigError
 
-__all__ = ["GROWTHS", "METHODS", "Settings"]
+__all__ = ["GROWTHS", "METHODS", "SIZES", "Settings"]
 
 METHODS = ("paper", "profile")
+SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 300, "n_leaves": 15}}
+"""Number and size of trees, where they are not given: those of each method."""
 GROWTHS = ("leaves", "published")
 
 
@@ -28,10 +30,11 @@ class Settings:
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees
-        Number of trees. For "profile" those of each sum, of which there are six: three parts of the events, and for
-        each the ratio of signal to background and the shifts, which may stop earlier.
+        Number of trees; None for the method's own: 100, and 300 for "profile". There it is the most of
+        each sum, of which there are six: three parts of the events, and for each the ratio of signal to background and
+        the shifts; both stop where held-out events say so.
     n_leaves
-        Most leaves of a tree.
+        Most leaves of a tree; None for the method's own: 7, and 15 for "profile".
     max_bins
         Most bins of a feature, one of them for missing values.
     binning
@@ -57,6 +60,8 @@ class Settings:
 
     Examples
     --------
+    >>> Settings().n_trees, Settings(method="profile").n_trees
+    (100, 300)
     >>> Settings(n_leaves=1)
     Traceback (most recent call last):
     ...
@@ -64,8 +69,8 @@ class Settings:
     """
 
     method: str = "paper"
-    n_trees: int = 100
-    n_leaves: int = 7
+    n_trees: int = None  # type: ignore[assignment]  # always a number once made
+    n_leaves: int = None  # type: ignore[assignment]
     max_bins: int = 256
     binning: BinningChoice = "quantile"
     growth: str = "leaves"
@@ -86,6 +91,9 @@ class Settings:
             raise ConfigError(f"growth={self.growth!r}: must be one of {', '.join(GROWTHS)}")
         if self.method == "profile" and self.growth != "leaves":
             raise ConfigError(f"growth={self.growth!r} is a rule of the paper's program: method='profile' has 'leaves'")
+        for name, size in SIZES[self.method].items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, size)
         for name, least in (("n_trees", 1), ("n_leaves", 2), ("max_bins", 3), ("random_state", 0)):
             _require_whole(name, getattr(self, name), least)
         if self.max_depth is not None:

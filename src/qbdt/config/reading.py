@@ -26,8 +26,8 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
 
     Examples
     --------
-    >>> parse_analysis("dataset: {name: inferno}").training.n_trees
-    100
+    >>> parse_analysis("dataset: {name: inferno}").training.max_bins
+    256
     """
     return _checked(YamlFile(text, label))
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from qbdt.binning import Binning
 from qbdt.boosting import Settings, described
 from qbdt.boosting.parts import PartHosts, Survey, agreed_binning, survey_part
@@ -57,6 +59,7 @@ class ProfiledEvents:
         self.data = described(empty, survey.tallies[: len(empty.samples)])
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
+        self._nominal = shift_segments(empty.with_systematics([]))
         self._division = Division.of(survey)
         self._sums = hosts.over(partial(sums_of_part, division=self._division), Sums.merged, "sums")
         self._sums.require_full_parts(self._segments)
@@ -89,12 +92,21 @@ class ProfiledEvents:
         self._hosts.build(_ShiftBuild(self._division, part, firsts, self.binning, means, model))
         return ShiftStore(self._hosts, self._segments, means, self._sums.bounds(self._segments))
 
+    def ratio_scores(self, part: int, model: ProfiledEnsemble) -> ScoreStore:
+        """Nominal rows of one part, scored by the model's first sum of trees."""
+        self._hosts.build(_RatioScoreBuild(self._division, part, model, self._weight_scale))
+        return ScoreStore(self._hosts, self._nominal, 1)
+
     def score_store(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> ScoreStore:
         """Rows of every part, scored by the model that was trained without it, with some shares of its second sum."""
-        bounds = self._sums.bounds(self._segments)
-        scale = fixed_scale(bounds.weight, bounds.n_rows)
-        self._hosts.build(_ScoreBuild(self._division, tuple(models), tuple(shares), scale))
+        self._hosts.build(_ScoreBuild(self._division, tuple(models), tuple(shares), self._weight_scale))
         return ScoreStore(self._hosts, self._segments, len(shares))
+
+    @property
+    def _weight_scale(self) -> float:
+        """What weights are multiplied by before they are rounded to units."""
+        bounds = self._sums.bounds(self._segments)
+        return fixed_scale(bounds.weight, bounds.n_rows)
 
 
 def _others(part: int) -> list[int]:
@@ -135,6 +147,26 @@ class _ShiftBuild:
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         ratio = _ratio(self.model, workers.n_threads)
         return ShiftRows(trained, held, self.binning, workers, self.means, ratio, memory)
+
+
+@dataclass(frozen=True, eq=False)
+class _RatioScoreBuild:
+    """Makes the nominal rows of one partition that are held out, scored by F."""
+
+    division: Division
+    part: int
+    model: ProfiledEnsemble
+    scale: float
+
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
+        segments = shift_segments(self.division.held_nominal(number, dataset, self.part))
+
+        def scored(i: int, one: ShiftSegment) -> Scored:
+            events = one.segment.events
+            return Scored(i, one, self.model.ratio.score(events, workers.n_threads), np.zeros(events.n_rows))
+
+        rows = (scored(i, one) for i, one in enumerate(segments))
+        return ScoreRows(rows, segments, (0.0,), self.scale, workers, memory)
 
 
 @dataclass(frozen=True, eq=False)

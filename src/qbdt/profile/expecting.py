@@ -10,13 +10,20 @@ from qbdt.dtypes import Yields
 from qbdt.information import Expectation, SourceExpectation, profiled_information
 from qbdt.store import ScoreStore, Templates
 
-__all__ = ["SHARES", "chosen_share"]
+__all__ = ["SHARES", "chosen_share", "unprofiled_sigma"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
+
+
+def unprofiled_sigma(store: ScoreStore) -> float:
+    """σ_μ without sources of a histogram of the store's only score."""
+    (found,) = store.templates(BINS)
+    signal, _, variance = _usable(*found)
+    return _sigma(signal, np.zeros((0, len(signal))), variance)
 
 
 def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Yields) -> tuple[float, Expectation]:

@@ -62,6 +62,11 @@ class Division:
             dataset.select(lambda events: rule(events) == part),
         )
 
+    def held_nominal(self, number: int, dataset: Dataset, part: int) -> Dataset:
+        """Return the nominal events held out, without any source."""
+        rule = self._rule(number, dataset)
+        return dataset.with_systematics([]).select(lambda events: rule(events) == part)
+
     def _rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
         if self.names:
             return HashFolds(N_PARTS, self.names, SALT).assign

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,21 +15,20 @@ from qbdt.profile.trees import STEP, grow_next, with_yields
 from qbdt.store import Side
 from qbdt.workers import Workers
 
-__all__ = ["fit_ratio"]
+__all__ = ["fit_ratio", "kept_trees"]
 
 RIDGE = 1.0
 LEAST = 5.0
 """Curvature that is added to a node's, and the least that it must have. An event of unit weight has at most 1/4."""
 
+SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the trees that are tried on held-out events: few where densities are smooth, all for a steep tail."""
+
 
 def fit_ratio(
     events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F without the events of one part; returns its trees.
-
-    It is not stopped where the loss of other events says so: for what a fit sees of it, the tail of pure signal, that
-    is too early, and the average over parts forgives what one of them learns too well.
-    """
+    """Fit F without the events of one part; returns its trees, of which `kept_trees` says how many to keep."""
     binning = events.binning
     sums = [events.trained(part, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
@@ -48,3 +47,20 @@ def fit_ratio(
         trees.append(with_yields(nodes, *(store.yields(grown.leaves) * totals).T))
         after_tree(trees[-1])
     return tuple(trees)
+
+
+def kept_trees(trees: Sequence[Nodes], sigma: Callable[[Sequence[Nodes]], float]) -> tuple[Nodes, ...]:
+    """First trees of F, as many as are best for held-out events.
+
+    Best is the smallest σ_μ, without sources, of a histogram of F. Their loss would stop too early for what a fit sees
+    of F, the tail of pure signal.
+
+    Parameters
+    ----------
+    trees
+        All trees.
+    sigma
+        From some trees to that σ_μ.
+    """
+    tried = sorted({max(1, round(share * len(trees))) for share in SHARES}) if trees else [0]
+    return tuple(trees[: min(tried, key=lambda number: sigma(trees[:number]))])

@@ -28,22 +28,28 @@ __all__ = ["FittedShifts", "fit_shifts"]
 PERIOD = 5
 """Trees between two solutions for c."""
 
+PATIENCE = 40
+"""Trees without a smaller σ_μ of held-out events after which the shifts have learnt what they can."""
+
 ENTRIES = 200.0
 """Least simulated events of average weight in a leaf: shifts of fewer are mostly noise."""
 
 
 @dataclass(frozen=True)
 class FittedShifts:
-    """Trees, their numbers for each source (node, source), and the integrals over held-out events after each tree."""
+    """Trees, their numbers for each source (node, source), and what held-out events say after each tree.
+
+    These are the integrals, and the σ_μ that they promise for as many events as there are in all parts.
+    """
 
     trees: tuple[Nodes, ...]
     values: tuple[Yields, ...]
     integrals: tuple[Integrals, ...]
+    uncertainties: tuple[float, ...]
 
     def best(self) -> int:
         """Number of trees with the smallest expected σ_μ."""
-        scaled = [one.scaled(N_PARTS) for one in self.integrals]
-        return int(np.argmin([one.uncertainty() for one in scaled]))
+        return int(np.argmin(self.uncertainties))
 
 
 def fit_shifts(
@@ -65,7 +71,7 @@ def fit_shifts(
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Yields] = []
-    history = [now.copy()]
+    history, uncertainties = [now.copy()], [now.scaled(N_PARTS).uncertainty()]
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
@@ -81,8 +87,11 @@ def fit_shifts(
         trees.append(with_yields(nodes, fitted.signal, fitted.n - fitted.signal))
         values.append(_of_nodes(nodes, outputs))
         history.append(now.copy())
+        uncertainties.append(now.scaled(N_PARTS).uncertainty())
         after_tree(trees[-1])
-    return FittedShifts(tuple(trees), tuple(values), tuple(history))
+        if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
+            break
+    return FittedShifts(tuple(trees), tuple(values), tuple(history), tuple(uncertainties))
 
 
 def _of_nodes(nodes: Nodes, of_leaves: Yields) -> Yields:

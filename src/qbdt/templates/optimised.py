@@ -1,6 +1,6 @@
 """Optimised binning: edges that keep as much profiled information as possible in few bins.
 
-From about 200 fine bins the neighbouring pair whose merging raises σ_μ² least is merged, until few enough are left.
+From up to 200 fine bins the neighbouring pair whose merging raises σ_μ² least is merged, until few enough are left.
 Joining bins i and j takes from the Fisher matrix exactly one rank-one term,
 
     d dᵀ,  d = sqrt(v_i v_j / (v_i + v_j)) (a_i/v_i − a_j/v_j),
@@ -26,7 +26,14 @@ from qbdt.templates.template_set import FloatArray, TemplateSet
 __all__ = ["FINE_BINS", "merge_by_information", "optimised_binning", "optimised_edges"]
 
 FINE_BINS = 200
-"""Bins to start from: half of them hold equal signal, half equal background."""
+"""Most bins to start from: half of them hold equal signal, half equal background."""
+
+FINE_ENTRIES = 800.0
+"""Simulated background events, of average weight, per fine bin.
+
+With fewer, fluctuations of the shifts in so many bins pass for information about the nuisance parameters: the choice
+follows the noise, and differs from fold to fold.
+"""
 
 
 def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> FloatArray:
@@ -43,12 +50,20 @@ def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, sca
     scale
         Events of the fit per event here, so that information and floor are those of the fit.
     """
-    half = FINE_BINS // 2
+    half = _fine_bins(scored, n_bins) // 2
     fine = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
     templates = fill(scored, Binning.of(fine))
     grown = [p.map(lambda values: scale * values) for p in templates.processes]
     templates = TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
     return templates.merged(merge_by_information(templates, n_bins, min_entries)).edges
+
+
+def _fine_bins(scored: Dataset, n_bins: int) -> int:
+    """Bins to start from: at least twice as many as are wanted, and more where there are events for them."""
+    weights = [sample.events.weight for sample in scored.of_role(Role.BACKGROUND)]
+    squares = sum(float(weight @ weight) for weight in weights)
+    entries = scored.total(Role.BACKGROUND) ** 2 / squares if squares > 0 else 0.0
+    return int(min(FINE_BINS, max(2 * n_bins, entries / FINE_ENTRIES)))
 
 
 def optimised_binning(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> Binning:
