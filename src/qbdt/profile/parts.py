@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,13 @@ N_PARTS = 3
 """Parts of the events: each judges what was trained on the other two."""
 
 BLOCKS = 20
-"""Blocks of rows per part, where events have no identifiers."""
+"""Blocks of a part: of neighbouring rows where events have no identifiers."""
 
 SALT = 0x70726F66696C65
 """Makes the parts independent of folds that hash the same identifiers."""
+
+BLOCK_SALT = 0x5B1D_93C6_E2A8_4F07
+"""Makes the blocks of a part independent of the parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +69,27 @@ class Division:
         rule = self._rule(number, dataset)
         return dataset.with_systematics([]).select(lambda events: rule(events) == part)
 
+    def held_blocks(self, number: int, dataset: Dataset, part: int) -> list[Dataset]:
+        """Events held out, in `BLOCKS` blocks; like parts, blocks keep an event and its shifted copies together."""
+        rule, block = self._rule(number, dataset), self._block_rule(number, dataset)
+        return [
+            dataset.select(lambda events, b=b: (rule(events) == part) & (block(events) == b))  # type: ignore[misc]
+            for b in range(BLOCKS)
+        ]
+
     def _rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
         if self.names:
             return HashFolds(N_PARTS, self.names, SALT).assign
+        place = self._places(number, dataset)
+        return lambda events: place(events) % N_PARTS
+
+    def _block_rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
+        if self.names:
+            return HashFolds(BLOCKS, self.names, BLOCK_SALT).assign
+        place = self._places(number, dataset)
+        return lambda events: place(events) // N_PARTS
+
+    def _places(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
         places = zip(self.firsts[number], self.totals, strict=True)
         where = {id(events): place for events, place in zip(_sets(dataset), places, strict=True)}
         return lambda events: _by_position(events.n_rows, *where[id(events)])
@@ -92,7 +112,7 @@ def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
     return tuple(name for name in found[0] if all(name in names for names in found))
 
 
-def _by_position(n_rows: int, first: int, total: int) -> NDArray[Any]:
+def _by_position(n_rows: int, first: int, total: int) -> NDArray[np.int64]:
+    """Block of each of some rows, out of those of all parts."""
     n_blocks = min(N_PARTS * BLOCKS, max(1, total))
-    block = np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)
-    return np.asarray(block % N_PARTS)
+    return np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)

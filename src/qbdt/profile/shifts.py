@@ -62,8 +62,10 @@ def fit_shifts(
 ) -> FittedShifts:
     """Fit the shifts without the events of one part, and follow what they do there, where the model gives r₀."""
     binning, means = events.binning, events.means(part)
+    believed = np.sqrt(events.belief(part, model)) if events.sources else np.zeros(0)
     store = events.shift_store(part, model)
-    now = Integrals.without_shifts(*store.start())
+    start = store.start()
+    now = Integrals.without_shifts(start.signal, start.gram, believed[:, None] * start.shifts)
     background = events.trained(part, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
     rules = feature_rules(binning, settings)
@@ -75,13 +77,13 @@ def fit_shifts(
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             scaled = now.scaled(N_PARTS)
-            store.direct(scaled.pulls(scaled.best()))
+            store.direct(believed * scaled.pulls(scaled.best()))
         grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
         fitted, judged = store.sums(grown.leaves)
         outputs = STEP * settings.learning_rate * ((fitted.shifts - fitted.fitted) / fitted.n[:, None] - means)
-        now.add_tree(judged, outputs)
+        now.add_tree(judged._replace(shifts=believed * judged.shifts), outputs)
         store.add(grown.leaves, outputs)
         nodes = with_thresholds(grown, binning.edges)
         trees.append(with_yields(nodes, fitted.signal, fitted.n - fitted.signal))

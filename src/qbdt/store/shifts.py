@@ -15,7 +15,7 @@ from qbdt.store.layout import Side
 from qbdt.store.pairs import PairStore, fixed_scale
 from qbdt.store.shift_rows import N_SUMS, ShiftSegment, Starts, SumScales
 
-__all__ = ["HeldStart", "LeafSums", "ShiftBounds", "ShiftStore"]
+__all__ = ["HeldStart", "LeafSums", "ShiftBounds", "ShiftStore", "start_shifts"]
 
 
 class LeafSums(NamedTuple):
@@ -43,6 +43,16 @@ class ShiftBounds:
     n_rows: int
     weight: float
     columns: tuple[Yields, ...]
+
+
+def start_shifts(segments: Sequence[ShiftSegment], weight: Yields, columns: Yields) -> Yields:
+    """∫ Δ_k f (source, f) from sums of w f (segment, f) and of columns × f (segment, column, f)."""
+    shifts = np.zeros((len(segments[0].factors), weight.shape[1]))
+    for i, one in enumerate(segments):
+        shifts += one.factors[:, None] * weight[i]
+        for j, (source, _) in enumerate(one.columns):
+            shifts[source] += columns[i, j]
+    return shifts
 
 
 class ShiftStore(PairStore):
@@ -82,16 +92,10 @@ class ShiftStore(PairStore):
         found = Starts(*self._ask(*(Call(f"start_{name}", (), Together.SUM) for name in Starts._fields)))
         functions = range(2)
         gram = rounded(found.gram[self._nominal].sum(axis=0))
-        weight, columns = rounded(found.weight), rounded(found.columns)
-        shifts = np.zeros((len(self._means), 2))
-        for i, one in enumerate(self._segments):
-            shifts += one.factors[:, None] * weight[i]
-            for j, (source, _) in enumerate(one.columns):
-                shifts[source] += columns[i, j]
         return HeldStart(
             rounded(found.weight[self._signal].sum(axis=0)),
             np.array([[gram[i + j] for j in functions] for i in functions]),
-            shifts,
+            start_shifts(self._segments, rounded(found.weight), rounded(found.columns)),
         )
 
     def _scales(self) -> tuple[float, float]:

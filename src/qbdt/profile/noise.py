@@ -1,0 +1,93 @@
+"""How much of what a source seems to do is a fluctuation of the simulation.
+
+The effect of a source on r₀, and on the yield, is found in blocks of held-out events, an event and its shifted copies
+in the same block. How much the blocks differ says how well their sum is known. A source whose effects are within the
+noise would only turn the score away from what is known: it is believed less, down to not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qbdt._kernels.exact import LIMBS
+from qbdt.dataset import Dataset, Events
+from qbdt.dtypes import Fixed, Yields
+from qbdt.ensemble import ProfiledEnsemble
+from qbdt.profile.parts import Division
+from qbdt.profile.plan import shift_segments
+from qbdt.store import ShiftSegment, exact_sum, rounded, start_shifts
+from qbdt.workers import Workers
+
+__all__ = ["BlockSums", "belief", "sums_of_blocks"]
+
+DEVIATIONS = 2.0
+"""An effect of fewer standard deviations is not believed at all."""
+
+
+class BlockSums(NamedTuple):
+    """Exact sums over held-out rows of w f (block, segment, f, limb) and column × f (…, column, f, limb); f is r₀ or 1.
+
+    Those of partitions add up.
+    """
+
+    weight: Fixed
+    columns: Fixed
+
+    def merged(self, other: BlockSums) -> BlockSums:
+        """Sums over the rows of both."""
+        return BlockSums(self.weight + other.weight, self.columns + other.columns)
+
+    def shifts(self, segments: Sequence[ShiftSegment]) -> Yields:
+        """∫ Δ_k f in events, as (block, source, f)."""
+        pairs = zip(rounded(self.weight), rounded(self.columns), strict=True)
+        return np.stack([start_shifts(segments, weight, columns) for weight, columns in pairs])
+
+
+def sums_of_blocks(
+    number: int, dataset: Dataset, workers: Workers, division: Division, part: int, model: ProfiledEnsemble
+) -> BlockSums:
+    """Pass over one partition of the events; the model's first sum of trees gives r₀."""
+
+    def functions(events: Events) -> tuple[Yields, Yields]:
+        ratio = model.probability(model.ratio.score(events, workers.n_threads))
+        return ratio, np.ones(len(ratio))
+
+    blocks = [_block(shift_segments(held), functions) for held in division.held_blocks(number, dataset, part)]
+    return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
+
+
+def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple[Yields, Yields]]) -> BlockSums:
+    n, n_columns = len(segments), max(len(one.columns) for one in segments)
+    found = BlockSums(
+        np.zeros((n, 2, LIMBS), dtype=np.int64),
+        np.zeros((n, n_columns, 2, LIMBS), dtype=np.int64),
+    )
+    for i, one in enumerate(segments):
+        events = one.segment.events
+        for j, f in enumerate(functions(events)):
+            found.weight[i, j] = exact_sum(events.weight * f)
+            for c, (_, column) in enumerate(one.columns):
+                found.columns[i, c, j] = exact_sum(column() * f)
+    return found
+
+
+def belief(blocks: Yields) -> Yields:
+    """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
+
+    It is 1 − (DEVIATIONS σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
+
+    Examples
+    --------
+    >>> known, noise = np.full(20, 1.0), np.resize([1.0, -1.0], 20)
+    >>> belief(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
+    array([1.  , 0.  , 0.79])
+    """
+    effect = blocks.sum(axis=0)
+    variance = len(blocks) * blocks.var(axis=0, ddof=1)
+    noise = DEVIATIONS**2 * variance
+    known = effect**2 > noise
+    share = np.where(known, 1.0 - np.divide(noise, effect**2, out=np.zeros_like(noise), where=known), 0.0)
+    return np.asarray(share.max(axis=1))
