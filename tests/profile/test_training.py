@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbdt.boosting import Monitor, Settings, TreeReport
+from qbdt.boosting import Monitor, Settings
 from qbdt.boosting.parts import Survey
 from qbdt.dataset import Dataset, Events, HashFolds, Role, Sample, Systematic
 from qbdt.errors import ConfigError, DataError
@@ -82,7 +82,7 @@ def assert_same(one, other):
 
 def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, trained, monkeypatch):
     patient = [part["shift"] for part in trained.data["parts"]]
-    grown: list[TreeReport] = []
+    grown: list[Any] = []
     monkeypatch.setattr("qbdt.profile.shifts.PATIENCE", 2)
     callback = Monitor(callbacks=(grown.append,))
     hasty = [part["shift"] for part in trained_on(dataset, SETTINGS, n_threads=1, monitor=callback).data["parts"]]
