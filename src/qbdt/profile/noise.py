@@ -23,9 +23,6 @@ from qbdt.workers import Workers
 
 __all__ = ["BlockSums", "belief", "sums_of_blocks"]
 
-DEVIATIONS = 2.0
-"""An effect of fewer standard deviations is not believed at all."""
-
 
 class BlockSums(NamedTuple):
     """Exact sums over held-out rows of w f (block, segment, f, limb) and column × f (…, column, f, limb); f is r₀ or 1.
@@ -77,17 +74,17 @@ def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple
 def belief(blocks: Yields) -> Yields:
     """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
 
-    It is 1 − (DEVIATIONS σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
+    An effect of known variance σ² is on average too large by σ² when it is squared, so the share is
+    1 − (σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
 
     Examples
     --------
     >>> known, noise = np.full(20, 1.0), np.resize([1.0, -1.0], 20)
     >>> belief(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
-    array([1.  , 0.  , 0.79])
+    array([1.  , 0.  , 0.95])
     """
     effect = blocks.sum(axis=0)
     variance = len(blocks) * blocks.var(axis=0, ddof=1)
-    noise = DEVIATIONS**2 * variance
-    known = effect**2 > noise
-    share = np.where(known, 1.0 - np.divide(noise, effect**2, out=np.zeros_like(noise), where=known), 0.0)
+    known = effect**2 > variance
+    share = np.where(known, 1.0 - np.divide(variance, effect**2, out=np.zeros_like(variance), where=known), 0.0)
     return np.asarray(share.max(axis=1))
