@@ -65,7 +65,7 @@ weights: setup  ## negative weights in training: as they are, dropped, without s
 	$(THREADS) $(BIN)/python -m validation.weights
 
 defaults: setup  ## the search for default settings of the paper's method
-	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 60 --out out/defaults
+	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 20 --out out/defaults
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache
