@@ -38,7 +38,7 @@ def is_profiled(model):
     return isinstance(members(model)[0], ProfiledEnsemble)
 
 
-@settings(max_examples=50)
+@settings(max_examples=200)
 @given(models)
 def test_onnx_agrees(model):
     with TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def test_onnx_agrees(model):
         assert np.allclose(found["average"], average, rtol=0, atol=1e-14)
 
 
-@settings(max_examples=50)
+@settings(max_examples=200)
 @given(models)
 def test_xgboost_takes_the_same_way_through_every_tree(model):
     import xgboost
@@ -79,7 +79,7 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
     assert done.difference <= max(rounding_bound(member) for member in members(model))
 
 
-@settings(max_examples=25)
+@settings(max_examples=200)
 @given(categorical_models)
 def test_sets_of_categories_are_exported(model):
     has_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
@@ -146,7 +146,7 @@ def tmva_value(path, row):
     return total / norm if norm > 0 else 0.0
 
 
-@settings(max_examples=50)
+@settings(max_examples=200)
 @given(models)
 def test_tmva_agrees_where_nothing_is_missing(model):
     with TemporaryDirectory() as folder:
