@@ -169,7 +169,7 @@ def compiled(tmp_path_factory):
     if Compiled.compiler() is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("cpp")
-    exported = [random_model(seed) for seed in range(50)]
+    exported = [random_model(seed) for seed in range(200)]
     source, calls = ["#include <cstdio>"], []
     for i, model in enumerate(exported):
         (folder / f"m{i}.h").write_text(header_text(model, f"m{i}"))
@@ -194,7 +194,7 @@ def compiled(tmp_path_factory):
         np.column_stack([values, *(column.view(np.float64) for column in ids.values())]).tofile(folder / f"in{i}")
         expected.append((score, average))
     subprocess.run(["./a.out"], cwd=folder, check=True)
-    return exported, expected, [np.fromfile(folder / f"out{i}").reshape(-1, 2) for i in range(50)]
+    return exported, expected, [np.fromfile(folder / f"out{i}").reshape(-1, 2) for i in range(200)]
 
 
 def test_cpp_agrees_bit_for_bit(compiled):
