@@ -44,7 +44,7 @@ def blocks(dataset, n_parts):
             for held in range(N_PARTS)
         ]
     segments = shift_segments(dataset)
-    return [reduce(BlockSums.merged, one).shifts(segments) for one in found]
+    return [reduce(BlockSums.merged, one).start(segments).blocks for one in found]
 
 
 def test_blocks_add_up_to_what_the_sources_do(dataset):

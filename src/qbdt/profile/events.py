@@ -15,7 +15,7 @@ from qbdt.boosting.parts import PartHosts, Survey, agreed_binning, survey_part
 from qbdt.dataset import Dataset, Events
 from qbdt.dtypes import Yields
 from qbdt.ensemble import ProfiledEnsemble
-from qbdt.profile.noise import BlockSums, belief, sums_of_blocks
+from qbdt.profile.noise import BlockSums, HeldStart, sums_of_blocks
 from qbdt.profile.parts import N_PARTS, Division, event_rows
 from qbdt.profile.plan import nominal_segments, shift_segments
 from qbdt.profile.sums import Sums, WeightSums, sums_of_part
@@ -98,10 +98,10 @@ class ProfiledEvents:
         self._hosts.build(_RatioScoreBuild(self._division, part, model, self._weight_scale))
         return ScoreStore(self._hosts, self._nominal, 1)
 
-    def belief(self, part: int, model: ProfiledEnsemble) -> Yields:
-        """How far the effect of each source on the events of one part is known, see `qbdt.profile.noise`."""
+    def held_start(self, part: int, model: ProfiledEnsemble) -> HeldStart:
+        """Integrals over the events of one part, where the model's first sum of trees gives r₀."""
         find = partial(sums_of_blocks, division=self._division, part=part, model=model)
-        return belief(self._hosts.over(find, BlockSums.merged, "blocks").shifts(self._segments))
+        return self._hosts.over(find, BlockSums.merged, "blocks").start(self._segments)
 
     def score_store(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> ScoreStore:
         """Rows of every part, scored by the model that was trained without it, with some shares of its second sum."""

@@ -18,10 +18,18 @@ from qbdt.dtypes import Fixed, Yields
 from qbdt.ensemble import ProfiledEnsemble
 from qbdt.profile.parts import Division
 from qbdt.profile.plan import shift_segments
-from qbdt.store import ShiftSegment, exact_sum, rounded, start_shifts
+from qbdt.store import ShiftSegment, Side, exact_sum, rounded
 from qbdt.workers import Workers
 
-__all__ = ["BlockSums", "belief", "sums_of_blocks"]
+__all__ = ["BlockSums", "HeldStart", "belief", "sums_of_blocks"]
+
+
+class HeldStart(NamedTuple):
+    """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1."""
+
+    signal: Yields
+    shifts: Yields
+    blocks: Yields
 
 
 class BlockSums(NamedTuple):
@@ -37,10 +45,25 @@ class BlockSums(NamedTuple):
         """Sums over the rows of both."""
         return BlockSums(self.weight + other.weight, self.columns + other.columns)
 
-    def shifts(self, segments: Sequence[ShiftSegment]) -> Yields:
-        """∫ Δ_k f in events, as (block, source, f)."""
-        pairs = zip(rounded(self.weight), rounded(self.columns), strict=True)
-        return np.stack([start_shifts(segments, weight, columns) for weight, columns in pairs])
+    def start(self, segments: Sequence[ShiftSegment]) -> HeldStart:
+        """Integrals in events."""
+        signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
+        blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
+        return HeldStart(
+            rounded(self.weight[:, signal].sum(axis=(0, 1))),
+            _shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
+            np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
+        )
+
+
+def _shifts(segments: Sequence[ShiftSegment], weight: Yields, columns: Yields) -> Yields:
+    """∫ Δ_k f (source, f) from sums of w f (segment, f) and of columns × f (segment, column, f)."""
+    shifts = np.zeros((len(segments[0].factors), weight.shape[1]))
+    for i, one in enumerate(segments):
+        shifts += one.factors[:, None] * weight[i]
+        for j, (source, _) in enumerate(one.columns):
+            shifts[source] += columns[i, j]
+    return shifts
 
 
 def sums_of_blocks(

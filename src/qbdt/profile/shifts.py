@@ -18,6 +18,7 @@ from qbdt.ensemble import ProfiledEnsemble
 from qbdt.grower import NewtonCriterion, with_thresholds
 from qbdt.profile.events import ProfiledEvents
 from qbdt.profile.integrals import Integrals
+from qbdt.profile.noise import belief
 from qbdt.profile.parts import N_PARTS
 from qbdt.profile.trees import STEP, grow_next, with_yields
 from qbdt.store import Side
@@ -62,10 +63,10 @@ def fit_shifts(
 ) -> FittedShifts:
     """Fit the shifts without the events of one part, and follow what they do there, where the model gives r₀."""
     binning, means = events.binning, events.means(part)
-    believed = np.sqrt(events.belief(part, model)) if events.sources else np.zeros(0)
+    start = events.held_start(part, model)
+    believed = np.sqrt(belief(start.blocks))
     store = events.shift_store(part, model)
-    start = store.start()
-    now = Integrals.without_shifts(start.signal, start.gram, believed[:, None] * start.shifts)
+    now = Integrals.without_shifts(start.signal, store.gram(), believed[:, None] * start.shifts)
     background = events.trained(part, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
     rules = feature_rules(binning, settings)

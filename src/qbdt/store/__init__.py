@@ -18,7 +18,7 @@ from qbdt.store.ratio import RatioRows, RatioStore
 from qbdt.store.rows import Memory, RowStore, in_memory
 from qbdt.store.scores import Scored, ScoreRows, ScoreStore, Templates
 from qbdt.store.shift_rows import ShiftRows, ShiftSegment, variance
-from qbdt.store.shifts import LeafSums, ShiftBounds, ShiftStore, start_shifts
+from qbdt.store.shifts import LeafSums, ShiftBounds, ShiftStore
 
 __all__ = [
     "Answers",
@@ -55,6 +55,5 @@ __all__ = [
     "fixed_scale",
     "in_memory",
     "rounded",
-    "start_shifts",
     "variance",
 ]

@@ -19,7 +19,7 @@ from qbdt.store.pairs import PairRows
 from qbdt.store.rows import Memory, in_memory
 from qbdt.workers import Workers
 
-__all__ = ["N_SUMS", "ShiftRows", "ShiftSegment", "Starts", "SumScales", "variance"]
+__all__ = ["N_SUMS", "ShiftRows", "ShiftSegment", "SumScales", "variance"]
 
 N_SUMS = 2
 """Sums of a nominal segment before those of the f_k and the columns: n and n r₀; that of w is kept apart."""
@@ -51,24 +51,6 @@ class SumScales(NamedTuple):
     first: Yields
     fitted: Yields
     columns: tuple[Yields, ...]
-
-
-class Starts(NamedTuple):
-    """Exact sums over held-out rows, for each segment; f is r₀ or 1.
-
-    Attributes
-    ----------
-    weight
-        Of w f, as (segment, f, limb).
-    gram
-        Of n r₀², n r₀ and n, as (segment, which, limb); zero where rows are varied.
-    columns
-        Of a column × f, as (segment, column, f, limb).
-    """
-
-    weight: Fixed
-    gram: Fixed
-    columns: Fixed
 
 
 def variance(events: Events) -> Yields:
@@ -126,41 +108,22 @@ class ShiftRows(PairRows):
             i: _Nominal(one, self.n_sources, memory) for i, one in enumerate(segments) if one.segment.nominal
         }
         self._coefficients: Yields = np.zeros(self.n_sources)
-        self._starts = self._integrated(held, ratio)
+        self._gram = self._integrated(held, ratio)
 
-    def _integrated(self, held: Sequence[ShiftSegment], ratio: Callable[[Events], Yields]) -> Starts:
-        """Keep r₀ of nominal rows that are held out, and integrate over all that are."""
-        n, n_columns = len(held), max(len(one.columns) for one in held)
-        shapes = ((n, 2, LIMBS), (n, 3, LIMBS), (n, n_columns, 2, LIMBS))
-        found = Starts(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
+    def _integrated(self, held: Sequence[ShiftSegment], ratio: Callable[[Events], Yields]) -> Fixed:
+        """Keep r₀ of nominal rows that are held out; returns the exact sums of n r₀², n r₀ and n over them."""
+        found = np.zeros((3, LIMBS), dtype=np.int64)
         for i, one in enumerate(held):
-            events = one.segment.events
-            r = ratio(events)
-            functions = (r, np.ones(len(r)))
-            for j, f in enumerate(functions):
-                found.weight[i, j] = exact_sum(events.weight * f)
-            if not one.segment.nominal:
-                continue
-            state, yields = self._nominal[self._n_trained + i], variance(events)
-            state.ratio[:] = r
-            for j, product in enumerate((r * r, r, functions[1])):
-                found.gram[i, j] = exact_sum(yields * product)
-            for c in range(len(one.columns)):
-                for j, f in enumerate(functions):
-                    found.columns[i, c, j] = exact_sum(state.columns[:, c] * f)
+            if one.segment.nominal:
+                r, yields = ratio(one.segment.events), variance(one.segment.events)
+                self._nominal[self._n_trained + i].ratio[:] = r
+                for j, product in enumerate((r * r, r, np.ones(len(r)))):
+                    found[j] += exact_sum(yields * product)
         return found
 
-    def start_weight(self) -> Fixed:
-        """Return exact sums of w f over held-out rows, see `Starts`."""
-        return self._starts.weight
-
-    def start_gram(self) -> Fixed:
-        """Return exact sums of n f g over held-out rows, see `Starts`."""
-        return self._starts.gram
-
-    def start_columns(self) -> Fixed:
-        """Return exact sums of columns × f over held-out rows, see `Starts`."""
-        return self._starts.columns
+    def gram(self) -> Fixed:
+        """Return the exact sums of n r₀², n r₀ and n over held-out rows."""
+        return self._gram
 
     def direct(self, coefficients: Yields) -> None:
         """Let the next trees fit Σ_k c_k r_k."""

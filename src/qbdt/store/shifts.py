@@ -13,9 +13,9 @@ from qbdt.store.calls import Call, Hosts, Together
 from qbdt.store.exact import rounded
 from qbdt.store.layout import Side
 from qbdt.store.pairs import PairStore, fixed_scale
-from qbdt.store.shift_rows import N_SUMS, ShiftSegment, Starts, SumScales
+from qbdt.store.shift_rows import N_SUMS, ShiftSegment, SumScales
 
-__all__ = ["HeldStart", "LeafSums", "ShiftBounds", "ShiftStore", "start_shifts"]
+__all__ = ["LeafSums", "ShiftBounds", "ShiftStore"]
 
 
 class LeafSums(NamedTuple):
@@ -28,14 +28,6 @@ class LeafSums(NamedTuple):
     ratio: Yields
 
 
-class HeldStart(NamedTuple):
-    """Integrals of r₀ and of a constant over held-out events: ∫ s f, ∫ n f g and ∫ Δ_k f (source, function)."""
-
-    signal: Yields
-    gram: Yields
-    shifts: Yields
-
-
 @dataclass(frozen=True, eq=False)
 class ShiftBounds:
     """What no number of any row passes: rows in all, absolute weights, and columns of each nominal segment."""
@@ -43,16 +35,6 @@ class ShiftBounds:
     n_rows: int
     weight: float
     columns: tuple[Yields, ...]
-
-
-def start_shifts(segments: Sequence[ShiftSegment], weight: Yields, columns: Yields) -> Yields:
-    """∫ Δ_k f (source, f) from sums of w f (segment, f) and of columns × f (segment, column, f)."""
-    shifts = np.zeros((len(segments[0].factors), weight.shape[1]))
-    for i, one in enumerate(segments):
-        shifts += one.factors[:, None] * weight[i]
-        for j, (source, _) in enumerate(one.columns):
-            shifts[source] += columns[i, j]
-    return shifts
 
 
 class ShiftStore(PairStore):
@@ -87,16 +69,10 @@ class ShiftStore(PairStore):
         self._coefficients = np.ascontiguousarray(coefficients)
         self._tell("direct", self._coefficients)
 
-    def start(self) -> HeldStart:
-        """Integrals over the events held out, of r₀ and of a constant."""
-        found = Starts(*self._ask(*(Call(f"start_{name}", (), Together.SUM) for name in Starts._fields)))
-        functions = range(2)
-        gram = rounded(found.gram[self._nominal].sum(axis=0))
-        return HeldStart(
-            rounded(found.weight[self._signal].sum(axis=0)),
-            np.array([[gram[i + j] for j in functions] for i in functions]),
-            start_shifts(self._segments, rounded(found.weight), rounded(found.columns)),
-        )
+    def gram(self) -> Yields:
+        """∫ n f g over the events held out, for f and g of r₀ and a constant."""
+        squares, products, ones = rounded(self._ask(Call("gram", (), Together.SUM))[0])
+        return np.array([[squares, products], [products, ones]])
 
     def _scales(self) -> tuple[float, float]:
         bounds, size = self._bounds, np.abs(self._coefficients)
