@@ -19,11 +19,11 @@ from qbdt._kernels.ordered import scan_ordered_features
 from qbdt._kernels.scan import NONE_MISSING, Rules, Terms, bound_features, node_variance, scan_features, total_sums
 from qbdt.dtypes import BINS, FEATURES_PER_WORD, SUM_BITS, Fixed, Yields
 from qbdt.grower.details import Details
-from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits, category_order, permute_bins
+from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits, permute_bins
 from qbdt.significance import purity_value, significance_value
 from qbdt.workers import Workers
 
-__all__ = ["PaperCriterion", "Quantity", "Split", "Term", "Yield"]
+__all__ = ["PaperCriterion", "Quantity", "Split", "Term", "Yield", "by_gain"]
 
 NOTHING: Fixed = np.empty(0, dtype=np.int64)
 """Details where there are none."""
@@ -172,19 +172,13 @@ class PaperCriterion:
 
     def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
         """Put the categories of a node in the order of s/b."""
-        to_order = self._features.to_order(features)
-        if not to_order:
-            return Arranged(histogram, self._features.n_cuts, {})
-        found = Arranged(histogram.copy(), self._features.n_cuts.copy(), {})
-        for feature in to_order:
-            n = int(found.n_cuts[feature]) + 1
+
+        def yields(feature: int, n: int) -> tuple[Yields, Yields, NDArray[np.bool_]]:
             s, b = (self._bins(histogram, q, feature, n) for q in (0, 1))
-            present = (np.concatenate([s, b]) != 0).any(axis=0)
-            factor = self._rules.factor
-            found.orders[feature] = category_order(s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present)
-            found.n_cuts[feature] = max(int(present.sum()) - 1, 0)
-            permute_bins(found.histogram, self._channels, feature, found.orders[feature])
-        return found
+            factor, present = self._rules.factor, (np.concatenate([s, b]) != 0).any(axis=0)
+            return s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present
+
+        return self._features.arranged(histogram, features, self._channels, yields)
 
     def _bins(self, histogram: Fixed, quantity: int, feature: int, n: int) -> Fixed:
         """Terms of s or b in the first bins of a feature, as (term, bin)."""
@@ -244,7 +238,7 @@ class PaperCriterion:
                 chosen = features[(words == word) & (promises >= best.gain)]
                 if chosen.size:
                     own = self._arranged_details(given, word, arranged)
-                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=_order)
+                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=by_gain)
         return best.under(self._features, arranged)
 
     def _scan(
@@ -263,9 +257,9 @@ class PaperCriterion:
         if directed.any():
             own = (features[directed], arranged.n_cuts, self._features.directions, *limits, lefts[0])
             splits.append(Split(*scan_ordered_features(*given, *own), lefts[0]))
-        return max(splits, key=_order)
+        return max(splits, key=by_gain)
 
 
-def _order(split: Split) -> tuple[float, int]:
+def by_gain(split: Split) -> tuple[float, int]:
     """Larger gains first, then lower features."""
     return split.gain, -split.feature

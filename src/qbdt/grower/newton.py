@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt._kernels.ordered import scan_ordered_pairs
 from qbdt._kernels.pairs import pair_value, scan_pairs
 from qbdt.dtypes import BINS, Fixed, Yields
-from qbdt.grower.criterion import Split, Yield
+from qbdt.grower.criterion import Split, Yield, by_gain
 from qbdt.grower.details import Details
-from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits, category_order
+from qbdt.grower.rules import FREE, Arranged, FeatureRules, Limits
 from qbdt.workers import Workers
 
 __all__ = ["NewtonCriterion"]
+
+CHANNELS = ((0, 2), (1, 2))
+"""First bin and distance of bins of N and D in a histogram."""
 
 
 class NewtonCriterion:
@@ -81,19 +85,14 @@ class NewtonCriterion:
             shares = [(*given, part, arranged.n_cuts, lefts[i]) for i, part in enumerate(parts)]
             found = self._workers.run(scan_pairs, shares)
         splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
-        return max(splits, key=lambda split: (split.gain, -split.feature)).under(self._features, arranged)
+        return max(splits, key=by_gain).under(self._features, arranged)
 
     def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
         """Put the categories of a node in the order of N/D."""
-        to_order = self._features.to_order(features)
-        if not to_order:
-            return Arranged(histogram, self._features.n_cuts, {})
-        found = Arranged(histogram.copy(), self._features.n_cuts.copy(), {})
-        for feature in to_order:
-            pairs = found.histogram[2 * feature * BINS :][: 2 * int(found.n_cuts[feature]) + 2].reshape(-1, 2)
-            present = (pairs != 0).any(axis=1)
+
+        def yields(feature: int, n: int) -> tuple[Yields, Yields, NDArray[np.bool_]]:
+            pairs = histogram[2 * feature * BINS :][: 2 * n].reshape(-1, 2)
             top, bottom = (pairs * self._factor).T
-            found.orders[feature] = order = category_order(top, bottom, present)
-            found.n_cuts[feature] = max(int(present.sum()) - 1, 0)
-            pairs[:] = pairs[order]
-        return found
+            return top, bottom, (pairs != 0).any(axis=1)
+
+        return self._features.arranged(histogram, features, CHANNELS, yields)

@@ -7,9 +7,9 @@ other division of the categories is better (W. Fisher, 1958).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ FREE = Limits(-np.inf, np.inf)
 """No limits."""
 
 
+CategoryYields: TypeAlias = Callable[[int, int], tuple[Yields, Yields, NDArray[np.bool_]]]
+"""From a feature and its number of categories to two yields of each, and whether the node has it."""
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureRules:
     """Rules of all features.
@@ -77,9 +81,32 @@ class FeatureRules:
         """Return the rules of features that are free to go either way."""
         return replace(self, directions=np.zeros_like(self.directions))
 
-    def to_order(self, features: Fixed) -> list[int]:
-        """Return those of some features whose categories are to be put in order."""
-        return [int(f) for f in features if int(f) in self.categorical and self.n_cuts[f]] if self.categorical else []
+    def arranged(
+        self, histogram: Fixed, features: Fixed, channels: Sequence[tuple[int, int]], yields: CategoryYields
+    ) -> Arranged:
+        """Put the categories of a node in the order of the ratio of two yields.
+
+        Parameters
+        ----------
+        histogram, channels
+            The node's histogram, and the channels in it, by first bin and distance of bins.
+        features
+            Features that may be cut on.
+        yields
+            Gives the two yields of each category.
+        """
+        to_order = (
+            [f for f in features.tolist() if f in self.categorical and self.n_cuts[f]] if self.categorical else []
+        )
+        if not to_order:
+            return Arranged(histogram, self.n_cuts, {})
+        found = Arranged(histogram.copy(), self.n_cuts.copy(), {})
+        for feature in to_order:
+            top, bottom, present = yields(feature, int(self.n_cuts[feature]) + 1)
+            found.orders[feature] = category_order(top, bottom, present)
+            found.n_cuts[feature] = max(int(present.sum()) - 1, 0)
+            permute_bins(found.histogram, channels, feature, found.orders[feature])
+        return found
 
 
 class Arranged(NamedTuple):
