@@ -207,8 +207,8 @@ def make_binning(
         Values of categorical features, each of which has a bin of its own.
     """
     categories = categories or {}
-    require_few_categories(categories, max_bins)
     if not isinstance(choice, str):
+        require_few_categories(categories, max_bins)
         return Binning(features, _fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
