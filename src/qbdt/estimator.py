@@ -299,7 +299,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if len(self.classes_) > 2:
             raise DataError(f"Only binary classification is supported: y has {len(self.classes_)} classes")
         if len(self.classes_) < 2:
-            raise DataError(f"y has one class only, {self.classes_[0]!r}: signal and background are both needed")
+            raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
     def _dataset(
