@@ -91,6 +91,20 @@ def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, tra
     assert len(grown) - n_ratio <= sum(hasty) + N_PARTS * 2 < n_ratio
 
 
+@pytest.mark.parametrize(
+    ("sigmas", "grown", "kept"),
+    [((3.0, 2.0, 4.0, 5.0, 1.0), 18, 6), ((1.0, 2.0, 3.0), 12, 3), ((5.0, 4.0, 3.0, 2.0, 1.0), 24, 24)],
+)
+def test_the_ratio_stops_after_two_looks_without_gain(dataset, monkeypatch, sigmas, grown, kept):
+    seen: list[Any] = []
+    answers = iter(sigmas[: {18: 4, 12: 3, 24: 5}[grown]] * N_PARTS)
+    monkeypatch.setattr("qbdt.profile.ratio.unprofiled_sigma", lambda store: next(answers))
+    settings = Settings(method="profile", n_trees=24, n_leaves=4)
+    found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
+    assert len(seen) == N_PARTS * grown
+    assert [part["ratio"] for part in found.data["parts"]] == [kept] * N_PARTS
+
+
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_change_nothing(dataset, trained, n_threads):
     assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))

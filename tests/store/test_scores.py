@@ -63,7 +63,7 @@ def test_templates_are_those_of_sorted_rows(seed, count):
     with Workers(1) as workers:
         for number in range(count):
             group.add(number, ScoreRows(cut(scored, number, count), described, SHARES, 2.0**50, workers))
-        found = ScoreStore(group, described, len(SHARES)).templates(5)
+        found = ScoreStore.on(group, described, len(SHARES)).templates(5)
     for share, one in zip(SHARES, found, strict=True):
         for mine, expected in zip(one, naive(scored, share, 5), strict=True):
             assert mine == pytest.approx(expected, abs=1e-12)  # the naive sums are rounded on the way

@@ -67,8 +67,8 @@ class EventsInParts:
     Parameters
     ----------
     parts
-        The events. Each part is read twice (by the profiled method nine times), and is in memory while it is binned: a
-        few million rows are a good size.
+        The events. Each part is read twice (by the profiled method twelve times), and is in memory while it is binned:
+        a few million rows are a good size.
     folds
         Their fold rule.
     """

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from qbdt.binning import Binning
 from qbdt.boosting import Settings, described
 from qbdt.boosting.parts import PartHosts, Survey, agreed_binning, survey_part
@@ -30,6 +28,7 @@ from qbdt.store import (
     ShiftSegment,
     ShiftStore,
     Side,
+    copied,
     fixed_scale,
     in_memory,
 )
@@ -80,23 +79,19 @@ class ProfiledEvents:
         return self._sums.means(self._segments, _others(part))
 
     def ratio_store(self, part: int, factors: Sequence[float]) -> RatioStore:
-        """Nominal rows without one part, with weights multiplied by a factor for each side."""
+        """Nominal rows; those of one part are held out, the others' weights multiplied by a factor for each side."""
         n_rows, largest = self._sums.nominal_bounds(self._segments, _others(part))
         most = max(factor * weight for factor, weight in zip(factors, largest, strict=True))
         firsts = self._sums.firsts(_others(part))
-        self._hosts.build(_RatioBuild(self._division, part, firsts, self.binning, tuple(factors)))
-        return RatioStore(self._hosts, fixed_scale(most, n_rows))
+        build = _RatioBuild(self._division, part, firsts, self.binning, tuple(factors), self._weight_scale)
+        self._hosts.build(build)
+        return RatioStore(self._hosts, fixed_scale(most, n_rows), self._nominal)
 
     def shift_store(self, part: int, model: ProfiledEnsemble) -> ShiftStore:
         """All rows, those of one part held out; the model's first sum of trees gives r₀."""
         means, firsts = self.means(part), self._sums.firsts(_others(part))
         self._hosts.build(_ShiftBuild(self._division, part, firsts, self.binning, means, model))
         return ShiftStore(self._hosts, self._segments, means, self._sums.bounds(self._segments))
-
-    def ratio_scores(self, part: int, model: ProfiledEnsemble) -> ScoreStore:
-        """Nominal rows of one part, scored by the model's first sum of trees."""
-        self._hosts.build(_RatioScoreBuild(self._division, part, model, self._weight_scale))
-        return ScoreStore(self._hosts, self._nominal, 1)
 
     def held_start(self, part: int, model: ProfiledEnsemble) -> HeldStart:
         """Integrals over the events of one part, where the model's first sum of trees gives r₀."""
@@ -106,7 +101,7 @@ class ProfiledEvents:
     def score_store(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> ScoreStore:
         """Rows of every part, scored by the model that was trained without it, with some shares of its second sum."""
         self._hosts.build(_ScoreBuild(self._division, tuple(models), tuple(shares), self._weight_scale))
-        return ScoreStore(self._hosts, self._segments, len(shares))
+        return ScoreStore.on(self._hosts, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
@@ -121,19 +116,20 @@ def _others(part: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class _RatioBuild:
-    """Makes the rows of one partition that F is trained on."""
+    """Makes the nominal rows of one partition, which F is trained on or judged by."""
 
     division: Division
     part: int
     firsts: dict[int, tuple[int, ...]]
     binning: Binning
     factors: tuple[float, ...]
+    scale: float
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> RatioRows:
-        trained, _ = self.division.divided(number, dataset, self.part)
-        own = nominal_segments(trained)
-        segments = [replace(one, first=first) for one, first in zip(own, self.firsts[number], strict=False)]
-        return RatioRows(segments, self.binning, workers, self.factors, memory)
+        trained, held = self.division.divided(number, dataset, self.part, nominal=True)
+        pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
+        own = [replace(one, first=first) for one, first in pairs]
+        return RatioRows(own, shift_segments(held), self.binning, workers, self.factors, self.scale, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,26 +152,6 @@ class _ShiftBuild:
 
 
 @dataclass(frozen=True, eq=False)
-class _RatioScoreBuild:
-    """Makes the nominal rows of one partition that are held out, scored by F."""
-
-    division: Division
-    part: int
-    model: ProfiledEnsemble
-    scale: float
-
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
-        segments = shift_segments(self.division.held_nominal(number, dataset, self.part))
-
-        def scored(i: int, one: ShiftSegment) -> Scored:
-            events = one.segment.events
-            return Scored(i, one, self.model.ratio.score(events, workers.n_threads), np.zeros(events.n_rows))
-
-        rows = (scored(i, one) for i, one in enumerate(segments))
-        return ScoreRows(rows, segments, (0.0,), self.scale, workers, memory)
-
-
-@dataclass(frozen=True, eq=False)
 class _ScoreBuild:
     """Makes the scored rows of one partition."""
 
@@ -187,8 +163,8 @@ class _ScoreBuild:
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
         def scored(part: int, i: int, one: ShiftSegment) -> Scored:
             model, events = self.models[part], one.segment.events
-            ratio = _ratio(model, workers.n_threads)
-            return Scored(i, one, ratio(events), model.shift.score(events, workers.n_threads))
+            ratio = copied(_ratio(model, workers.n_threads)(events), "ratio", memory)
+            return Scored(i, one, ratio, copied(model.shift.score(events, workers.n_threads), "shift", memory))
 
         held = [shift_segments(self.division.divided(number, dataset, part)[1]) for part in range(N_PARTS)]
         rows = (scored(part, i, one) for part, segments in enumerate(held) for i, one in enumerate(segments))

@@ -56,18 +56,17 @@ class Division:
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
         return cls(names, totals, firsts(survey.rows))
 
-    def divided(self, number: int, dataset: Dataset, part: int) -> tuple[Dataset, Dataset]:
-        """Events to train on, and events held out, for one of the parts and one partition of the events."""
-        rule = self._rule(number, dataset)
-        return (
-            dataset.select(lambda events: rule(events) != part),
-            dataset.select(lambda events: rule(events) == part),
-        )
+    def divided(self, number: int, dataset: Dataset, part: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
+        """Events to train on, and events held out, for one of the parts and one partition of the events.
 
-    def held_nominal(self, number: int, dataset: Dataset, part: int) -> Dataset:
-        """Return the nominal events held out, without any source."""
+        With `nominal`, both come without any source.
+        """
         rule = self._rule(number, dataset)
-        return dataset.with_systematics([]).select(lambda events: rule(events) == part)
+        wanted = dataset.with_systematics([]) if nominal else dataset
+        return (
+            wanted.select(lambda events: rule(events) != part),
+            wanted.select(lambda events: rule(events) == part),
+        )
 
     def held_blocks(self, number: int, dataset: Dataset, part: int) -> list[Dataset]:
         """Events held out, in `BLOCKS` blocks; like parts, blocks keep an event and its shifted copies together."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from qbdt.boosting.rows import feature_rules
 from qbdt.dtypes import Nodes
 from qbdt.grower import NewtonCriterion, with_thresholds
 from qbdt.profile.events import ProfiledEvents
+from qbdt.profile.expecting import unprofiled_sigma
 from qbdt.profile.trees import STEP, grow_next, with_yields
 from qbdt.store import Side
 from qbdt.workers import Workers
 
-__all__ = ["fit_ratio", "kept_trees"]
+__all__ = ["fit_ratio"]
 
 RIDGE = 1.0
 LEAST = 5.0
@@ -24,11 +25,18 @@ LEAST = 5.0
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Shares of the trees that are tried on held-out events: few where densities are smooth, all for a steep tail."""
 
+PATIENCE = 2
+"""Shares in a row without a smaller σ_μ after which no more trees are grown."""
+
 
 def fit_ratio(
     events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F without the events of one part; returns its trees, of which `kept_trees` says how many to keep."""
+    """Fit F without the events of one part; returns as many trees as are best for these.
+
+    Best is the smallest σ_μ, without sources, of a histogram of F. Their loss would stop too early for what a fit sees
+    of F, the tail of pure signal.
+    """
     binning = events.binning
     sums = [events.trained(part, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
@@ -36,7 +44,9 @@ def fit_ratio(
     criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
     features = np.arange(len(binning.features))
     totals = np.array([one.first for one in sums]) / strength
+    looks = {max(1, round(share * settings.n_trees)) for share in SHARES}
     trees: list[Nodes] = []
+    tried: dict[int, float] = {}
     for number in range(settings.n_trees):
         grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
@@ -46,21 +56,10 @@ def fit_ratio(
         store.add(grown.leaves, nodes["value"][nodes["feature"] < 0])
         trees.append(with_yields(nodes, *(store.yields(grown.leaves) * totals).T))
         after_tree(trees[-1])
-    return tuple(trees)
-
-
-def kept_trees(trees: Sequence[Nodes], sigma: Callable[[Sequence[Nodes]], float]) -> tuple[Nodes, ...]:
-    """First trees of F, as many as are best for held-out events.
-
-    Best is the smallest σ_μ, without sources, of a histogram of F. Their loss would stop too early for what a fit sees
-    of F, the tail of pure signal.
-
-    Parameters
-    ----------
-    trees
-        All trees.
-    sigma
-        From some trees to that σ_μ.
-    """
-    tried = sorted({max(1, round(share * len(trees))) for share in SHARES}) if trees else [0]
-    return tuple(trees[: min(tried, key=lambda number: sigma(trees[:number]))])
+        if len(trees) in looks:
+            tried[len(trees)] = unprofiled_sigma(store.held)
+            if len(tried) > PATIENCE and min(tried, key=tried.__getitem__) not in list(tried)[-PATIENCE:]:
+                break
+    if len(trees) not in tried:
+        tried[len(trees)] = unprofiled_sigma(store.held)
+    return tuple(trees[: min(tried, key=tried.__getitem__)])

@@ -16,10 +16,10 @@ from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.profile.combining import Combination, Part, combined
 from qbdt.profile.events import ProfiledEvents
-from qbdt.profile.expecting import SHARES, chosen_share, unprofiled_sigma
+from qbdt.profile.expecting import SHARES, chosen_share
 from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS
-from qbdt.profile.ratio import fit_ratio, kept_trees
+from qbdt.profile.ratio import fit_ratio
 from qbdt.profile.shifts import fit_shifts
 from qbdt.progress import Progress, silent
 from qbdt.tree import Tree
@@ -132,10 +132,7 @@ class _Profiling:
             self.unfinished.append(nodes)
             after_tree(nodes)
 
-        def sigma(trees: Sequence[Nodes]) -> float:
-            return unprofiled_sigma(self.events.ratio_scores(number, self._ratio(trees)))
-
-        own = kept_trees(fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree), sigma)
+        own = fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree)
         shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
         best = shifts.best()
         return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])

@@ -15,7 +15,7 @@ from qbdt.store.local import LocalStore, WeightedRows
 from qbdt.store.pairs import PairStore, fixed_scale
 from qbdt.store.parted import PartedStore
 from qbdt.store.ratio import RatioRows, RatioStore
-from qbdt.store.rows import Memory, RowStore, in_memory
+from qbdt.store.rows import Memory, RowStore, copied, in_memory
 from qbdt.store.scores import Scored, ScoreRows, ScoreStore, Templates
 from qbdt.store.shift_rows import ShiftRows, ShiftSegment, variance
 from qbdt.store.shifts import LeafSums, ShiftBounds, ShiftStore
@@ -51,6 +51,7 @@ __all__ = [
     "Together",
     "WeightedRows",
     "added",
+    "copied",
     "exact_sum",
     "fixed_scale",
     "in_memory",

@@ -1,4 +1,4 @@
-"""Rows on which the ratio of signal to background is learnt, by a logistic loss.
+"""Rows on which the ratio of signal to background is learnt, by a logistic loss, and rows that judge it.
 
 `RatioRows` are those of one partition, `RatioStore` asks all of them.
 """
@@ -16,6 +16,8 @@ from qbdt.store.calls import Call, Hosts, Together
 from qbdt.store.layout import Segment, Side
 from qbdt.store.pairs import PairRows, PairStore
 from qbdt.store.rows import Memory, in_memory
+from qbdt.store.scores import Scored, ScoreRows, ScoreStore
+from qbdt.store.shift_rows import ShiftSegment
 from qbdt.workers import Workers
 
 __all__ = ["RatioRows", "RatioStore"]
@@ -26,27 +28,41 @@ class RatioRows(PairRows):
 
     Parameters
     ----------
-    segments
-        Signal and background processes.
+    trained
+        Signal and background processes to train on.
+    held
+        As many that only follow, with their own weights; none has a source.
     binning, workers, memory
         As for `RowStore`.
     factors
-        What the weights of each side are multiplied by, so that both have the same sum: F = 0 is no preference.
+        What the weights of each side are multiplied by in training, so that both have the same sum: F = 0 is no
+        preference.
+    scale
+        What absolute weights of rows held out are multiplied by before they are rounded.
     """
 
     def __init__(
         self,
-        segments: Sequence[Segment],
+        trained: Sequence[Segment],
+        held: Sequence[ShiftSegment],
         binning: Binning,
         workers: Workers,
         factors: Sequence[float],
+        scale: float,
         memory: Memory = in_memory,
     ) -> None:
-        super().__init__(segments, binning, workers, len(segments), memory)
-        self._weight: Yields = memory("weight", self.layout.n_rows, np.float64)
-        self._log_ratio: Yields = memory("log_ratio", self.layout.n_rows, np.float64)
-        for (_, low, high), segment in zip(self.layout.whole, segments, strict=True):
+        segments = [*trained, *(one.segment for one in held)]
+        super().__init__(segments, binning, workers, len(trained), memory)
+        self._weight: Yields = memory("weight", int(self._trained[-1, 2]), np.float64)
+        for (_, low, high), segment in zip(self._trained, trained, strict=True):
             np.multiply(segment.events.weight, factors[segment.side], out=self._weight[low:high])
+        self._log_ratio: Yields = memory("log_ratio", self.layout.n_rows, np.float64)
+        ranges = zip(held, self.layout.whole[len(trained) :], strict=True)
+        scored = [
+            Scored(i, one, self._log_ratio[low:high], np.broadcast_to(0.0, (high - low,)))
+            for i, (one, (_, low, high)) in enumerate(ranges)
+        ]
+        self._held = ScoreRows(scored, held, (0.0,), scale, workers, memory)
 
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
         is_signal = self.layout.sides[segment] is Side.SIGNAL
@@ -63,20 +79,30 @@ class RatioRows(PairRows):
         self._over(self._leaf_ranges(leaves), add_range)
 
     def yields(self, leaves: Sequence[int], scale: float) -> Fixed:
-        """Sums of weights as (leaf, side), in units."""
+        """Sums of the weights of trained rows as (leaf, side), in units."""
         sums = np.zeros((len(leaves), len(Side)), dtype=np.int64)
+        ranges = self._leaf_ranges(leaves)
+        trained = ranges[ranges[:, 0] % self.layout.n_segments < self._n_trained]
 
         def add_range(label: int, low: int, high: int) -> tuple[int, int]:
             return label, int(sum_weights(self._weight, self._rows, low, high, 0, scale))
 
-        for label, total in self._over(self._leaf_ranges(leaves), add_range):
+        for label, total in self._over(trained, add_range):
             leaf, segment = divmod(label, self.layout.n_segments)
             sums[leaf, self.layout.sides[segment]] += total
         return sums
 
+    def signal_up_to(self, keys: Fixed) -> Fixed:
+        """Absolute signal held out with an F of at most each of some keys, see `ScoreRows`."""
+        return self._held.signal_up_to(keys)
+
+    def fill(self, edges: Yields) -> Fixed:
+        """Exact sums over rows held out in bins of F, see `ScoreRows`."""
+        return self._held.fill(edges)
+
 
 class RatioStore(PairStore):
-    """All nominal rows of a training.
+    """All nominal rows of a training, those that are trained on and those held out (`held`).
 
     Parameters
     ----------
@@ -84,11 +110,14 @@ class RatioStore(PairStore):
         What holds their partitions: `RatioRows`.
     scale
         What weights are multiplied by before they are rounded, see `fixed_scale`.
+    held
+        Segments held out; they may be those of no rows.
     """
 
-    def __init__(self, hosts: Hosts, scale: float) -> None:
+    def __init__(self, hosts: Hosts, scale: float, held: Sequence[ShiftSegment]) -> None:
         super().__init__(hosts)
         self._scale = scale
+        self.held = ScoreStore(lambda call: self._ask(call)[0], held, 1)
 
     def _scales(self) -> tuple[float, float]:
         return self._scale, self._scale
@@ -98,5 +127,5 @@ class RatioStore(PairStore):
         self._tell("add", tuple(leaves), outputs)
 
     def yields(self, leaves: Sequence[int]) -> Yields:
-        """Sums of weights as (leaf, side)."""
+        """Sums of the weights of trained rows as (leaf, side)."""
         return self._ask(Call("yields", (tuple(leaves), self._scale), Together.SUM))[0] / self._scale

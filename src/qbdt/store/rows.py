@@ -11,11 +11,11 @@ from numpy.typing import DTypeLike, NDArray
 from qbdt._kernels.lanes import aligned_zeros
 from qbdt._kernels.partition import copy_divided, divide_rows
 from qbdt.binning import Binning
-from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words
+from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words, Yields
 from qbdt.store.layout import Layout, Segment
 from qbdt.workers import Workers, share_ranges
 
-__all__ = ["Memory", "RowStore", "in_memory", "joined"]
+__all__ = ["Memory", "RowStore", "copied", "in_memory", "joined"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -24,6 +24,13 @@ Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 def in_memory(name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an ordinary array, which starts with a cache line."""
     array: NDArray[Any] = aligned_zeros((size,), dtype)
+    return array
+
+
+def copied(values: Yields, name: str, memory: Memory) -> Yields:
+    """Return an array of the same numbers, in a memory."""
+    array: Yields = memory(name, len(values), np.float64)
+    array[:] = values
     return array
 
 

@@ -1,12 +1,12 @@
 """Held-out events with their scores: `ScoreRows` those of one partition, `ScoreStore` all of them, as histograms.
 
-A score is r₀ − a g for each of several shares a. Its bins hold equal absolute signal; their edges are scores of events,
+A score is r − a g for each of several shares a. Its bins hold equal absolute signal; their edges are scores of events,
 found by asking how much signal there is up to some value, eight bits of the value at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from qbdt.dtypes import Fixed, Yields
 from qbdt.store.calls import Call, Hosts, Together
 from qbdt.store.exact import binned_sums, rounded
 from qbdt.store.layout import Side
-from qbdt.store.rows import Memory, in_memory
+from qbdt.store.rows import Memory, copied, in_memory
 from qbdt.store.shift_rows import ShiftSegment
 from qbdt.workers import Workers
 
@@ -28,7 +28,7 @@ BITS = 8
 
 
 class Scored(NamedTuple):
-    """Rows of one segment: its number, what they add to the shifts, and their r₀ and g = Σ_k c_k f_k."""
+    """Rows of one segment: its number, what they add to the shifts, and their r (r₀, or F) and g = Σ_k c_k f_k."""
 
     number: int
     segment: ShiftSegment
@@ -58,7 +58,7 @@ class ScoreRows:
     Parameters
     ----------
     scored
-        The rows.
+        The rows; r and g are not copied, and may change.
     segments
         All segments there are, by number; they may be those of no rows.
     shares
@@ -78,29 +78,25 @@ class ScoreRows:
         workers: Workers,
         memory: Memory = in_memory,
     ) -> None:
-        self._segments, self._shares, self._workers = segments, shares, workers
+        self._shares, self._scale, self._workers = shares, scale, workers
+        self._signal = [_is_signal(one) for one in segments]
+        self._places = _places(segments)
         self._kept = [_kept(one, memory) for one in scored]
-        signal = [one for one in self._kept if _is_signal(segments[one.number])]
-        size = sum(len(one.ratio) for one in signal)
-        weight = np.concatenate([np.rint(np.abs(one.weights[0]) * scale).astype(np.int64) for one in signal])
-        self._keys: list[Fixed] = []
-        self._running: list[Fixed] = []
-        for share in shares:
-            keys, running = memory("keys", size, np.int64), memory("running", size + 1, np.int64)
-            found = ordered(np.concatenate([one.ratio - share * one.shift for one in signal]))
-            order = np.argsort(found, kind="stable")
-            keys[:] = found[order]
-            np.cumsum(weight[order], out=running[1:])
-            self._keys.append(keys)
-            self._running.append(running)
 
     def signal_up_to(self, keys: Fixed) -> Fixed:
         """Absolute signal, in units, with a score of at most each of some keys, as (share, key)."""
-        found = [
-            running[np.searchsorted(own, wanted, side="right")]
-            for own, running, wanted in zip(self._keys, self._running, keys, strict=True)
-        ]
-        return np.stack(found)
+        return np.stack(self._workers.run(self._up_to, list(zip(self._shares, keys, strict=True))))
+
+    def _up_to(self, share: float, keys: Fixed) -> Fixed:
+        order = np.argsort(keys, kind="stable")
+        sums = np.zeros(len(keys) + 1, dtype=np.int64)
+        for one in self._kept:
+            if self._signal[one.number]:
+                above = np.searchsorted(keys[order], ordered(one.ratio - share * one.shift), side="left")
+                np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * self._scale).astype(np.int64))
+        found = np.empty_like(keys)
+        found[order] = np.cumsum(sums[:-1])
+        return found
 
     def fill(self, edges: Yields) -> Fixed:
         """Exact sums in the bins between edges (share, edge), as (share, what is summed, bin, limb).
@@ -112,14 +108,13 @@ class ScoreRows:
 
     def _filled(self, share: float, edges: Yields) -> Fixed:
         n_bins = len(edges) + 1
-        places = _places(self._segments)
-        sums = np.zeros((places[-1], n_bins, LIMBS), dtype=np.int64)
+        sums = np.zeros((self._places[-1], n_bins, LIMBS), dtype=np.int64)
         for one in self._kept:
             bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
             sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
             if one.nominal:
                 for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
-                    sums[places[one.number] + j] += binned_sums(weight, bins, n_bins)
+                    sums[self._places[one.number] + j] += binned_sums(weight, bins, n_bins)
         return sums
 
 
@@ -128,16 +123,21 @@ class ScoreStore:
 
     Parameters
     ----------
-    hosts
-        What holds their partitions: `ScoreRows`.
+    ask
+        Makes a call on all partitions: `ScoreRows`, or whatever has its methods.
     segments
         All segments, by number; they may be those of no rows.
     n_shares
         Number of shares of g.
     """
 
-    def __init__(self, hosts: Hosts, segments: Sequence[ShiftSegment], n_shares: int) -> None:
-        self._hosts, self._segments, self._n_shares = hosts, segments, n_shares
+    def __init__(self, ask: Callable[[Call], Fixed], segments: Sequence[ShiftSegment], n_shares: int) -> None:
+        self._ask, self._segments, self._n_shares = ask, segments, n_shares
+
+    @classmethod
+    def on(cls, hosts: Hosts, segments: Sequence[ShiftSegment], n_shares: int) -> ScoreStore:
+        """Rows that some hosts hold, and nothing else."""
+        return cls(lambda call: np.array(hosts.run([call])[0]), segments, n_shares)
 
     def templates(self, n_bins: int) -> list[Templates]:
         """Histograms in bins of equal signal, for each share."""
@@ -174,7 +174,7 @@ class ScoreStore:
         return Templates(signal, shifts, variance)
 
     def _asked(self, method: str, argument: NDArray[np.generic]) -> Fixed:
-        return np.array(self._hosts.run([Call(method, (argument,), Together.SUM)])[0])
+        return self._ask(Call(method, (argument,), Together.SUM))
 
 
 def ordered(values: Yields) -> Fixed:
@@ -215,12 +215,6 @@ def _places(segments: Sequence[ShiftSegment]) -> Fixed:
 
 
 def _kept(one: Scored, memory: Memory) -> _Kept:
-    def copied(name: str, values: Yields) -> Yields:
-        array: Yields = memory(name, len(values), np.float64)
-        array[:] = values
-        return array
-
-    weight = copied("weight", one.segment.segment.events.weight)
-    columns = [copied("shift_column", column()) for _, column in one.segment.columns]
-    nominal = one.segment.segment.nominal
-    return _Kept(one.number, nominal, copied("ratio", one.ratio), copied("shift", one.shift), (weight, *columns))
+    weight = copied(one.segment.segment.events.weight, "weight", memory)
+    columns = [copied(column(), "shift_column", memory) for _, column in one.segment.columns]
+    return _Kept(one.number, one.segment.segment.nominal, one.ratio, one.shift, (weight, *columns))
