@@ -44,8 +44,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
         that profiles the systematic uncertainties.
     n_trees
-        Number of trees; None for the method's own: 100, and 300 for "profile". There it is the most of
-        each sum, of which there are six: three parts of the events, and for each the ratio of signal to background and
+        Number of trees; None for the method's own: 100, and 500 for "profile". There it is the most of
+        each sum, of which there are ten: five parts of the events, and for each the ratio of signal to background and
         the shifts; both stop where held-out events say so.
     n_leaves
         Most leaves of a tree; None for the method's own: 7, and 15 for "profile".

@@ -87,5 +87,5 @@ def test_too_few_events_are_refused_in_parts_as_in_one(tmp_path):
     one = Events({"x": np.arange(4.0)}, np.ones(4), {"event": np.zeros(4, dtype=np.int64)})
     dataset = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one)])
     for rows in (dataset, OutOfCore(parts_of(dataset, 2), folder=tmp_path)):
-        with pytest.raises(DataError, match=r"too few signal events: a 33% part of them has no positive yield"):
+        with pytest.raises(DataError, match=r"too few signal events: a 20% part of them has no positive yield"):
             train(rows, Settings(method="profile"))

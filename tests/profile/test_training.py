@@ -8,6 +8,7 @@ import pytest
 from qbdt.boosting import Monitor, Settings
 from qbdt.boosting.parts import Survey
 from qbdt.dataset import Dataset, Events, HashFolds, Role, Sample, Systematic
+from qbdt.ensemble import Ensemble
 from qbdt.errors import ConfigError, DataError
 from qbdt.model_io import read_model, write_model
 from qbdt.profile import train_profiled
@@ -80,15 +81,18 @@ def assert_same(one, other):
     assert one.expectation == other.expectation
 
 
-def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, trained, monkeypatch):
-    patient = [part["shift"] for part in trained.data["parts"]]
-    grown: list[Any] = []
-    monkeypatch.setattr("qbdt.profile.shifts.PATIENCE", 2)
-    callback = Monitor(callbacks=(grown.append,))
-    hasty = [part["shift"] for part in trained_on(dataset, SETTINGS, n_threads=1, monitor=callback).data["parts"]]
-    assert all(few <= many for few, many in zip(hasty, patient, strict=True))
-    n_ratio = N_PARTS * SETTINGS.n_trees
-    assert len(grown) - n_ratio <= sum(hasty) + N_PARTS * 2 < n_ratio
+def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, monkeypatch):
+    def grown(patience):
+        seen: list[Any] = []
+        monkeypatch.setattr("qbdt.profile.shifts.PATIENCE", patience)
+        found = trained_on(dataset, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(seen.append,)))
+        return len(seen), [part["shift"] for part in found.data["parts"]]
+
+    (few, hasty), (many, patient) = grown(1), grown(SETTINGS.n_trees)
+    assert few < many
+    for kept in (hasty, patient):
+        assert max(kept) < SETTINGS.n_trees
+    assert len(set(patient)) == 1  # all parts have the same number
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,22 @@ def test_the_ratio_stops_after_two_looks_without_gain(dataset, monkeypatch, sigm
     found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
     assert len(seen) == N_PARTS * grown
     assert [part["ratio"] for part in found.data["parts"]] == [kept] * N_PARTS
+
+
+def test_the_ratio_is_the_mean_of_its_sums(dataset):
+    seen: list[Any] = []
+    settings = Settings(method="profile", n_trees=3, n_leaves=4)
+    found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
+    events, trees = dataset.sample("b").events, [report.tree for report in seen]
+    expected, first = np.zeros(events.n_rows), 0
+    for part in found.data["parts"]:
+        n = part["ratio"]
+        sums = np.cumsum(
+            [Ensemble(found.ensemble.features, (tree,)).score(events) for tree in trees[first:][:n]], axis=0
+        )
+        expected += sums.mean(axis=0) / N_PARTS
+        first += settings.n_trees
+    assert found.ensemble.ratio.score(events) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_threads", [2, 4])
@@ -194,8 +214,8 @@ def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
     assert np.array_equal(scores(trained, dataset), scores(again, dataset))
     kept: list[Any] = []
     trained_on(dataset, SETTINGS, checkpoint=kept.append)
-    assert [len(one.data["parts"]) for one in kept] == [1, 2]
-    write_model(path, kept[1])
+    assert [len(one.data["parts"]) for one in kept] == [1, 2, 3, 4]
+    write_model(path, kept[3])
     assert_same(trained, trained_on(dataset, SETTINGS, resume=read_model(path)[0]))
 
 
@@ -205,11 +225,11 @@ def test_interrupting_keeps_what_is_there(dataset):
             raise KeyboardInterrupt
 
     found = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
-    assert found.stopped == "interrupted after 1 of 3 parts"
+    assert found.stopped == "interrupted after 1 of 5 parts"
     assert not found.complete
     assert found.ensemble.shift.trees
     early = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
-    assert early.stopped == "stopped early after 0 of 3 parts"
+    assert early.stopped == "stopped early after 0 of 5 parts"
     assert len(early.ensemble.ratio.trees) == 6
 
 

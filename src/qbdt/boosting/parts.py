@@ -67,7 +67,7 @@ class EventsInParts:
     Parameters
     ----------
     parts
-        The events. Each part is read twice (by the profiled method twelve times), and is in memory while it is binned:
+        The events. Each part is read twice (by the profiled method 18 times), and is in memory while it is binned:
         a few million rows are a good size.
     folds
         Their fold rule.

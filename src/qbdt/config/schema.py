@@ -150,7 +150,7 @@ class Training(Section):
     """Settings of the training, named as in `QBDTClassifier`."""
 
     method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
-    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 300 for profile")
+    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 500 for profile")
     n_leaves: int | None = Field(None, ge=2, description="leaves of a tree; by default 7, and 15 for profile")
     max_bins: int = Field(256, ge=3, le=256, description="bins of a feature, one of them for missing values")
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(

@@ -13,17 +13,53 @@ from qbdt.profile.integrals import Integrals
 from qbdt.profile.parts import N_PARTS
 from qbdt.tree import Tree
 
-__all__ = ["Combination", "Part", "combined"]
+__all__ = ["Combination", "Part", "best_number", "combined"]
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Trees of F, trees of the shifts with their numbers for each source, and the integrals over held-out events."""
+    """Trees of one part.
+
+    Attributes
+    ----------
+    ratio
+        Trees of F.
+    shift, values
+        Trees of the shifts, with their numbers for each source (node, source).
+    integrals
+        What held-out events say of the shifts after some of their trees: the last after all of them, the one before
+        without the last tree, and so on.
+    """
 
     ratio: tuple[Nodes, ...]
     shift: tuple[Nodes, ...]
     values: tuple[Yields, ...]
-    integrals: Integrals
+    integrals: tuple[Integrals, ...]
+
+    @property
+    def fewest(self) -> int:
+        """Smallest number of trees of the shifts for which integrals are known."""
+        return len(self.shift) + 1 - len(self.integrals)
+
+    def with_shifts(self, number: int) -> Part:
+        """Return the part with so many trees of the shifts, or all where there are fewer."""
+        left_out = max(len(self.shift) - number, 0)
+        kept = len(self.shift) - left_out
+        return Part(self.ratio, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
+
+
+def best_number(parts: Sequence[Part]) -> int:
+    """Number of trees of the shifts, the same in all parts, with the smallest σ_μ of all held-out events together.
+
+    A part alone has too few events for this choice.
+    """
+    numbers = range(max(part.fewest for part in parts), max(len(part.shift) for part in parts) + 1)
+    return min(numbers, key=lambda number: _total([part.with_shifts(number) for part in parts]).uncertainty())
+
+
+def _total(parts: Sequence[Part]) -> Integrals:
+    """Integrals over the held-out events of some parts, for as many events as there are in all of them."""
+    return reduce(Integrals.__add__, (part.integrals[-1] for part in parts)).scaled(N_PARTS / len(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +80,7 @@ class Combination:
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Combination:
         """Choose what is best for all held-out events together."""
-        total = reduce(Integrals.__add__, (part.integrals for part in parts)).scaled(N_PARTS / len(parts))
+        total = _total(parts)
         v = total.best()
         return cls(-v[2:], total.pulls(v))
 

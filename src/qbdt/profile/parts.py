@@ -19,8 +19,8 @@ from qbdt.dataset import Dataset, Events, HashFolds, Replaced
 
 __all__ = ["N_PARTS", "Division", "event_rows"]
 
-N_PARTS = 3
-"""Parts of the events: each judges what was trained on the other two."""
+N_PARTS = 5
+"""Parts of the events: each judges what was trained on the other four."""
 
 BLOCKS = 20
 """Blocks of a part: of neighbouring rows where events have no identifiers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -32,10 +32,11 @@ PATIENCE = 2
 def fit_ratio(
     events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F without the events of one part; returns as many trees as are best for these.
+    """Fit F without the events of one part; returns its trees.
 
-    Best is the smallest σ_μ, without sources, of a histogram of F. Their loss would stop too early for what a fit sees
-    of F, the tail of pure signal.
+    F is the mean of the sums of 1, 2, … n trees, so the i-th tree counts 1 − (i − 1)/n: the last ones, which learn the
+    most noise, count least. n is what is best for the events of the part: the smallest σ_μ, without sources, of a
+    histogram of F. Their loss would stop too early for what a fit sees of F, the tail of pure signal.
     """
     binning = events.binning
     sums = [events.trained(part, side) for side in Side]
@@ -62,4 +63,11 @@ def fit_ratio(
                 break
     if len(trees) not in tried:
         tried[len(trees)] = unprofiled_sigma(store.held)
-    return tuple(trees[: min(tried, key=tried.__getitem__)])
+    return _mean_of_sums(trees[: min(tried, key=tried.__getitem__)])
+
+
+def _mean_of_sums(trees: Sequence[Nodes]) -> tuple[Nodes, ...]:
+    """Trees whose sum is the mean of the sums of the first of these, the first two, and so on."""
+    for i, nodes in enumerate(trees):
+        nodes["value"] *= 1.0 - i / len(trees)
+    return tuple(trees)

@@ -38,19 +38,14 @@ ENTRIES = 200.0
 
 @dataclass(frozen=True)
 class FittedShifts:
-    """Trees, their numbers for each source (node, source), and what held-out events say after each tree.
+    """Trees, their numbers for each source (node, source), and the integrals over held-out events after each tree.
 
-    These are the integrals, and the σ_μ that they promise for as many events as there are in all parts.
+    The first integrals are those without any tree.
     """
 
     trees: tuple[Nodes, ...]
     values: tuple[Yields, ...]
     integrals: tuple[Integrals, ...]
-    uncertainties: tuple[float, ...]
-
-    def best(self) -> int:
-        """Number of trees with the smallest expected σ_μ."""
-        return int(np.argmin(self.uncertainties))
 
 
 def fit_shifts(
@@ -94,7 +89,7 @@ def fit_shifts(
         after_tree(trees[-1])
         if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
             break
-    return FittedShifts(tuple(trees), tuple(values), tuple(history), tuple(uncertainties))
+    return FittedShifts(tuple(trees), tuple(values), tuple(history))
 
 
 def _of_nodes(nodes: Nodes, of_leaves: Yields) -> Yields:

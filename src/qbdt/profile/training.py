@@ -14,7 +14,7 @@ from qbdt.dataset import Dataset
 from qbdt.dtypes import Nodes
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import ConfigError, DataError
-from qbdt.profile.combining import Combination, Part, combined
+from qbdt.profile.combining import Combination, Part, best_number, combined
 from qbdt.profile.events import ProfiledEvents
 from qbdt.profile.expecting import SHARES, chosen_share
 from qbdt.profile.integrals import Integrals
@@ -40,9 +40,9 @@ def train_profiled(
 ) -> Training:
     """Train the profiled method.
 
-    The events are divided into three parts. For each, F and the shifts are fitted on the other two, and the shifts stop
-    growing where the held-out part says so; the sums of the three are averaged, and combined to the score that is best
-    for all held-out events together.
+    The events are divided into five parts. For each, F and the shifts are fitted on the other four, and stop growing
+    where the held-out part says so; the sums of the five are averaged, and combined to the score that is best for all
+    held-out events together.
 
     Parameters
     ----------
@@ -134,8 +134,7 @@ class _Profiling:
 
         own = fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree)
         shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
-        best = shifts.best()
-        return Part(own, shifts.trees[:best], shifts.values[:best], shifts.integrals[best])
+        return Part(own, shifts.trees, shifts.values, shifts.integrals)
 
     @property
     def _most_trees(self) -> int:
@@ -151,22 +150,23 @@ class _Profiling:
         events = self.events
         if not self.parts:
             return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
-        combination = Combination.of(self.parts)
         names = (events.features, events.sources, events.log_odds)
-        expected = None
-        if len(self.parts) == N_PARTS:
-            models = [combined([part], combination, *names, categories=self.categories) for part in self.parts]
+        parts, expected = self.parts, None
+        if len(parts) == N_PARTS:
+            parts = [part.with_shifts(best_number(self.parts)) for part in self.parts]
+            combination = Combination.of(parts)
+            models = [combined([part], combination, *names, categories=self.categories) for part in parts]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
             information = (expected.stat**-2, won)
-            model = combined(self.parts, combination.times(share), *names, information, self.categories)
+            model = combined(parts, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(self.parts, combination, *names, categories=self.categories)
-        parts = [
-            {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": part.integrals.to_dict()}
-            for part in self.parts
+            model = combined(parts, Combination.of(parts), *names, categories=self.categories)
+        known = [
+            {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": [one.to_dict() for one in part.integrals]}
+            for part in parts
         ]
-        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": parts}, expected)
+        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": known}, expected)
 
 
 def _resumed(
@@ -184,6 +184,6 @@ def _resumed(
     for part in resume.data.get("parts", []):
         own = tuple(tree.nodes for tree in islice(ratio, part["ratio"]))
         pairs = list(islice(shift, part["shift"]))
-        integrals = Integrals.from_dict(part["integrals"], n_sources)
+        integrals = tuple(Integrals.from_dict(one, n_sources) for one in part["integrals"])
         parts.append(Part(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals))
     return parts

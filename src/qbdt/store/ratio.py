@@ -26,6 +26,8 @@ __all__ = ["RatioRows", "RatioStore"]
 class RatioRows(PairRows):
     """Nominal rows of a partition with weights, and F = ln of the ratio of densities so far.
 
+    Rows held out are binned in the sum of the F's after each tree so far, which orders them as their mean does.
+
     Parameters
     ----------
     trained
@@ -57,9 +59,11 @@ class RatioRows(PairRows):
         for (_, low, high), segment in zip(self._trained, trained, strict=True):
             np.multiply(segment.events.weight, factors[segment.side], out=self._weight[low:high])
         self._log_ratio: Yields = memory("log_ratio", self.layout.n_rows, np.float64)
-        ranges = zip(held, self.layout.whole[len(trained) :], strict=True)
+        first = len(self._weight)
+        self._total: Yields = memory("total", self.layout.n_rows - first, np.float64)
+        ranges = zip(held, self.layout.whole[len(trained) :] - first, strict=True)
         scored = [
-            Scored(i, one, self._log_ratio[low:high], np.broadcast_to(0.0, (high - low,)))
+            Scored(i, one, self._total[low:high], np.broadcast_to(0.0, (high - low,)))
             for i, (one, (_, low, high)) in enumerate(ranges)
         ]
         self._held = ScoreRows(scored, held, (0.0,), scale, workers, memory)
@@ -77,6 +81,7 @@ class RatioRows(PairRows):
             add_outputs(self._log_ratio, 1, self._rows, low, high, 0, own[leaf : leaf + 1])
 
         self._over(self._leaf_ranges(leaves), add_range)
+        self._total += self._log_ratio[len(self._weight) :]
 
     def yields(self, leaves: Sequence[int], scale: float) -> Fixed:
         """Sums of the weights of trained rows as (leaf, side), in units."""
@@ -93,11 +98,11 @@ class RatioRows(PairRows):
         return sums
 
     def signal_up_to(self, keys: Fixed) -> Fixed:
-        """Absolute signal held out with an F of at most each of some keys, see `ScoreRows`."""
+        """Absolute signal held out up to some keys, see `ScoreRows`."""
         return self._held.signal_up_to(keys)
 
     def fill(self, edges: Yields) -> Fixed:
-        """Exact sums over rows held out in bins of F, see `ScoreRows`."""
+        """Exact sums over rows held out, see `ScoreRows`."""
         return self._held.fill(edges)
 
 
