@@ -57,7 +57,7 @@ def walk(tree, row):
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 2**32), st.sampled_from([(2, 8), (9, 20)]), st.booleans())
+@given(st.integers(0, 2**32), st.sampled_from([(2, 8), (2, 16), (9, 20)]), st.booleans())
 def test_scores_by_category_equal_walking(seed, sizes, same):
     """Also where trees know different categories, as those of different trainings do."""
     rng = np.random.default_rng(seed)
@@ -112,8 +112,8 @@ def test_a_tree_says_which_categories_go_where():
     assert tree == Tree(nodes.copy(), 1.0, {0: np.array([2016.0, 2017.0, 2018.0])})
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.integers(1, 11), st.sampled_from([(2, 3), (8, 8), (2, 8), (9, 20)]))
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 11), st.sampled_from([(2, 3), (8, 8), (2, 8), (2, 16), (9, 16), (9, 20)]))
 def test_scores_equal_walking(seed, n_features, sizes):
     rng = np.random.default_rng(seed)
     thresholds = np.round(rng.normal(size=12), 1)

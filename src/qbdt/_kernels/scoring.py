@@ -14,11 +14,12 @@ from qbdt.dtypes import Fixed, Yields
 
 __all__ = ["SMALL_LEAVES", "find_leaves", "score_small_trees", "score_trees"]
 
-SMALL_LEAVES = 8
+SMALL_LEAVES = 16
 """Trees up to this size are scored without branches: one bit per leaf that a row can still reach."""
 
 CodeColumns = NDArray[np.uint8]
 Integers = NDArray[np.int32]
+Masks = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 @njit(cache=True, nogil=True)
@@ -28,11 +29,11 @@ def score_small_trees(
     features: Integers,
     cuts: NDArray[np.uint8],
     spans: NDArray[np.uint8],
-    masks: NDArray[np.uint8],
+    masks: Masks,
     tables: Yields,
     scores: Yields,
 ) -> None:
-    """Add the outputs of trees with at most eight leaves.
+    """Add the outputs of trees with at most eight leaves, or sixteen where masks have as many bits.
 
     Parameters
     ----------
@@ -45,23 +46,26 @@ def score_small_trees(
     masks
         Of each split: the leaves that a row that goes right can still reach.
     tables
-        Output of tree t for a set of reachable leaves, of which the leftmost counts.
+        Output of tree t for a set of reachable leaves, of which the leftmost counts: 256 numbers for sets among the
+        first eight leaves, then as many for sets of others alone.
     scores
         Added to.
     """
     n = scores.size
-    reach = np.empty(n, np.uint8)
+    reach = np.empty(n, masks.dtype)
+    every = ~np.zeros(1, masks.dtype)[0]
     for tree in range(first.size - 1):
-        reach[:] = 255
+        reach[:] = every
         for split in range(first[tree], first[tree + 1]):
             column = codes[features[split]]
             cut, span, mask = np.int64(cuts[split]), np.int64(spans[split]), masks[split]
             for row in range(n):
                 right = ((np.int64(column[row]) - cut) & 255) <= span
-                reach[row] &= mask if right else np.uint8(255)
+                reach[row] &= mask if right else every
         table = tables[tree]
         for row in range(n):
-            scores[row] += table[reach[row]]
+            low, high = np.int64(reach[row]) & 255, np.int64(reach[row]) >> 8
+            scores[row] += table[low if low > 0 else 256 + high]
 
 
 @njit(cache=True, nogil=True)

@@ -32,7 +32,11 @@ CHUNK = 8192
 MAX_THRESHOLDS = MISSING - 1
 
 LEFTMOST = np.array([(reach & -reach).bit_length() - 1 for reach in range(1, 256)])
-"""Leftmost leaf of each set of reachable ones, from 1 on."""
+"""Leftmost leaf of each set of eight, from the set {0} on."""
+
+
+EVERY = 2**SMALL_LEAVES - 1
+"""Set of all leaves of a small tree, and of leaves that it does not have."""
 
 
 class _Nodes(NamedTuple):
@@ -52,7 +56,7 @@ class _SmallTrees(NamedTuple):
     features: NDArray[np.int32]
     cuts: NDArray[np.uint8]
     spans: NDArray[np.uint8]
-    masks: NDArray[np.uint8]
+    masks: NDArray[np.uint8] | NDArray[np.uint16]
     tables: Yields
 
 
@@ -229,28 +233,31 @@ class Ensemble:
     @cached_property
     def _small(self) -> _SmallTrees | None:
         """Trees as sets of reachable leaves, where all are small enough."""
-        if any(tree.n_leaves > SMALL_LEAVES for tree in self.trees):
+        most = max(tree.n_leaves for tree in self.trees)
+        if most > SMALL_LEAVES:
             return None
         features, cuts, lasts, _, _ = self._nodes
+        eights = 1 if most <= 8 else 2
         order: list[int] = []
         masks: list[int] = []
         sizes = []
-        tables = np.zeros((len(self.trees), 256))
+        tables = np.zeros((len(self.trees), eights, 256))
         for i, (tree, root) in enumerate(zip(self.trees, self._roots, strict=True)):
             leaves, splits = _reachable(tree)
             order += [int(root) + node for node, _ in splits]
             masks += [mask for _, mask in splits]
             sizes.append(len(splits))
             outputs = tree.outputs[leaves]
-            tables[i, 1:] = outputs[np.minimum(LEFTMOST, len(outputs) - 1)]
-        at = np.array(order, dtype=np.int64)
+            for eight in range(eights):
+                tables[i, eight, 1:] = outputs[np.minimum(8 * eight + LEFTMOST, len(outputs) - 1)]
+        at, wide = np.array(order, dtype=np.int64), np.array(masks, dtype=np.uint16)
         return _SmallTrees(
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             features[at],
             cuts[at].astype(np.uint8),
             (lasts[at] - cuts[at]).astype(np.uint8),
-            np.array(masks, dtype=np.uint8),
-            tables,
+            wide.astype(np.uint8) if eights == 1 else wide,
+            tables.reshape(len(self.trees), -1),
         )
 
 
@@ -266,7 +273,7 @@ def _reachable(tree: Tree) -> tuple[list[int], list[tuple[int, int]]]:
         begin = len(leaves)
         visit(int(tree.nodes["left"][node]))
         lost = sum(1 << leaf for leaf in range(begin, len(leaves)))
-        splits.append((node, 255 & ~lost))
+        splits.append((node, EVERY & ~lost))
         visit(int(tree.nodes["right"][node]))
 
     visit(0)

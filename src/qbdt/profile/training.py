@@ -153,7 +153,8 @@ class _Profiling:
         names = (events.features, events.sources, events.log_odds)
         parts, expected = self.parts, None
         if len(parts) == N_PARTS:
-            parts = [part.with_shifts(best_number(self.parts)) for part in self.parts]
+            number = best_number(self.parts)
+            parts = [part.with_shifts(number) for part in self.parts]
             combination = Combination.of(parts)
             models = [combined([part], combination, *names, categories=self.categories) for part in parts]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
