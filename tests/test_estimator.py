@@ -19,7 +19,7 @@ from qbdt.errors import ConfigError, DataError, QBDTError
 
 
 def known_exceptions(estimator):
-    """What the profiled method cannot promise, since it divides rows into parts: a row twice is not twice its weight."""
+    """What the profiled method cannot promise: it divides rows into parts, so a row twice is not twice its weight."""
     names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
     few = {"check_fit2d_1feature": "ten rows do not fill five parts with signal and background"}
     return {**dict.fromkeys(names, "rows are divided into parts"), **few} if estimator.method == "profile" else {}
