@@ -43,11 +43,13 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
-physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared
-	mkdir -p qbdt-bench && echo "# Results of the physics benchmark" > qbdt-bench/all.md
+physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
+	mkdir -p qbdt-bench
+	printf '%s\n' "# Results of the physics benchmark" "" "Written by \`make physics\`; [the rules, and what falls short](physics-benchmark.md)." \
+	  > qbdt-bench/all.md
 	for p in P1 P2 P3 P4; do checks="--check without"; \
 	  case $$p in P1) checks="$$checks --check times";; P4) checks="$$checks --check noise";; esac; \
-	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 3 --data ../shared/data \
+	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 3 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    --out benchmarks/physics-$$p.json --markdown qbdt-bench/$$p.md --force || exit 1; \
 	  { printf '\n## %s\n\n' $$p; cat qbdt-bench/$$p.md; } >> qbdt-bench/all.md; done
 	mv qbdt-bench/all.md docs/physics-results.md
