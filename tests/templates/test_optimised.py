@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt import Dataset, Events, Sample, Systematic
-from qbdt.dataset import ModuloFolds, Role
+from qbdt.dataset import HashFolds, ModuloFolds, Role, SplitFolds
 from qbdt.errors import FitError
 from qbdt.fit import asimov
 from qbdt.information import profiled_information
@@ -126,3 +126,27 @@ def test_folds_choose_on_each_other():
 def test_without_folds_there_is_nothing_to_choose_on():
     with pytest.raises(FitError, match="chosen on other events than those fitted"):
         optimised_binning(problem(100, 1).with_folds(None), 5)
+
+
+def test_edges_of_folds_agree():
+    scored = problem(4000, 5).with_folds(HashFolds(5, ("event",)))
+    rests = [scored.without_fold(fold) for fold in range(5)]
+    averaged, plain = (
+        np.array([optimised_edges(rest, 6, 0.0) for rest in choose])
+        for choose in (rests, [rest.with_folds(None) for rest in rests])
+    )
+    assert averaged.shape == plain.shape == (5, 7)
+    assert averaged.std(axis=0).mean() < 0.7 * plain.std(axis=0).mean()
+
+
+def test_few_values_of_the_identifier_are_enough():
+    scored = problem(3000, 6)
+    halves = [Sample(s.name, s.role, _with_split(s.events)) for s in scored.samples]
+    split = Dataset(halves, [Systematic.norm("xs", 0.1, processes=["b"])], SplitFolds(2, "half"))
+    edges = optimised_edges(split.without_fold(0), 5)
+    assert np.array_equal(edges, optimised_edges(split.without_fold(0).with_folds(None), 5))
+
+
+def _with_split(events):
+    half = {"half": np.arange(events.n_rows) % 2}
+    return Events({"score": events.column("score")}, events.weight, half)

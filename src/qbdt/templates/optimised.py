@@ -9,6 +9,10 @@ with a = (s, Δ₁ … Δ_K) and v the variance of a bin, so the Sherman–Morri
 once. Bins below the floor on effective simulated background events are merged first.
 
 The result depends on the events it was chosen on. Never fit those: choose on others, or fold by fold.
+
+Fold by fold, bins of the same number are added up, so edges that differ from fold to fold lose what they were chosen
+for. And they do: a small fluctuation decides which of two pairs is merged first. Where events have folds the edges are
+therefore the mean of those of many bootstrap replicas, which hardly differ between folds.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.dataset import Dataset, Role
+from qbdt.dataset import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import FitError
 from qbdt.information import information_matrix
 from qbdt.templates.edges import equal_yield_edges
@@ -36,6 +40,14 @@ follows the noise, and differs from fold to fold.
 """
 
 
+REPLICAS = 20
+"""Bootstrap replicas whose edges are averaged."""
+
+BLOCKS = 20
+SALT = 0x3C6E_F372_FE94_F82B
+"""Blocks of events that replicas are drawn of, by a hash of what the folds are made of."""
+
+
 def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> FloatArray:
     """Choose edges on a scored dataset, to be used on another one.
 
@@ -51,11 +63,43 @@ def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, sca
         Events of the fit per event here, so that information and floor are those of the fit.
     """
     half = _fine_bins(scored, n_bins) // 2
-    fine = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
-    templates = fill(scored, Binning.of(fine))
-    grown = [p.map(lambda values: scale * values) for p in templates.processes]
-    templates = TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
+    edges = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
+    if scored.folds is not None:
+        edges = _mean_edges(_in_blocks(scored, scored.folds, edges, scale), edges, n_bins, min_entries)
+    templates = _filled(scored, edges, scale)
     return templates.merged(merge_by_information(templates, n_bins, min_entries)).edges
+
+
+def _filled(scored: Dataset, edges: FloatArray, scale: float) -> TemplateSet:
+    """Templates of so many times the events."""
+    templates = fill(scored, Binning.of(edges))
+    grown = [process.map(lambda values: scale * values) for process in templates.processes]
+    return TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
+
+
+def _in_blocks(scored: Dataset, folds: FoldRule, edges: FloatArray, scale: float) -> FloatArray:
+    """Contents of bins, as `_contents`, in blocks that keep an event and its shifted copies together (block, …)."""
+    rule = HashFolds(BLOCKS, folds.columns, SALT)
+    used = sorted({int(number) for sample in scored.samples for number in np.unique(rule.assign(sample.events))})
+    blocks = [scored.select(lambda events, b=b: rule.assign(events) == b) for b in used]  # type: ignore[misc]
+    return np.stack([_contents(_filled(block, edges, scale)) for block in blocks])
+
+
+def _mean_edges(blocks: FloatArray, edges: FloatArray, n_bins: int, min_entries: float) -> FloatArray:
+    """Mean edges of replicas, each of as many blocks as there are, drawn with replacement.
+
+    The mean is taken of positions among the fine bins, which do not depend on the scale of the score.
+    """
+    n_blocks, n_fine = len(blocks), blocks.shape[2]
+    random = np.random.default_rng(SALT)
+    chosen = []
+    for _ in range(REPLICAS):
+        drawn = random.multinomial(n_blocks, np.full(n_blocks, 1.0 / n_blocks))
+        starts = _merged_starts(np.tensordot(drawn, blocks, 1), n_bins, min_entries)
+        chosen.append([*starts, n_fine])
+    steps = np.linspace(0.0, 1.0, int(np.median([len(places) for places in chosen])))
+    places = np.mean([np.interp(steps, np.linspace(0.0, 1.0, len(own)), own) for own in chosen], axis=0)
+    return np.unique(np.interp(places, np.arange(n_fine + 1), edges))
 
 
 def _fine_bins(scored: Dataset, n_bins: int) -> int:
@@ -99,12 +143,19 @@ def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float
     >>> merge_by_information(TemplateSet("score", np.arange(5.0), (s, b)), 2, 10)
     [0, 2]
     """
+    return _merged_starts(_contents(templates), n_bins, min_entries)
+
+
+def _contents(templates: TemplateSet) -> FloatArray:
+    """Signal, shifts, background and its MC variance of each bin, one row each."""
     model = templates.arrays()
-    rows = np.concatenate([model.signal[None], model.shifts])
-    background = model.background.copy()
-    variance = model.signal + background + model.mc_variance
-    columns = np.vstack([rows, background, model.mc_variance, variance])
-    starts = list(range(templates.n_bins))
+    return np.vstack([model.signal, model.shifts, model.background, model.mc_variance])
+
+
+def _merged_starts(contents: FloatArray, n_bins: int, min_entries: float) -> list[int]:
+    """Merge bins with some contents, see `merge_by_information`."""
+    columns = np.vstack([contents, contents[0] + contents[-2] + contents[-1]])
+    starts = list(range(columns.shape[1]))
     while len(starts) > 1:
         poor = _below_floor(columns[-3], columns[-2], min_entries) | (columns[-1] <= 0)
         if len(starts) <= n_bins and not poor.any():
