@@ -61,7 +61,7 @@ class Settings:
     Examples
     --------
     >>> Settings().n_trees, Settings(method="profile").n_trees
-    (100, 300)
+    (100, 500)
     >>> Settings(n_leaves=1)
     Traceback (most recent call last):
     ...
