@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from qbdt.errors import ConfigError
 
-__all__ = ["Workers", "available_threads", "share_ranges"]
+__all__ = ["LIGHT_ROWS_PER_SHARE", "Workers", "available_threads", "share_ranges"]
 
 Result = TypeVar("Result")
 
 MIN_ROWS_PER_SHARE = 8192
 """Below this, waking a second thread (about 50 µs) costs more than it saves."""
+
+LIGHT_ROWS_PER_SHARE = 65536
+"""The same for work of a few nanoseconds a row."""
 
 
 def available_threads() -> int:
@@ -82,7 +85,7 @@ class Workers:
             self._pool.shutdown()
 
 
-def share_ranges(ranges: NDArray[np.int64], n_shares: int) -> list[NDArray[np.int64]]:
+def share_ranges(ranges: NDArray[np.int64], n_shares: int, least: int = MIN_ROWS_PER_SHARE) -> list[NDArray[np.int64]]:
     """Divide labelled ranges evenly.
 
     Parameters
@@ -91,6 +94,8 @@ def share_ranges(ranges: NDArray[np.int64], n_shares: int) -> list[NDArray[np.in
         One row (label, begin, end) per range.
     n_shares
         Most shares to make; fewer where each would be small.
+    least
+        Rows below which a share is small.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def share_ranges(ranges: NDArray[np.int64], n_shares: int) -> list[NDArray[np.in
     """
     sizes = ranges[:, 2] - ranges[:, 1]
     total = int(sizes.sum())
-    n_shares = max(1, min(n_shares, total // MIN_ROWS_PER_SHARE))
+    n_shares = max(1, min(n_shares, total // least))
     if n_shares == 1:
         return [ranges]
     ends = np.cumsum(sizes)

@@ -19,6 +19,10 @@ CHANNELS = ((0, 2), (1, 2))
 """First bin and distance of bins of N and D in a histogram."""
 
 
+FEATURES_PER_SHARE = 64
+"""Below this, waking a second thread costs more than it saves: a feature takes less than a microsecond."""
+
+
 class NewtonCriterion:
     """Gain of a split in N²/(D + λ), with N and D sums of numerators and denominators over a node's rows.
 
@@ -73,7 +77,7 @@ class NewtonCriterion:
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
         arranged = self._arranged(histogram, features)
-        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // 2)))
+        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
         lefts = np.zeros((len(parts), 2), dtype=np.int64)
         rules = (self._factor, self._ridge, self._least)
         if self._features.constrained:

@@ -21,7 +21,7 @@ from qbdt.store.kept import KeptNodes
 from qbdt.store.layout import Segment
 from qbdt.store.parted import PartedRows
 from qbdt.store.rows import Memory, in_memory, joined
-from qbdt.workers import Workers, share_ranges
+from qbdt.workers import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 
 __all__ = ["PairRows", "PairStore", "fixed_scale"]
 
@@ -111,7 +111,7 @@ class PairRows(KeptNodes, ABC):
         def do_share(share: Fixed) -> list[Result]:
             return [work(int(label), int(low), int(high)) for label, low, high in share]
 
-        shares = share_ranges(ranges, self._workers.n_threads)
+        shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         return [one for part in self._workers.run(do_share, [(share,) for share in shares]) for one in part]
 
 

@@ -13,7 +13,7 @@ from qbdt._kernels.partition import copy_divided, divide_rows
 from qbdt.binning import Binning
 from qbdt.dtypes import FEATURES_PER_WORD, Codes, Fixed, Rows, Words, Yields
 from qbdt.store.layout import Layout, Segment
-from qbdt.workers import Workers, share_ranges
+from qbdt.workers import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 
 __all__ = ["Memory", "RowStore", "copied", "in_memory", "joined"]
 
@@ -71,7 +71,7 @@ class RowStore:
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         ranges = self._nodes[node]
-        shares = share_ranges(ranges, self._workers.n_threads)
+        shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         arguments = (self._words, feature, np.array(goes_right), self._rows, node == 0)  # it may have travelled
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
