@@ -147,6 +147,20 @@ def test_few_values_of_the_identifier_are_enough():
     assert np.array_equal(edges, optimised_edges(split.without_fold(0).with_folds(None), 5))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_replicas_without_signal_are_left_out(seed):
+    scored = problem(400, seed).select(lambda events: (events.weight > 1) | (events.identifier("event") < 6))
+    assert scored.sample("s").events.n_rows == 6
+    binning = optimised_binning(scored, 4)
+    assert binning.n_bins >= 1
+
+
+def test_no_signal_to_choose_by_is_said():
+    scored = problem(40, 1).select(lambda events: (events.weight > 100) | (events.identifier("event") % 2 == 0))
+    with pytest.raises(FitError, match="no signal events to choose the edges of bins by"):
+        optimised_binning(scored, 4)
+
+
 def _with_split(events):
     half = {"half": np.arange(events.n_rows) % 2}
     return Events({"score": events.column("score")}, events.weight, half)

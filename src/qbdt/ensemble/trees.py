@@ -34,7 +34,6 @@ MAX_THRESHOLDS = MISSING - 1
 LEFTMOST = np.array([(reach & -reach).bit_length() - 1 for reach in range(1, 256)])
 """Leftmost leaf of each set of eight, from the set {0} on."""
 
-
 EVERY = 2**SMALL_LEAVES - 1
 """Set of all leaves of a small tree, and of leaves that it does not have."""
 

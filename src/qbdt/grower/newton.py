@@ -18,7 +18,6 @@ __all__ = ["NewtonCriterion"]
 CHANNELS = ((0, 2), (1, 2))
 """First bin and distance of bins of N and D in a histogram."""
 
-
 FEATURES_PER_SHARE = 64
 """Below this, waking a second thread costs more than it saves: a feature takes less than a microsecond."""
 

@@ -41,6 +41,8 @@ def equal_yield_edges(scored: Dataset, n_bins: int, role: Role | str) -> FloatAr
     array([0., 3., 4.])
     """
     samples = scored.of_role(role)
+    if not any(s.events.n_rows for s in samples):
+        raise FitError(f"no {role} events to choose the edges of bins by: more events, or fewer folds, are needed")
     score = np.concatenate([score_of(s.events, f"sample {s.name}") for s in samples])
     weight = np.concatenate([s.events.weight for s in samples])
     every = [score_of(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]

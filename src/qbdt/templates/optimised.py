@@ -88,15 +88,18 @@ def _in_blocks(scored: Dataset, folds: FoldRule, edges: FloatArray, scale: float
 def _mean_edges(blocks: FloatArray, edges: FloatArray, n_bins: int, min_entries: float) -> FloatArray:
     """Mean edges of replicas, each of as many blocks as there are, drawn with replacement.
 
-    The mean is taken of positions among the fine bins, which do not depend on the scale of the score.
+    Replicas without signal have nothing to choose by. The mean is taken of positions among the fine bins, which do not
+    depend on the scale of the score.
     """
     n_blocks, n_fine = len(blocks), blocks.shape[2]
+    with_signal = blocks[:, 0].any(axis=1)
     random = np.random.default_rng(SALT)
     chosen = []
     for _ in range(REPLICAS):
         drawn = random.multinomial(n_blocks, np.full(n_blocks, 1.0 / n_blocks))
-        starts = _merged_starts(np.tensordot(drawn, blocks, 1), n_bins, min_entries)
-        chosen.append([*starts, n_fine])
+        if drawn[with_signal].any():
+            starts = _merged_starts(np.tensordot(drawn, blocks, 1), n_bins, min_entries)
+            chosen.append([*starts, n_fine])
     steps = np.linspace(0.0, 1.0, int(np.median([len(places) for places in chosen])))
     places = np.mean([np.interp(steps, np.linspace(0.0, 1.0, len(own)), own) for own in chosen], axis=0)
     return np.unique(np.interp(places, np.arange(n_fine + 1), edges))
