@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.boosting import Monitor, Settings, train
+from qbdt.boosting import Monitor, Settings
 from qbdt.dask import OnCluster, Traffic, connected
 from qbdt.dataset import Dataset
 from qbdt.results import Table
+from qbdt.training import train
 
 N_FEATURES = 28
 BLOCK = 250_000

@@ -121,8 +121,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         limit = int(options.limit * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     from qbdt.boosting import Monitor, OutOfCore, Settings
-    from qbdt.boosting import train as run
     from qbdt.loading import load_parts
+    from qbdt.training import train as run
 
     begin = time.perf_counter()
     marks: list[tuple[float, int, int, float]] = []

@@ -148,14 +148,14 @@ def test_each_model_is_what_training_without_its_fold_gives(whole):
     _, crossed = whole
     assert isinstance(crossed, CrossTraining)
     for fold, training in enumerate(crossed.trainings):
-        alone = qbdt.boosting.train(small().without_fold(fold), SETTINGS, n_threads=1)
+        alone = qbdt.boosting.train_paper(small().without_fold(fold), SETTINGS, n_threads=1)
         assert training.ensemble.trees == alone.ensemble.trees
 
 
 @pytest.mark.parametrize(("fold", "trees"), [(0, 11), (1, 0), (2, 10)])
 def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path, monkeypatch, fold, trees):
     path, calls = tmp_path / "m.qbdt", []
-    plain = qbdt.boosting.train
+    plain = qbdt.boosting.train_paper
 
     def interrupted(part, settings, *, checkpoint, **options):
         calls.append(part)
@@ -185,7 +185,7 @@ def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path,
 
 
 def test_a_killed_training_leaves_a_file_to_go_on_from(whole, tmp_path, monkeypatch):
-    path, plain = tmp_path / "m.qbdt", qbdt.boosting.train
+    path, plain = tmp_path / "m.qbdt", qbdt.boosting.train_paper
 
     def killed(part, settings, *, checkpoint, **options):
         def stop(training):

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from qbdt import QBDTClassifier
-from qbdt.boosting import CrossTraining, Settings, Training, train
+from qbdt.boosting import CrossTraining, Settings, Training
 from qbdt.dataset import Dataset, HashFolds, ModuloFolds, SplitFolds
 from qbdt.ensemble import Ensemble, ProfiledEnsemble
 from qbdt.errors import DataError, ModelFileError, OutputError
 from qbdt.information import Expectation, SourceExpectation
 from qbdt.model_io import FORMAT_VERSION, read_any_model, read_cross_trained, read_model, write_model
 from qbdt.model_io.text import checksum
+from qbdt.training import train
 
 
 @pytest.fixture(scope="module")

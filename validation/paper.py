@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from qbdt import examples
-from qbdt.boosting import train
 from qbdt.config import Analysis, FitSettings, parse_analysis
 from qbdt.dataset import Dataset
 from qbdt.fit import FitSummary, background_uncertainty, build_templates, fit_templates
@@ -22,6 +21,7 @@ from qbdt.loading import load
 from qbdt.results import Table
 from qbdt.running import training_settings
 from qbdt.templates import scan_transform
+from qbdt.training import train
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "tautaugamma"
 CASES: dict[int, list[str]] = {

@@ -24,7 +24,30 @@ def train(
     resume: Training | None = None,
     checkpoint: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train by the paper's method or the profiled one; see `qbdt.boosting.train` for the arguments.
+    """Train by the method that `settings.method` names: the paper's or the profiled one.
+
+    Parameters
+    ----------
+    dataset
+        Signal, background and systematic sources: in memory, on disk (`OutOfCore`) or on a cluster (`qbdt.dask`).
+    settings
+        How to train.
+    n_threads
+        Threads; None for all cores. Results do not depend on it.
+    monitor
+        Validation sample, early stopping, callbacks.
+    progress
+        Shows how far it is.
+    resume
+        An earlier, shorter training on the same events with the same settings, to be continued: the outcome is that of
+        one uninterrupted training.
+    checkpoint
+        Called with the training so far after every tree; it decides itself when to write.
+
+    Returns
+    -------
+    Training
+        Interrupting with Ctrl-C returns what is trained so far.
 
     Examples
     --------
@@ -35,7 +58,7 @@ def train(
     >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
     True
     """
-    method: Any = train_profiled if settings.method == "profile" else boosting.train
+    method: Any = train_profiled if settings.method == "profile" else boosting.train_paper
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled
     trained: Training = method(

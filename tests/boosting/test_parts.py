@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.binning import QuantileSketch
-from qbdt.boosting import OutOfCore, Settings, parts_of, train
+from qbdt.boosting import OutOfCore, Settings, parts_of
 from qbdt.boosting import parts as parts_module
 from qbdt.dataset import Dataset, Events, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.model_io import write_model
+from qbdt.training import train
 from qbdt.workers import Workers
 
 CASES = {

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import uproot
 
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.dataset import Dataset, Events, Role, Sample, Systematic
+from qbdt.training import train
 
 pytestmark = pytest.mark.shared
 

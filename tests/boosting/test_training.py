@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qbdt.boosting import Monitor, Settings, train
+from qbdt.boosting import Monitor, Settings
 from qbdt.dataset import Dataset, Events, Role, Sample, Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.store import local
+from qbdt.training import train
 from qbdt.workers import Workers
 from tests.boosting.naive import NaiveQBDT
 

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qbdt.boosting import OutOfCore, Settings, train
+from qbdt.boosting import OutOfCore, Settings
 from qbdt.dask import collection_parts
 from qbdt.dataset import Dataset, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.io import read_events
 from qbdt.model_io import write_model
+from qbdt.training import train
 
 FEATURES = ["x", "y"]
 

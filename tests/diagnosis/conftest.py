@@ -2,10 +2,11 @@
 
 import pytest
 
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.config import FitSettings
 from qbdt.datasets import inferno
 from qbdt.ensemble import FoldedEnsemble
+from qbdt.training import train
 
 SETTINGS = Settings(n_trees=8, n_leaves=4)
 

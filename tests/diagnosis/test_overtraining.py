@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.dataset import Dataset, Events, ModuloFolds, Role, Sample
 from qbdt.diagnosis import over_training
 from qbdt.diagnosis.overtraining import permutation_p
 from qbdt.ensemble import Ensemble, FoldedEnsemble
+from qbdt.training import train
 
 
 def toy(rng, k, n=120):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from qbdt import examples
-from qbdt.boosting import train
 from qbdt.config import FitSettings, parse_analysis
 from qbdt.fit import asimov, background_uncertainty, build_templates, fit_templates
 from qbdt.loading import load
 from qbdt.running import training_settings
 from qbdt.templates import scan_transform
+from qbdt.training import train
 
 pytestmark = [pytest.mark.shared, pytest.mark.xdist_group("paper")]
 

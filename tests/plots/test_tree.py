@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.categories import bits_of_codes
 from qbdt.dataset import Dataset, Systematic
 from qbdt.dtypes import NODE
 from qbdt.plots import draw_tree
+from qbdt.training import train
 from qbdt.tree import Tree
 
 mpl.use("agg")

@@ -100,7 +100,7 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
 
 
 def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, monkeypatch):
-    out, whole = tmp_path / "run", qbdt.boosting.train
+    out, whole = tmp_path / "run", qbdt.boosting.train_paper
 
     def interrupted(*arguments, progress, **options):
         def stop(training):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validation.weights import everywhere, reweighted, signed, study, table
 
-from qbdt.boosting import Settings, train
+from qbdt.boosting import Settings
 from qbdt.config import FitSettings
 from qbdt.dataset import Dataset, Events, ModuloFolds, Role, Sample, Systematic
 from qbdt.datasets import inferno
@@ -14,6 +14,7 @@ from qbdt.diagnosis import strength_of
 from qbdt.ensemble import FoldedEnsemble
 from qbdt.fit import asimov, build_templates, run_fit
 from qbdt.templates import Binning, fill
+from qbdt.training import train
 
 BINNINGS = st.sampled_from(["uniform", "equal_signal", "equal_background"])
 

@@ -9,7 +9,7 @@ from qbdt.boosting.outofcore import OutOfCore
 from qbdt.boosting.parts import EventsInParts, parts_of
 from qbdt.boosting.rows import described
 from qbdt.boosting.settings import Settings
-from qbdt.boosting.training import Training, train
+from qbdt.boosting.training import Training, train_paper
 
 __all__ = [
     "CrossTraining",
@@ -22,5 +22,5 @@ __all__ = [
     "described",
     "parts_of",
     "score_significance",
-    "train",
+    "train_paper",
 ]

@@ -26,7 +26,7 @@ from qbdt.results import Table, notebook_html
 from qbdt.tree import Tree, cut_table, set_table
 from qbdt.workers import Workers
 
-__all__ = ["Training", "require_resumable", "train"]
+__all__ = ["Training", "require_resumable", "train_paper"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
@@ -83,7 +83,7 @@ class Training:
         return notebook_html(training_headline(self), self.tables())
 
 
-def train(
+def train_paper(
     dataset: Dataset | TrainingRows,
     settings: Settings,
     *,
@@ -93,7 +93,7 @@ def train(
     resume: Training | None = None,
     checkpoint: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train the paper's QBDT.
+    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.train` looks at it.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def train(
     >>> rng = np.random.default_rng(1)
     >>> x = np.concatenate([rng.normal(1, 1, 100), rng.normal(-1, 1, 100)])
     >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 100))
-    >>> len(train(dataset, Settings(n_trees=3)).ensemble.trees)
+    >>> len(train_paper(dataset, Settings(n_trees=3)).ensemble.trees)
     3
     """
     monitor = monitor or Monitor()

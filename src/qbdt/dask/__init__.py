@@ -1,6 +1,6 @@
 """Training and scoring on a Dask cluster: partitions of events stay on the workers, the driver grows the trees.
 
-Flows in: parts of events (`qbdt.boosting.Part`) and a Dask client. Flows out: what `qbdt.boosting.train` trains on, and
+Flows in: parts of events (`qbdt.boosting.Part`) and a Dask client. Flows out: what `qbdt.training.train` trains on, and
 sums over parts. Models are those of one machine, bit for bit, however many workers and partitions there are.
 """
 

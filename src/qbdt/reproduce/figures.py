@@ -14,7 +14,7 @@ from qbdt.plots.classifiers import roc_curves, train_and_test, training_curves, 
 from qbdt.plots.studies import formula, spread
 from qbdt.report.document import Figure
 from qbdt.report.reading import summary_from_dict
-from qbdt.reproduce.methods import BINNING, Method
+from qbdt.reproduce.methods import BINNING, PROFILED, Method
 from qbdt.reproduce.paper import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
 from qbdt.reproduce.study import Study
 from qbdt.templates import TemplateSet
@@ -48,6 +48,8 @@ SPREADS = {
     "z_full_smooth": "Z, seven sources, smoothed shifts (standard deviations)",
     "z_stat": "Z without systematics, with MC statistics (standard deviations)",
     "delta_mu": r"$\Delta\mu$, part of $\sigma_\mu$ from seven sources",
+    "z_full_optimised": "Z, seven sources, optimised bins for all (standard deviations)",
+    "delta_mu_optimised": r"$\Delta\mu$ from seven sources, optimised bins for all",
 }
 
 
@@ -76,7 +78,7 @@ def _shape(data: Dataset, role: Role, name: str, edges: Any) -> tuple[Any, Any]:
 
 def roc(study: Study) -> Figure:
     """ROC curves of the paper's methods and the best tuned peer, with the difference to GradBDT."""
-    chosen = [m for m in study.methods if m.stands_for or m.name in ("AdaBDT", "LightGBM")]
+    chosen = [m for m in study.methods if m.stands_for or m.name in ("AdaBDT", "LightGBM", PROFILED)]
     curves_of = {m.name: study.published[m.name]["roc"] for m in chosen}
     drawn = roc_curves({name: (c["efficiency"], c["rejection"]) for name, c in curves_of.items()}, chosen[0].name)
     first = next(iter(curves_of.values()))
@@ -169,7 +171,8 @@ def spreads(study: Study) -> Iterator[Figure]:
     """Every quantity over the random halves, with the published split and the paper's value marked."""
     for quantity, title in SPREADS.items():
         values = {m.name: study.values(m.name, quantity) for m in study.methods if m.name in study.halves}
-        published = {name: study.published[name]["cases"]["III"][quantity] for name in values}
+        results = {name: study.published[name] for name in values}
+        published = {name: {**r["cases"]["III"], **r["optimised"]}[quantity] for name, r in results.items()}
         paper = _paper_values(study, quantity)
         drawn = spread(values, title, published, paper)
         caption = (
@@ -186,14 +189,14 @@ def defect() -> Figure:
 
 
 def _shown(study: Study) -> list[Method]:
-    return [m for m in study.methods if m.stands_for or m.name == "LightGBM"]
+    return [m for m in study.methods if m.stands_for or m.name in ("LightGBM", PROFILED)]
 
 
 def _paper_values(study: Study, quantity: str) -> dict[str, float]:
     paper: dict[str, float] = {}
     for method in study.methods:
         known = SIGNIFICANCE.get(("III", method.stands_for or ""))
-        if known is not None and quantity.startswith("z_"):
+        if known is not None and quantity.startswith("z_") and not quantity.endswith("_optimised"):
             paper[method.name] = known[0 if quantity == "z_stat" else 1]
     if quantity == "delta_mu":
         paper = {"GradBDT": DELTA_MU["III"][0], f"QBDT{CASES['III']}": DELTA_MU["III"][1]}
@@ -206,4 +209,6 @@ def _words(quantity: str) -> str:
         "z_full_smooth": "significance of the full fit with smoothed shifts",
         "z_stat": "significance of the stat-only fit",
         "delta_mu": "part of σ_μ from the sources",
+        "z_full_optimised": "significance of the full fit in optimised bins",
+        "delta_mu_optimised": "part of σ_μ from the sources in optimised bins",
     }[quantity]

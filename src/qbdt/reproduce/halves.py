@@ -14,7 +14,7 @@ import numpy as np
 from qbdt.dataset import Dataset, HashFolds
 from qbdt.progress import Progress
 from qbdt.report.scores import area_under_roc
-from qbdt.reproduce.measures import measure, scored_with, templates_of
+from qbdt.reproduce.measures import measure, measure_in_optimised_bins, scored_with, templates_of
 from qbdt.reproduce.methods import named
 from qbdt.reproduce.steps import Steps
 
@@ -58,14 +58,14 @@ class Difference:
 
 
 def half_result(task: Task, data: Dataset) -> dict[str, Any]:
-    """Train and test one method on one half; seven sources, the paper's binning, c scanned for."""
+    """Train and test one method on one half: seven sources, c scanned for, or the method's own bins."""
     method = named(task.method)
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
     train_fold, test_fold = (0, 1) if task.swapped else (1, 0)
     trained = method.fit(split.fold(train_fold), task.n_trees * method.trees, task.seed)
     scored = scored_with(trained.score, split.fold(test_fold))
-    templates, c = templates_of(scored, None)
-    return {**measure(templates), "c": c, "auc": area_under_roc(scored)}
+    templates, c = templates_of(scored, None if method.c is None else "scan")
+    return {**measure(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}
 
 
 def run_halves(

@@ -14,7 +14,7 @@ from qbdt.dataset import Dataset, ModuloFolds
 from qbdt.fit import asimov, background_uncertainty, fit_templates, source_significances
 from qbdt.model_io import write_model
 from qbdt.report.scores import area_under_roc, roc_points, score_histogram
-from qbdt.reproduce.measures import SCALE, measure, scored_with, templates_of
+from qbdt.reproduce.measures import SCALE, measure, measure_in_optimised_bins, scored_with, templates_of
 from qbdt.reproduce.methods import Method, Trained
 from qbdt.reproduce.paper import CASES, SOURCES
 from qbdt.reproduce.smoothing import smoothed
@@ -60,7 +60,8 @@ def published_result(method: Method, data: Dataset, n_trees: int, seed: int, mod
     cases = {case: _case(templates, n, by_pyhf=method.stands_for is not None) for case, n in CASES.items()}
     return {
         "c": c,
-        "scanned_c": templates_of(scored.with_systematics([]), None)[1],
+        "scanned_c": None if c is None else templates_of(scored.with_systematics([]), "scan")[1],
+        "optimised": measure_in_optimised_bins(scored),
         "auc": area_under_roc(scored),
         "templates": templates.to_dict(),
         "cases": cases,
@@ -112,7 +113,7 @@ def _appendix(templates: TemplateSet) -> dict[str, list[float | None]]:
 
 def _curve(trained: Trained, train_half: Dataset, test_half: Dataset) -> Mapping[str, list[float]] | None:
     """Binned Q, without systematics, of each half scaled to all events, after so many trees."""
-    if trained.training is None:
+    if trained.training is None or trained.training.settings.method != "paper":
         return None
     ensemble = trained.training.ensemble
     n = len(ensemble.trees)

@@ -24,6 +24,17 @@ __all__ = [
 
 NONE = "–"
 
+DIFFERENCES = {
+    "z_stat": "Z stat-only",
+    "z_full": "Z full",
+    "z_full_smooth": "Z full, smoothed",
+    "z_full_floor": "Z full, 10 events per bin",
+    "delta_mu": "Δμ",
+    "z_full_optimised": "Z full, optimised bins",
+    "delta_mu_optimised": "Δμ, optimised bins",
+}
+"""Quantities whose paired differences are shown."""
+
 
 def cell(ours: float | None, paper: float | None = None, digits: int = 2) -> str:
     """Our number, the paper's and the difference; only ours where the paper has none."""
@@ -32,6 +43,11 @@ def cell(ours: float | None, paper: float | None = None, digits: int = 2) -> str
     if paper is None:
         return f"{ours:.{digits}f}"
     return f"{ours:.{digits}f} / {paper:.{digits}f} / {_signed(ours - paper, digits)}"
+
+
+def constant(c: float | None) -> str:
+    """Constant of tanh(c·y), or that the method has bins of its own."""
+    return "own bins" if c is None else f"{c:.2f}"
 
 
 def _signed(value: float, digits: int) -> str:
@@ -73,7 +89,7 @@ def case_table(study: Study, case: str) -> Table:
                 cell(numbers["z_stat"], stat),
                 cell(numbers["z_full"], full),
                 cell(numbers["z_full_smooth"], full),
-                f"{result['c']:.2f}",
+                constant(result["c"]),
             )
         )
     n = CASES[case]
@@ -153,6 +169,8 @@ def halves_table(study: Study) -> Table:
         "z_full_floor": "Z full, 10 events per bin",
         "delta_mu": "Δμ",
         "delta_mu_smooth": "Δμ, smoothed",
+        "z_full_optimised": "Z full, optimised bins",
+        "delta_mu_optimised": "Δμ, optimised bins",
         "auc": "AUC",
     }
     rows = []
@@ -175,13 +193,12 @@ def differences_table(study: Study, reference: str) -> Table:
         if method == reference:
             continue
         cells = []
-        for quantity in ("z_stat", "z_full", "z_full_smooth", "z_full_floor", "delta_mu"):
+        for quantity in DIFFERENCES:
             d = study.difference(method, reference, quantity)
             cells.append(f"{_signed(d.mean, 3)} ± {d.error:.3f} ({_signed(d.significance, 1)}σ)")
         rows.append((method, *cells))
     title = f"Paired differences to {reference} on the same halves"
-    header = ("method", "Z stat-only", "Z full", "Z full, smoothed", "Z full, 10 events per bin", "Δμ")
-    return Table(title, header, tuple(rows))
+    return Table(title, ("method", *DIFFERENCES.values()), tuple(rows))
 
 
 def methods_table(study: Study) -> Table:
