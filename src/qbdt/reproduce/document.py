@@ -31,8 +31,8 @@ ABOUT_HALVES = (
 ABOUT_FITS = (
     "Published split: trained on odd, tested on even event numbers, yields of the test half doubled; tanh(c·y) in 20 "
     "bins on (−1, 1), MC statistics in every bin. For the published growth rule c is the paper's 0.25, for all others "
-    "it is scanned as the paper says; the profiled method, whose scores lie in (−1, 1), has optimised bins of the score "
-    "itself. Fits by pyhf for the paper's methods; by the Newton solver, which agrees with pyhf to 1e-3, for the "
+    "it is scanned as the paper says; the profiled method, whose scores lie in (−1, 1), has optimised bins of the "
+    "score itself. Fits by pyhf for the paper's methods; by the Newton solver, which agrees with pyhf to 1e-3, for the "
     "others, with smoothed shifts, and over random halves. Smoothing averages the ratio of varied to nominal events "
     "until it has at most one extremum and every group of bins is known to 5 %."
 )

@@ -1,0 +1,101 @@
+"""Every method of every command that knows several runs to its end: on few events, with few trees."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from qbdt.bench import contestants, problems
+from qbdt.boosting.settings import METHODS as TRAININGS
+from qbdt.cli import app
+from qbdt.dataset import HashFolds
+from qbdt.datasets import paper_tautaugamma, tautaugamma
+from qbdt.reproduce import Options, reproduce, study
+from qbdt.reproduce.document import study_document
+from qbdt.reproduce.methods import METHODS, PROFILED
+from qbdt.reproduce.statements import statements
+from qbdt.reproduce.tables import main_table
+
+pytestmark = pytest.mark.xdist_group("every-method")
+
+
+def thinned(data, n):
+    """Keep one event in n, and its shifted copies."""
+    return data.select(lambda events: HashFolds(n, ("event_number",), 7).assign(events) == 0)
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return thinned(tautaugamma(k=2), 40)
+
+
+def run_study(data, folder, monkeypatch):
+    monkeypatch.setattr(study, "load_events", lambda source: data)
+    return reproduce(Options(trees=2, halves=1, jobs=1), folder, methods=METHODS)
+
+
+def assert_complete(done):
+    assert set(done.published) == {method.name for method in METHODS if method.available}
+    assert [row[0] for row in main_table(done).rows] == list(done.published)
+    for name, result in done.published.items():
+        assert all(math.isfinite(case["z_full"]) for case in result["cases"].values()), name
+        assert math.isfinite(result["optimised"]["z_full_optimised"])
+    assert PROFILED in done.halves
+    assert statements(done)
+
+
+def test_reproduce_on_the_bundled_sample(bundled, tmp_path, monkeypatch):
+    done = run_study(bundled, tmp_path, monkeypatch)
+    assert_complete(done)
+    names = {figure.name for figure in study_document(done, brief=True).figures()}
+    assert {"envelope-tes-qbdt-profiled", "halves-z-full-optimised", "halves-delta-mu-optimised"} <= names
+
+
+@pytest.mark.shared
+def test_reproduce_on_the_papers_events(paper_files, tmp_path, monkeypatch):
+    assert_complete(run_study(thinned(paper_tautaugamma(paper_files), 4), tmp_path, monkeypatch))
+
+
+def test_the_physics_benchmark_with_every_contestant(bundled, tmp_path, monkeypatch):
+    *others, last = problems.PROBLEMS
+    small = replace(last, load=lambda places: bundled, units=2, folds=2, seeds=1)
+    monkeypatch.setattr(problems, "PROBLEMS", (*others, small))
+    quick = {"n_trees": 3, "n_estimators": 3, "max_iter": 3}
+    monkeypatch.setattr(contestants, "CONTESTANTS", tuple(shortened(c, quick) for c in contestants.CONTESTANTS))
+    arguments = ["bench", "physics", "-p", "P4", "--budget", "1", "--cache", str(tmp_path), "--quiet", "--json"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    fitted = {record["contestant"] for record in json.loads(done.stdout)["fits"]}
+    assert fitted == {c.name for c in contestants.CONTESTANTS if c.available}
+
+
+def shortened(contestant, quick):
+    """The same contestant with its first settings, and few trees."""
+    first = contestant.known[0] or {"n_trees": 3}
+    known = {name: quick.get(name, value) for name, value in first.items()}
+    return replace(contestant, known=(known,), ranges={})
+
+
+ANALYSIS = """
+dataset: {{name: inferno, options: {{n: 600, k: 2}}}}
+training: {{method: {method}, n_trees: 4, n_leaves: 3}}
+fit: {{bins: 5, scan: false}}
+"""
+
+
+@pytest.mark.parametrize("method", TRAININGS)
+def test_run_diagnose_tune_and_report(method, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "analysis.yaml").write_text(ANALYSIS.format(method=method))
+    commands = (
+        ["run", "analysis.yaml", "--out", "run"],
+        ["diagnose", "run"],
+        ["tune", "analysis.yaml", "--trials", "1", "--out", "tuned"],
+        ["report", "run"],
+    )
+    for command in commands:
+        done = CliRunner().invoke(app, [*command, "--quiet"])
+        assert done.exit_code == 0, (command, done.output, done.exception)
+    assert method in (tmp_path / "run" / "report.html").read_text()
