@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import scaling, speed
-from qbdt.workers import available_threads
+from qbdt.threads import available_threads
 
 STAGES = ("start", "S1", "S2", "S4")
 

@@ -18,11 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.boosting import Monitor, Settings
-from qbdt.dask import OnCluster, Traffic, connected
-from qbdt.dataset import Dataset
-from qbdt.results import Table
-from qbdt.training import train
+from qbdt.data.dataset import Dataset
+from qbdt.tables import Table
+from qbdt.training.monitor import Monitor
+from qbdt.training.partitions.dask.cluster import connected
+from qbdt.training.partitions.dask.hosts import OnCluster
+from qbdt.training.partitions.dask.traffic import Traffic
+from qbdt.training.settings import Settings
+from qbdt.training.train import train
 
 N_FEATURES = 28
 BLOCK = 250_000

@@ -14,10 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.dataset import Role
-from qbdt.fit import Likelihood, asimov, scan_mu, summarise, workspace_of
-from qbdt.results import Table
-from qbdt.templates import ModelArrays, ProcessTemplates, Shift, TemplateSet, merge_by_information
+from qbdt.data.dataset import Role
+from qbdt.inference.asimov import asimov
+from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.summary import scan_mu, summarise
+from qbdt.inference.templates.optimised import merge_by_information
+from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.workspace import workspace_of
+from qbdt.tables import Table
 
 BINS, SOURCES, FITS = 20, 50, 1000
 

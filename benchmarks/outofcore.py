@@ -77,7 +77,7 @@ def write_files(folder: Path, rows: int) -> None:
 
 
 def analysis(folder: Path) -> Any:
-    from qbdt.config import parse_analysis
+    from qbdt.analysis.reading import parse_analysis
 
     scaled = {"scale": "{f0: f0 * 1.03, f1: f1 * 1.03}", "shift": "{f2: f2 + 0.05, f3: f3 - 0.05}"}
     sources = "\n".join(
@@ -120,9 +120,11 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     else:
         limit = int(options.limit * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    from qbdt.boosting import Monitor, OutOfCore, Settings
-    from qbdt.loading import load_parts
-    from qbdt.training import train as run
+    from qbdt.analysis.loading import load_parts
+    from qbdt.training.monitor import Monitor
+    from qbdt.training.partitions.disk import OutOfCore
+    from qbdt.training.settings import Settings
+    from qbdt.training.train import train as run
 
     begin = time.perf_counter()
     marks: list[tuple[float, int, int, float]] = []

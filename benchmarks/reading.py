@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.results import Table
+from qbdt.tables import Table
 
 COLUMNS = [f"x{i}" for i in range(30)]
 MARK_TIME, MARK_MEMORY = 1.5, 1.3
@@ -57,7 +57,7 @@ def peer_root(folder: Path) -> Any:
 
 
 def ours(path: Path) -> Any:
-    from qbdt.io import read_events
+    from qbdt.data.readers.request import read_events
 
     return read_events(str(path), COLUMNS)
 
@@ -75,13 +75,13 @@ def measure(reader: str, folder: Path) -> dict[str, float]:
     import pyarrow.parquet
     import uproot
 
-    import qbdt.io.arrow
-    import qbdt.io.root
+    import qbdt.data.readers.arrow
+    import qbdt.data.readers.root
 
     assert pyarrow.parquet
     assert uproot
-    assert qbdt.io.root
-    assert qbdt.io.arrow
+    assert qbdt.data.readers.root
+    assert qbdt.data.readers.arrow
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     kept = READERS[reader](folder)

@@ -18,12 +18,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from qbdt.datasets import tautaugamma
-from qbdt.datasets.objects import Objects, read_folder
-from qbdt.datasets.reconstruction import build_dataset
-from qbdt.generate import GenerateSettings, generate_tautaugamma
-from qbdt.generate.driver import LIBRARY_FILE
-from qbdt.results import Table
+from qbdt.data.samples.bundled import tautaugamma
+from qbdt.data.samples.objects import Objects, read_folder
+from qbdt.data.samples.reconstruction import build_dataset
+from qbdt.studies.generator.driver import LIBRARY_FILE, GenerateSettings, generate_tautaugamma
+from qbdt.tables import Table
 
 SETTINGS = GenerateSettings(seed=1, tau_decays=2_000)
 MARKS = {
@@ -71,7 +70,7 @@ def generation(events: int) -> list[tuple[str, str]]:
 
 def reconstruction(n: int) -> list[tuple[str, str]]:
     """Best of three: nominal, four sources that move events up and down, three that move weights."""
-    folder = Path(str(files("qbdt.datasets"))) / "data" / "tautaugamma"
+    folder = Path(str(files("qbdt.data.samples"))) / "data" / "tautaugamma"
     processes = {name: (objects, weight) for name, objects, weight in read_folder(folder)}
     copies = -(-n // sum(len(objects) for objects, _ in processes.values()))
     large = {name: (Objects.concatenate([o] * copies), w) for name, (o, w) in processes.items()}

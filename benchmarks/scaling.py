@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.problems import FEATURES, events, shape_sources, weight_sources
 from qbdt import QBDTClassifier
-from qbdt.results import Table
+from qbdt.tables import Table
 
 TREES = 20
 ROWS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.measuring import Times, race
 from benchmarks.problems import events, shape_sources, weight_sources
 from qbdt import QBDTClassifier
-from qbdt.results import Table
+from qbdt.tables import Table
 
 TREES, LEAVES = 100, 7
 PEERS = ("XGBoost", "LightGBM", "scikit-learn")

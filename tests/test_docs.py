@@ -7,8 +7,8 @@ import pytest
 import typer
 import yaml
 
-from qbdt.cli import app
-from qbdt.config import Analysis
+from qbdt.analysis.schema import Analysis
+from qbdt.cli.app import app
 from tests.pages import blocks, run_page
 
 ROOT = Path(__file__).parents[1]

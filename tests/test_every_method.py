@@ -7,16 +7,18 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from qbdt.bench import contestants, problems
-from qbdt.boosting.settings import METHODS as TRAININGS
-from qbdt.cli import app
-from qbdt.dataset import HashFolds
-from qbdt.datasets import paper_tautaugamma, tautaugamma
-from qbdt.reproduce import Options, reproduce, study
-from qbdt.reproduce.document import study_document
-from qbdt.reproduce.methods import METHODS, PROFILED
-from qbdt.reproduce.statements import statements
-from qbdt.reproduce.tables import main_table
+from qbdt.cli.app import app
+from qbdt.data.folds import HashFolds
+from qbdt.data.samples.bundled import tautaugamma
+from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.studies.benchmark import contestants, problems
+from qbdt.studies.paper import study
+from qbdt.studies.paper.document import study_document
+from qbdt.studies.paper.methods import METHODS, PROFILED
+from qbdt.studies.paper.paper_tables import main_table
+from qbdt.studies.paper.statements import statements
+from qbdt.studies.paper.study import Options, reproduce
+from qbdt.training.settings import METHODS as TRAININGS
 
 pytestmark = pytest.mark.xdist_group("every-method")
 

@@ -1,4 +1,4 @@
-"""One direction: a module imports only from layers below its own (docs/architecture.md)."""
+"""The house rules, held by parsing imports: they point down, and rooms are entered through their front doors."""
 
 import ast
 from pathlib import Path
@@ -7,55 +7,85 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "qbdt"
 
-LAYERS = [
-    {"errors"},
-    {"dtypes", "results", "progress", "naming", "writing", "workers", "_optional", "examples", "provenance"},
-    {"significance", "information", "expressions", "dataset"},
-    {"_kernels", "config", "categories"},
-    {"io", "binning", "tree", "datasets"},
-    {"loading", "store", "grower", "ensemble"},
-    {"boosting"},
-    {"profile", "dask"},
-    {"training"},
-    {"model_io"},
-    {"estimator", "export", "cross_training"},
-    {"templates", "cross_estimator"},
-    {"fit"},
-    {"diagnosis"},
-    {"tables", "plots"},
-    {"report"},
-    {"running", "reproduce", "generate"},
-    {"tuning", "bench"},
-    {"cli"},
-]
-LAYER_OF = {name: level for level, names in enumerate(LAYERS) for name in names}
+ROOMS = ["data", "trees", "training", "models", "inference", "report", "analysis", "studies", "cli"]
+"""In the order in which data flow; a room imports only from rooms before it."""
+
+LEAVES = {"errors", "arrays", "threads", "progress", "files", "tables", "settings", "statistics"}
+"""Modules that every room may use; in this order they use each other."""
+
+LEVELS = {
+    **dict.fromkeys(LEAVES, 0),
+    **{room: level for level, room in enumerate(ROOMS, 1)},
+    "estimator": ROOMS.index("inference") + 1,
+}
+
+MOST_EXPORTS = 16
+
+MODULES = sorted(SOURCE.rglob("*.py"))
 
 
-def unit_of(path: Path) -> str:
-    """Name the top-level module or package below qbdt that a source file belongs to."""
+def imports(path: Path) -> list[tuple[str, str]]:
+    """All names that a file imports from the package, as (module, name)."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names if alias.name.startswith("qbdt.")]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; write it out"
+            if node.module is not None and node.module.split(".")[0] == "qbdt":
+                found += [(node.module, alias.name) for alias in node.names]
+    return found
+
+
+def unit_of(module: str) -> str:
+    """Room or leaf module of a dotted name."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def unit_of_path(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported_units(path: Path) -> set[str]:
-    units = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import; write it out"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
+def is_package(module: str) -> bool:
+    return (SOURCE.parent / module.replace(".", "/")).is_dir()
+
+
+ids = [str(path.relative_to(SOURCE)) for path in MODULES]
+
+
+def test_the_tree_shows_the_rooms():
+    names = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix in (".py", "")}
+    assert names - {"__init__", "__main__", "__pycache__", "estimator"} == {*ROOMS, *LEAVES}
+    assert len(LEAVES) <= 8
+
+
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_imports_point_down(path):
+    own = unit_of_path(path)
+    if own in ("__init__", "__main__"):
+        return
+    for module, name in imports(path):
+        other = unit_of(module) or (name if name in LEVELS else "")
+        if not other or other == own:
             continue
-        units |= {name.split(".")[1] for name in names if name.startswith("qbdt.")}
-    return units & set(LAYER_OF)
+        both_leaves = own in LEAVES and other in LEAVES
+        assert both_leaves or LEVELS[other] < LEVELS[own], f"{own} imports {name} from {module}, which is not below it"
 
 
-MODULES = sorted(path for path in SOURCE.rglob("*.py") if unit_of(path) not in ("__init__", "__main__"))
+@pytest.mark.parametrize("path", MODULES, ids=ids)
+def test_rooms_are_entered_through_their_front_doors(path):
+    own = unit_of_path(path)
+    for module, name in imports(path):
+        other = unit_of(module)
+        if other in ROOMS and other != own:
+            assert is_package(module), f"{path}: {module} is behind a front door"
+            assert not is_package(f"{module}.{name}") or name == "", f"{path}: import from {module}.{name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_downwards(path):
-    unit = unit_of(path)
-    assert unit in LAYER_OF, f"{unit} has no layer: add it to LAYERS and to docs/architecture.md"
-    upward = {other for other in imported_units(path) - {unit} if LAYER_OF[other] >= LAYER_OF[unit]}
-    assert not upward, f"{unit} (layer {LAYER_OF[unit]}) imports {upward} from its own layer or above"
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name == "__init__.py"], ids=str)
+def test_front_doors_are_narrow_and_say_what_is_behind_them(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{path}: what comes in, what goes out?"
+    exported = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    for node in exported:
+        assert len(ast.literal_eval(node.value)) <= MOST_EXPORTS, f"{path}: too many names"

@@ -9,13 +9,14 @@ import pytest
 from sklearn import config_context
 
 from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
-from qbdt.boosting import Settings
-from qbdt.config import FitSettings
-from qbdt.cross_training import cross_train
-from qbdt.dataset import ModuloFolds, Role
-from qbdt.fit import run_fit
-from qbdt.information import Expectation, SourceExpectation
-from qbdt.training import train
+from qbdt.data.dataset import Role
+from qbdt.data.folds import ModuloFolds
+from qbdt.inference.fit import run_fit
+from qbdt.inference.settings import FitSettings
+from qbdt.models.cross_training import cross_train
+from qbdt.statistics import Expectation, SourceExpectation
+from qbdt.training.settings import Settings
+from qbdt.training.train import train
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 

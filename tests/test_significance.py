@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt.errors import DataError
-from qbdt.significance import (
-    background_variance,
-    binned_significance,
-    purity,
-    significance,
-    significance_value,
-)
+from qbdt.statistics import background_variance, binned_significance, purity, significance, significance_value
 
 YIELD = st.floats(1e-12, 1e12)
 

@@ -13,15 +13,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from qbdt import examples
-from qbdt.config import Analysis, FitSettings, parse_analysis
-from qbdt.dataset import Dataset
-from qbdt.fit import FitSummary, background_uncertainty, build_templates, fit_templates
-from qbdt.loading import load
-from qbdt.results import Table
-from qbdt.running import training_settings
-from qbdt.templates import scan_transform
-from qbdt.training import train
+from qbdt.analysis import examples
+from qbdt.analysis.loading import load
+from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.run import training_settings
+from qbdt.analysis.schema import Analysis
+from qbdt.data.dataset import Dataset
+from qbdt.inference.appendix import background_uncertainty
+from qbdt.inference.building import build_templates
+from qbdt.inference.fit import fit_templates
+from qbdt.inference.result import FitSummary
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.transform import scan_transform
+from qbdt.tables import Table
+from qbdt.training.train import train
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "tautaugamma"
 CASES: dict[int, list[str]] = {

@@ -19,13 +19,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import ks_2samp
 
-from qbdt.dataset import Dataset
-from qbdt.datasets import paper_tautaugamma, tautaugamma
-from qbdt.datasets.reconstruction import FEATURES, SOURCES
-from qbdt.generate import GenerateSettings, generate_tautaugamma
-from qbdt.generate.constants import GeneratorCuts, HiggsCuts
+from qbdt.data.dataset import Dataset
+from qbdt.data.samples.bundled import tautaugamma
+from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.reconstruction import FEATURES, SOURCES
 from qbdt.progress import silent, terminal
-from qbdt.results import Table
+from qbdt.studies.generator.constants import GeneratorCuts, HiggsCuts
+from qbdt.studies.generator.driver import GenerateSettings, generate_tautaugamma
+from qbdt.tables import Table
 
 PAPER_CUTS = GeneratorCuts(photon_pt=10.0, tau_pt=10.0, eta=2.5, delta_r_photon=0.4, delta_r_taus=0.4)
 PAPER_HIGGS_CUTS = HiggsCuts(photon_pt=10.0)

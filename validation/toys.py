@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from qbdt.dataset import Role
-from qbdt.fit.toys import Toys, ToyStudy, draw_toys, fit_toys, fit_toys_with_pyhf
-from qbdt.templates import ProcessTemplates, Shift, TemplateSet
+from qbdt.data.dataset import Role
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.toys import Toys, ToyStudy, draw_toys, fit_toys, fit_toys_with_pyhf
 
 
 def model() -> TemplateSet:

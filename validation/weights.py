@@ -17,21 +17,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qbdt.boosting import Settings
-from qbdt.config import FitSettings
-from qbdt.dataset import Dataset, Events, Role, Sample, Variation
-from qbdt.dataset.identity import event_keys
-from qbdt.dataset.systematic import Replaced, Reweighted
-from qbdt.datasets import tautaugamma
-from qbdt.diagnosis import Strength, strength_of
-from qbdt.diagnosis.curves import thinned
-from qbdt.ensemble import FoldedEnsemble
-from qbdt.results import Table
-from qbdt.training import train
+from qbdt.analysis.diagnosis.curves import thinned
+from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.arrays import Floats
+from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.events import Events
+from qbdt.data.identity import event_keys
+from qbdt.data.samples.bundled import tautaugamma
+from qbdt.data.systematic import Replaced, Reweighted, Variation
+from qbdt.inference.settings import FitSettings
+from qbdt.tables import Table
+from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.settings import Settings
+from qbdt.training.train import train
 
-Floats = NDArray[np.float64]
 Chance = Callable[[Events], Floats]
 Change = Callable[[Events, Floats], Floats]
 """New weights of events from their old ones."""

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from qbdt.dataset import Dataset, Events, Sample, Systematic
+from qbdt.data import Dataset, Events, Sample, Systematic
 
 if TYPE_CHECKING:
     from qbdt.cross_estimator import CrossTrainedClassifier

@@ -14,13 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from qbdt.boosting import CrossTraining
-from qbdt.dataset import Events, FlatSystematic, FoldRule, Kind
-from qbdt.dataset.columns import as_columns
-from qbdt.ensemble import FoldedEnsemble
+from qbdt.data import Events, FlatSystematic, FoldRule, Kind, as_columns
 from qbdt.errors import DataError
 from qbdt.estimator import QBDTClassifier, parameters
-from qbdt.model_io import read_cross_trained, write_model
+from qbdt.models import read_cross_trained, write_model
+from qbdt.training import CrossTraining, FoldedEnsemble
 
 __all__ = ["CrossTrainedClassifier"]
 
@@ -35,12 +33,12 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     estimator
         How each model is trained.
     folds
-        The rule that divides events: `ModuloFolds`, `HashFolds` or `SplitFolds` of qbdt.dataset. Tables of events carry
+        The rule that divides events: `ModuloFolds`, `HashFolds` or `SplitFolds` of qbdt.data. Tables of events carry
         its columns beside the features, those of shape variations too; they are never trained on.
 
     Examples
     --------
-    >>> from qbdt.dataset import ModuloFolds
+    >>> from qbdt.data import ModuloFolds
     >>> rng = np.random.default_rng(1)
     >>> y = np.repeat([1, 0], 200)
     >>> table = {"m": rng.normal(y, 1.0), "pt": rng.normal(-y, 1.0), "event_number": np.arange(400)}

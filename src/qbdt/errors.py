@@ -1,12 +1,15 @@
-"""The errors that a user can cause, all below one base.
+"""Errors that people see, and the gate for optional packages.
 
-Owns the exception types and nothing else. The command line turns every `QBDTError` into one line and exit code 2;
-anything else that escapes is a bug in qbdt.
+Every message names what is wrong, where, and what to do. The library raises these; the command line prints one line.
 """
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 __all__ = [
+    "EXTRAS",
     "ClusterError",
     "ConfigError",
     "DataError",
@@ -16,6 +19,7 @@ __all__ = [
     "ModelFileError",
     "OutputError",
     "QBDTError",
+    "require",
 ]
 
 
@@ -53,3 +57,41 @@ class OutputError(QBDTError):
 
 class MissingDependencyError(QBDTError, ImportError):
     """An optional package is not installed; the message says which extra brings it."""
+
+
+EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "dask_awkward": "dask",
+    "lightgbm": "baselines",
+    "onnx": "export",
+    "onnxruntime": "export",
+    "optuna": "tune",
+    "pythia8mc": "generate",
+    "xgboost": "baselines",
+}
+"""Import name of each optional package and the extra of qbdt that installs it."""
+
+
+def require(module: str, purpose: str) -> ModuleType:
+    """Import an optional package, or say what to install.
+
+    Parameters
+    ----------
+    module
+        Import name, for example ``"pythia8mc"``.
+    purpose
+        What needs it, for the message: ``"qbdt generate"``.
+
+    Examples
+    --------
+    >>> require("json", "an example").dumps([1])
+    '[1]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        top = module.partition(".")[0]
+        extra = EXTRAS.get(top)
+        install = f"pip install 'qbdt[{extra}]'" if extra else f"pip install {top}"
+        raise MissingDependencyError(f"{purpose} needs the package {top}, which is not installed: {install}") from error

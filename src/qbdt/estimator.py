@@ -1,6 +1,6 @@
 """`QBDTClassifier`: the scikit-learn face of training and scoring.
 
-Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.training.train`.
+Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.training.train.train`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from qbdt.binning import BinningChoice
-from qbdt.boosting import Monitor, Settings, Training
-from qbdt.boosting.monitor import Callback
-from qbdt.dataset import Dataset, Events, FlatSystematic, Kind
-from qbdt.dataset.columns import as_columns
-from qbdt.ensemble import Ensemble, ProfiledEnsemble
+from qbdt.data import Dataset, Events, FlatSystematic, Kind, as_columns, chosen_features, directions_by_name
 from qbdt.errors import ConfigError, DataError
-from qbdt.model_io import read_model, write_model
-from qbdt.naming import chosen_features, directions_by_name
+from qbdt.models import read_model, write_model
 from qbdt.progress import silent, terminal
-from qbdt.training import train
-from qbdt.tree import Tree
+from qbdt.training import Callback, Monitor, Settings, train
+from qbdt.training.paper import Training
+from qbdt.training.profile import ProfiledEnsemble
+from qbdt.trees import BinningChoice, Ensemble, Tree
 
 __all__ = ["QBDTClassifier", "parameters"]
 

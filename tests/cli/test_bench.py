@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from qbdt.bench import contestants, problems
-from qbdt.bench.contestants import OURS
-from qbdt.cli import app
-from tests.bench.contestants import Witness
-from tests.reproduce.events import imitation
+from qbdt.cli.app import app
+from qbdt.studies.benchmark import contestants, problems
+from qbdt.studies.benchmark.contestants import OURS
+from tests.studies.benchmark.contestants import Witness
+from tests.studies.paper.events import imitation
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ from functools import partial
 import pytest
 from typer.testing import CliRunner
 
-import qbdt.generate
-from qbdt.cli import app
+import qbdt.studies.generator
+from qbdt.cli.app import app
 from tests.cli.test_inspecting import qbdt as command
 
 
 def test_generate_writes_a_sample_and_says_what_is_in_it(tmp_path, monkeypatch):
     pytest.importorskip("pythia8mc")
     points = {"signal": 2_000, "background": 10_000}
-    small = partial(qbdt.generate.GenerateSettings, points=points, pilot_points=20_000)
-    monkeypatch.setattr(qbdt.generate, "GenerateSettings", small)
+    small = partial(qbdt.studies.generator.driver.GenerateSettings, points=points, pilot_points=20_000)
+    monkeypatch.setattr(qbdt.studies.generator, "GenerateSettings", small)
     out = tmp_path / "sample"
     sizes = ["--signal", "20", "--background", "20", "--workers", "1", "--tau-decays", "50"]
     done = CliRunner().invoke(app, ["generate", "tautaugamma", "--out", str(out), *sizes])

@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from qbdt.cli import app
 from qbdt.cli import reproduce as command
-from qbdt.reproduce import study
-from tests.reproduce.events import imitation_instead
+from qbdt.cli.app import app
+from qbdt.studies.paper import study
+from tests.studies.paper.events import imitation_instead
 
 
 @pytest.fixture

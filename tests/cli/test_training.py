@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import uproot
 
-from qbdt.model_io import read_cross_trained, read_model
+from qbdt.models.model_file import read_cross_trained, read_model
 from tests.cli.inside import qbdt
 
 ANALYSIS = """

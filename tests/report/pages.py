@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from qbdt.plots.style import figure, styled
-from qbdt.report import Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
-from qbdt.results import Table
+from qbdt.report.document import Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
+from qbdt.report.figures.style import figure, styled
+from qbdt.tables import Table
 
 EVIL = '<script>alert("x")</script> & "quotes" | `code` <img src=x onerror=alert(1)>'
 

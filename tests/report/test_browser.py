@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from qbdt.report import write_report
+from qbdt.report.page import write_report
 from tests.report.pages import small_document
 
 CHROMIUM = next(

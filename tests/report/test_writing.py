@@ -8,7 +8,7 @@ import re
 import pytest
 
 from qbdt.errors import OutputError
-from qbdt.report import write_report
+from qbdt.report.page import write_report
 from tests.report.pages import EVIL, small_document
 
 

@@ -6,15 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validation.weights import everywhere, reweighted, signed, study, table
 
-from qbdt.boosting import Settings
-from qbdt.config import FitSettings
-from qbdt.dataset import Dataset, Events, ModuloFolds, Role, Sample, Systematic
-from qbdt.datasets import inferno
-from qbdt.diagnosis import strength_of
-from qbdt.ensemble import FoldedEnsemble
-from qbdt.fit import asimov, build_templates, run_fit
-from qbdt.templates import Binning, fill
-from qbdt.training import train
+from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.events import Events
+from qbdt.data.folds import ModuloFolds
+from qbdt.data.samples.inferno import inferno
+from qbdt.data.systematic import Systematic
+from qbdt.inference.asimov import asimov
+from qbdt.inference.building import build_templates
+from qbdt.inference.fit import run_fit
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.filling import Binning, fill
+from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.settings import Settings
+from qbdt.training.train import train
 
 BINNINGS = st.sampled_from(["uniform", "equal_signal", "equal_background"])
 

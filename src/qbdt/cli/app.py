@@ -19,8 +19,8 @@ import typer
 from typer.core import TyperGroup
 
 from qbdt.errors import QBDTError
+from qbdt.files import provenance
 from qbdt.progress import Progress, silent, terminal
-from qbdt.provenance import provenance
 
 __all__ = ["AnalysisFile", "DataFolder", "Force", "Json", "Quiet", "app", "bar", "main", "origin", "print_json"]
 

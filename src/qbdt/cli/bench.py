@@ -56,13 +56,9 @@ def physics(
     All are trained and fitted on the same folds and tuned by the same nested procedure, never on events that are
     fitted. A run that is started again goes on where it stopped.
     """
-    from qbdt.bench import Options, run_physics
-    from qbdt.bench.marks import marks
-    from qbdt.bench.physics import CHECKS
-    from qbdt.bench.problems import Places
-    from qbdt.bench.tables import physics_markdown, physics_tables
+    from qbdt.files import write_text
+    from qbdt.studies.benchmark import CHECKS, Options, Places, marks, physics_markdown, physics_tables, run_physics
     from qbdt.tables import show
-    from qbdt.writing import write_text
 
     for path in (out, markdown):
         if path is not None and path.exists() and not force:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, origin, print_json
-from qbdt.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.errors import ConfigError, OutputError
 
 __all__: list[str] = []
@@ -28,9 +28,8 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file."""
-    from qbdt.config import read_analysis
-    from qbdt.fit import run_fit, write_fit
-    from qbdt.loading import load
+    from qbdt.analysis import load, read_analysis
+    from qbdt.inference import run_fit, write_fit
     from qbdt.tables import show
 
     if out is not None and (out / "fit.json").exists() and not force:
@@ -41,7 +40,7 @@ def fit(
     if out is not None:
         write_fit(result, out, origin(analysis=analysis, data=data or analysis.parent))
         if figures:
-            from qbdt.plots import write_figures
+            from qbdt.report.figures import write_figures
 
             write_figures(result, out / "figures")
     if as_json:

@@ -44,7 +44,7 @@ def tautaugamma(
     quiet: Quiet = False,
 ) -> None:
     """Simulate h → γττ and pp → γττ at 13 TeV, with shower, tau decays, toy detector and selection."""
-    from qbdt.generate import GenerateSettings, generate_tautaugamma
+    from qbdt.studies.generator import GenerateSettings, generate_tautaugamma
 
     settings = GenerateSettings(seed=seed, tau_decays=tau_decays)
     metadata = generate_tautaugamma(
@@ -59,4 +59,4 @@ def tautaugamma(
             f"expected at {metadata['luminosity_fb']:g} fb⁻¹"
         )
     if not quiet:
-        typer.echo(f"wrote {out}; load it with: qbdt.datasets.tautaugamma({str(out)!r})")
+        typer.echo(f"wrote {out}; load it with: qbdt.data.samples.bundled.tautaugamma({str(out)!r})")

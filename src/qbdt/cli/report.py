@@ -27,8 +27,8 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Write a report of a run: one HTML page that needs nothing else, notes in Markdown, and all figures as PDF."""
-    from qbdt.report.run import run_document
-    from qbdt.report.writing import PAGE, write_report
+    from qbdt.analysis import run_document
+    from qbdt.report import PAGE, write_report
 
     target = out or folder
     if (target / PAGE).exists() and not force:

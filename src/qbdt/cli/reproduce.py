@@ -10,7 +10,7 @@ import typer
 from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
 if TYPE_CHECKING:
-    from qbdt.reproduce import Options
+    from qbdt.studies.paper import Options
 
 __all__: list[str] = []
 
@@ -44,7 +44,7 @@ def reproduce(
 
     Interrupted and started again it goes on where it stopped; twice with the same seed it writes the same numbers.
     """
-    from qbdt.reproduce import Options
+    from qbdt.studies.paper import Options
 
     _run(Options(data, trees, halves, seed, jobs), out, force, as_json, quiet)
 
@@ -60,18 +60,15 @@ def demo(
 
     In a folder that holds a finished demonstration it redoes nothing but the report.
     """
-    from qbdt.reproduce import Options
+    from qbdt.studies.paper import Options
 
     _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, force, as_json, quiet, demo=True)
 
 
 def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
     from qbdt.report import write_report
-    from qbdt.reproduce import reproduce as run_study
-    from qbdt.reproduce.document import study_document
-    from qbdt.reproduce.methods import METHODS, named
-    from qbdt.reproduce.statements import statements
-    from qbdt.reproduce.tables import main_table
+    from qbdt.studies.paper import METHODS, main_table, named, statements, study_document
+    from qbdt.studies.paper import reproduce as run_study
     from qbdt.tables import show
 
     methods = tuple(named(name) for name in DEMO_METHODS) if demo else METHODS

@@ -1,9 +1,12 @@
-"""Reports that people open: one self-contained page, notes in Markdown, figures as PDF."""
+"""Front door of report."""
 
-from qbdt.report.document import Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
-from qbdt.report.writing import render_markdown, write_report
+from qbdt.report.document import Block, Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
+from qbdt.report.page import PAGE, write_report
+from qbdt.report.provenance import provenance_tables
 
 __all__ = [
+    "PAGE",
+    "Block",
     "Document",
     "Figure",
     "Fold",
@@ -12,6 +15,6 @@ __all__ = [
     "Statement",
     "Text",
     "Verdict",
-    "render_markdown",
+    "provenance_tables",
     "write_report",
 ]

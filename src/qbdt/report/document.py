@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from qbdt.results import Table
+from qbdt.tables import Table
 
 __all__ = ["Block", "Document", "Figure", "Fold", "Headline", "Section", "Statement", "Text", "Verdict"]
 

@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from qbdt.plots.style import styled
 from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
-from qbdt.results import Table
+from qbdt.report.figures.style import styled
+from qbdt.tables import Table
 
 __all__ = ["render_html", "svg"]
 

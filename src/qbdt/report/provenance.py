@@ -7,8 +7,8 @@ import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qbdt.provenance import versions
-from qbdt.results import Table
+from qbdt.files import versions
+from qbdt.tables import Table
 
 __all__ = ["provenance_tables"]
 

@@ -1,0 +1,195 @@
+"""All of it in one call, and what comes out: `Diagnosis`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, sizes_curve, trees_curve
+from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
+from qbdt.analysis.diagnosis.overtraining import OverTraining, over_training
+from qbdt.analysis.diagnosis.sources import FeatureEffect, SourceEffect, source_effects
+from qbdt.analysis.diagnosis.strength import Strength, strength_of_templates
+from qbdt.data import Dataset
+from qbdt.errors import DataError
+from qbdt.inference import FitSettings, build_templates
+from qbdt.progress import Progress, silent
+from qbdt.tables import Table
+from qbdt.training import FoldedEnsemble
+
+__all__ = ["Diagnosis", "diagnose"]
+
+SHOWN = 3
+"""Features of a source in the table; `to_dict` has all."""
+
+CERTAIN = 10
+"""Standard deviations beyond which a number says nothing more."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a training is worth and why.
+
+    Attributes
+    ----------
+    strength
+        σ_μ of the out-of-fold scores.
+    over_training
+        Test of signal and of background.
+    features
+        All features, the most important for the full σ_μ first.
+    sources
+        All sources, the most costly first.
+    edges
+        Bin edges of the fit, for `SourceEffect.bins`.
+    trees, sizes
+        Learning curves; `sizes` is None where it was not asked for.
+    """
+
+    strength: Strength
+    over_training: tuple[OverTraining, ...]
+    features: tuple[FeatureRank, ...]
+    sources: tuple[SourceEffect, ...]
+    edges: tuple[float, ...]
+    trees: LearningCurve
+    sizes: LearningCurve | None = None
+
+    def tables(self) -> tuple[Table, ...]:
+        """Over-training, features, sources, what moves with each source, learning curves."""
+        curves = [_curve_table(curve) for curve in (self.trees, self.sizes) if curve is not None]
+        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves)
+        return tuple(table for table in tables if table.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Diagnosis:
+        """Inverse of `to_dict`."""
+        sources = (
+            SourceEffect(
+                **{**s, "bins": tuple(s["bins"]), "features": tuple(FeatureEffect(**_tuples(f)) for f in s["features"])}
+            )
+            for s in plain["sources"]
+        )
+        return cls(
+            Strength(**plain["strength"]),
+            tuple(OverTraining(**test) for test in plain["over_training"]),
+            tuple(FeatureRank(**rank) for rank in plain["features"]),
+            tuple(sources),
+            tuple(plain["edges"]),
+            LearningCurve(**_tuples(plain["trees"])),
+            None if plain["sizes"] is None else LearningCurve(**_tuples(plain["sizes"])),
+        )
+
+    def _over_training(self) -> Table:
+        rows = tuple((t.role, f"{t.distance:.4f}", f"{t.expected:.4f}", f"{t.p:.3f}") for t in self.over_training)
+        header = ("events", "distance", "by chance", "p")
+        return Table("Scores of trained-on against unseen events (weighted KS distance, permutations)", header, rows)
+
+    def _features(self) -> Table:
+        rows = tuple(
+            (
+                r.feature,
+                f"{100 * r.gain:.1f}",
+                f"{r.full:+.3f} ± {r.full_spread:.3f}",
+                f"{r.stat:+.3f} ± {r.stat_spread:.3f}",
+            )
+            for r in self.features
+        )
+        title = f"Features: σ_μ = {self.strength.full:.3f} (stat {self.strength.stat:.3f}) rises by … when scrambled"
+        return Table(title, ("feature", "gain (%)", "full", "stat"), rows)
+
+    def _sources(self) -> Table:
+        rows = []
+        for s in self.sources:
+            largest = max(range(len(s.bins)), key=lambda i: abs(s.bins[i] - s.total))
+            cells = (f"{s.cost:.3f}", f"{s.without:.3f}", f"{100 * s.total:+.2f}", f"{100 * s.bins[largest]:+.2f}")
+            rows.append((s.source, *cells, f"{largest + 1} of {len(s.bins)}"))
+        header = ("source", "cost in σ_μ", "σ_μ without", "Δ/b (%)", "… at most (%)", "in bin")
+        return Table("Sources: what each costs and which bin of the score it moves most", header, tuple(rows))
+
+    def _moved(self) -> Table:
+        rows = []
+        for s in self.sources:
+            for f in [f for f in s.features if f.significance > 2][:SHOWN]:
+                i = f.strongest
+                shift = f"{100 * f.shift[i]:+.2f} ± {100 * f.error[i]:.2f}"
+                known = f"{f.significance:.1f}" if f.significance < CERTAIN else f"> {CERTAIN}"
+                rows.append((s.source, f.feature, f"{100 * f.shape:.2f}", known, f.region, shift))
+        header = ("source", "feature", "spread of Δ/b (%)", "significance", "strongest where", "Δ/b there (%)")
+        return Table("Features and regions that drive each source", header, tuple(rows))
+
+
+def diagnose(
+    dataset: Dataset,
+    models: FoldedEnsemble,
+    settings: FitSettings,
+    *,
+    trainer: Trainer | None = None,
+    repeats: int = 3,
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """Diagnose trained models.
+
+    Parameters
+    ----------
+    dataset
+        Events with features, sources and the folds of the models.
+    models
+        One model per fold, each trained without it.
+    settings
+        How scores become templates and templates a fit.
+    trainer
+        Trains on given events, for the curve against their number; without it that curve is left out.
+    repeats
+        Times that features are scrambled and parts of the events drawn.
+    seed
+        Of everything random.
+    n_threads, progress
+        Threads; told how far it is.
+    """
+    if dataset.folds != models.folds:
+        raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")
+    scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
+    templates = build_templates(scored, settings).templates
+    strength = strength_of_templates(templates, settings.mc_stat)
+    tests = over_training(dataset, models, seed=seed, n_threads=n_threads)
+    ranks = rank_features(dataset, models, settings, repeats=repeats, seed=seed, n_threads=n_threads, progress=progress)
+    trees = trees_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
+    sizes = None
+    if trainer is not None:
+        sizes = sizes_curve(
+            dataset,
+            trainer,
+            settings,
+            repeats=repeats,
+            seed=seed,
+            whole=strength,
+            n_threads=n_threads,
+            progress=progress,
+        )
+    effects = source_effects(dataset, templates, settings)
+    return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
+
+
+def _curve_table(curve: LearningCurve) -> Table:
+    columns = zip(curve.at, curve.full, curve.full_spread, curve.stat, curve.stat_spread, strict=True)
+    several = any(curve.full_spread)
+
+    def cell(value: float, spread: float) -> str:
+        return f"{value:.3f} ± {spread:.3f}" if several and spread else f"{value:.3f}"
+
+    rows = tuple((f"{at:g}", cell(full, df), cell(stat, ds)) for at, full, df, stat, ds in columns)
+    return Table(f"σ_μ against {curve.against}", (curve.against, "full", "stat"), rows)
+
+
+def _tuples(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}

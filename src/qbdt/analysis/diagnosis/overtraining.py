@@ -1,0 +1,153 @@
+"""Over-training: whether events that a model was trained on get other scores than events that it never saw.
+
+The distance is that of Kolmogorov and Smirnov between the weighted distributions of both. With weights it has no known
+distribution, and with several folds every event takes part on both sides, so its p-value comes from permutations: if
+training did not matter, which fold an event is in would say nothing about its scores, and the folds could be dealt out
+anew among the events of each process. The share of deals with a distance at least as large is a p-value that is exact
+for any weights, negative ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Role
+from qbdt.training import FoldedEnsemble
+
+__all__ = ["OverTraining", "over_training", "permutation_p"]
+
+
+@dataclass(frozen=True)
+class OverTraining:
+    """Scores of trained-on against unseen events of one role.
+
+    Attributes
+    ----------
+    role
+        "signal" or "background".
+    distance
+        Largest difference of the cumulative distributions, mean over the models.
+    expected
+        Mean distance of events whose folds are dealt out anew: what statistics alone make.
+    p
+        Probability of such a distance or a larger one if training made no difference; the smallest possible value is
+        1/(1 + permutations).
+    permutations
+        How many deals.
+    """
+
+    role: str
+    distance: float
+    expected: float
+    p: float
+    permutations: int
+
+
+def over_training(
+    dataset: Dataset,
+    models: FoldedEnsemble,
+    *,
+    n_permutations: int = 499,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> tuple[OverTraining, ...]:
+    """Test signal and background.
+
+    Parameters
+    ----------
+    dataset
+        Events with the folds of the models; only nominal ones are used.
+    models
+        One model per fold.
+    n_permutations
+        Deals of the folds.
+    seed
+        Of the deals.
+    n_threads
+        Threads of the scoring.
+    """
+    results = []
+    for role in (Role.SIGNAL, Role.BACKGROUND):
+        events = [sample.events for sample in dataset.of_role(role)]
+        scores = np.concatenate(
+            [np.column_stack([model.score(e, n_threads) for model in models.ensembles]) for e in events]
+        )
+        folds = np.concatenate([models.folds.assign(e) for e in events])
+        group = np.repeat(np.arange(len(events)), [e.n_rows for e in events])
+        weight = np.concatenate([e.weight for e in events])
+        found = permutation_p(scores, weight, folds, group, n_permutations, np.random.default_rng(seed))
+        results.append(OverTraining(str(role), *found, n_permutations))
+    return tuple(results)
+
+
+def permutation_p(
+    scores: Floats,
+    weight: Floats,
+    folds: NDArray[np.int64],
+    group: NDArray[np.int64],
+    n_permutations: int,
+    random: np.random.Generator,
+) -> tuple[float, float, float]:
+    """Return the distance, its mean over deals, and the p-value.
+
+    Parameters
+    ----------
+    scores
+        Score of every event by every model, as (event, model); model m was trained without fold m.
+    weight, folds, group
+        Weight, fold and process of every event; folds are dealt out within processes.
+    n_permutations
+        Number of deals.
+    random
+        Random numbers.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> folds = np.arange(200) % 2
+    >>> honest = rng.normal(size=(200, 2))
+    >>> spoilt = honest + 2.0 * (folds[:, None] != np.arange(2))
+    >>> none = np.zeros(200, dtype=int)
+    >>> [permutation_p(s, np.ones(200), folds, none, 99, np.random.default_rng(1))[2] < 0.02 for s in (honest, spoilt)]
+    [False, True]
+    """
+    models = [_Sorted(scores[:, m], weight, m) for m in range(scores.shape[1])]
+    observed = _mean_distance(models, folds)
+    members = [np.flatnonzero(group == g) for g in np.unique(group)]
+    found = np.empty(n_permutations)
+    dealt = folds.copy()
+    for i in range(n_permutations):
+        for rows in members:
+            dealt[rows] = folds[random.permutation(rows)]
+        found[i] = _mean_distance(models, dealt)
+    # a tie counts as larger: with few events many deals give the same distance
+    larger = int(np.sum(found >= observed * (1 - 1e-12)))
+    return observed, float(found.mean()), (1 + larger) / (1 + n_permutations)
+
+
+class _Sorted:
+    """Events in the order of one model's scores."""
+
+    def __init__(self, score: Floats, weight: Floats, number: int) -> None:
+        self.order = np.argsort(score, kind="stable")
+        self.weight = weight[self.order]
+        in_order = score[self.order]
+        self.last = np.flatnonzero(np.append(in_order[1:] != in_order[:-1], True))
+        self.running = np.cumsum(self.weight)[self.last]
+        self.number = number
+
+    def distance(self, folds: NDArray[np.int64]) -> float:
+        unseen = np.cumsum(self.weight * (folds[self.order] == self.number))[self.last]
+        seen = self.running - unseen
+        if unseen[-1] <= 0 or seen[-1] <= 0:
+            return 0.0
+        return float(np.max(np.abs(unseen / unseen[-1] - seen / seen[-1])))
+
+
+def _mean_distance(models: Sequence[_Sorted], folds: NDArray[np.int64]) -> float:
+    return float(np.mean([model.distance(folds) for model in models]))

@@ -1,0 +1,216 @@
+"""What drives each source: its cost in σ_μ, the bins of the score it moves, and the features and regions it lives in.
+
+The statistical error of a shift Δ_k knows that varied events are copies of nominal ones: what an event and its copies
+add to a bin is summed before it is squared, so an event that a source does not touch adds no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from qbdt.analysis.diagnosis.strength import strength_of_templates
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, Role, Systematic, event_keys, tells_events_apart
+from qbdt.inference import FitSettings
+from qbdt.inference.templates import TemplateSet
+
+__all__ = ["FeatureEffect", "SourceEffect", "feature_effect", "source_effects"]
+
+
+REGIONS = 8
+"""Bins of a feature, of equal yield."""
+
+
+@dataclass(frozen=True)
+class FeatureEffect:
+    """How one source moves one feature.
+
+    Attributes
+    ----------
+    feature
+        Its name.
+    shape
+        Weighted standard deviation of Δ_k/b over regions of the feature, less what statistics make: 0 if the source
+        changes the yield only.
+    significance
+        Of the change of shape, in standard deviations (from a χ² over the regions).
+    edges
+        Of the regions; the outer ones are open.
+    shift, error
+        Δ_k/b in each region and its statistical error.
+    """
+
+    feature: str
+    shape: float
+    significance: float
+    edges: tuple[float, ...]
+    shift: tuple[float, ...]
+    error: tuple[float, ...]
+
+    @property
+    def strongest(self) -> int:
+        """Region whose shift differs most from the mean, by more than its error."""
+        return int(np.argmax(np.abs(np.array(self.shift) - np.mean(self.shift)) - np.array(self.error)))
+
+    @property
+    def region(self) -> str:
+        """The strongest region in words."""
+        i, last = self.strongest, len(self.shift) - 1
+        if i == 0:
+            return f"{self.feature} < {self.edges[1]:.4g}"
+        if i == last:
+            return f"{self.feature} > {self.edges[i]:.4g}"
+        return f"{self.edges[i]:.4g} < {self.feature} < {self.edges[i + 1]:.4g}"
+
+
+@dataclass(frozen=True)
+class SourceEffect:
+    """One source.
+
+    Attributes
+    ----------
+    source
+        Its name.
+    without
+        σ_μ of the fit without it.
+    cost
+        sqrt(σ_μ² − without²).
+    total
+        Δ_k/b over all events.
+    bins
+        Δ_k/b in each bin of the fit; of the signal where it acts on signal only.
+    features
+        What it does to each feature, strongest change of shape first.
+    """
+
+    source: str
+    without: float
+    cost: float
+    total: float
+    bins: tuple[float, ...]
+    features: tuple[FeatureEffect, ...]
+
+
+def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:
+    """Describe every source of a fit, the most costly first.
+
+    Parameters
+    ----------
+    dataset
+        The events with their features.
+    templates
+        What was fitted, from scores of the same events.
+    settings
+        How it was fitted.
+    """
+    full = strength_of_templates(templates, settings.mc_stat).full
+    effects = []
+    for name in templates.sources:
+        others = [other for other in templates.sources if other != name]
+        without = strength_of_templates(templates.with_sources(others), settings.mc_stat).full
+        source = dataset.systematic(name)
+        role = _role(dataset, source)
+        features = [feature_effect(dataset, source, role, feature) for feature in dataset.features]
+        features.sort(key=lambda effect: (-effect.shape, -effect.significance))
+        bins, total = _bins(templates, name, role)
+        cost = float(np.sqrt(max(full**2 - without**2, 0.0)))
+        effects.append(SourceEffect(name, without, cost, total, bins, tuple(features)))
+    return tuple(sorted(effects, key=lambda effect: -effect.cost))
+
+
+def feature_effect(dataset: Dataset, source: Systematic, role: Role, feature: str) -> FeatureEffect:
+    """Δ_k/b in regions of one feature, with errors and the significance of its change of shape."""
+    edges = _region_edges(dataset, role, feature)
+    n_regions = edges.size - 1
+    nominal = np.zeros(n_regions)
+    for sample in dataset.of_role(role):
+        nominal += np.bincount(_region(sample.events, feature, edges), sample.events.weight, n_regions)
+    changes, yields = _by_event(dataset, source, role, feature, edges)
+    mean = float(changes.sum() / nominal.sum())
+    centred = changes - mean * yields
+    shape, covariance = centred.sum(axis=0) - mean * (nominal - yields.sum(axis=0)), centred.T @ centred
+    usable = nominal > 0
+    b = np.where(usable, nominal, 1.0)
+    spread = float(np.sum(shape**2 / b * usable) / b.sum())
+    chance = float(np.sum(np.diag(covariance) / b * usable) / b.sum())
+    return FeatureEffect(
+        feature,
+        float(np.sqrt(max(spread - chance, 0.0))),
+        _significance(shape, covariance, spread),
+        tuple(edges.tolist()),
+        tuple((changes.sum(axis=0) / b).tolist()),
+        tuple((np.sqrt(np.square(changes).sum(axis=0)) / b).tolist()),
+    )
+
+
+def _role(dataset: Dataset, source: Systematic) -> Role:
+    """Return the background where the source acts on it, otherwise the signal."""
+    roles = {dataset.sample(process).role for process in source.processes}
+    return Role.BACKGROUND if Role.BACKGROUND in roles else Role.SIGNAL
+
+
+def _bins(templates: TemplateSet, source: str, role: Role) -> tuple[tuple[float, ...], float]:
+    nominal = templates.total(role)
+    shift = np.sum([p.linear_shift(source) for p in templates.of_role(role)], axis=0)
+    return tuple((shift / np.where(nominal > 0, nominal, 1.0)).tolist()), float(shift.sum() / nominal.sum())
+
+
+def _region_edges(dataset: Dataset, role: Role, feature: str) -> Floats:
+    values = np.concatenate([np.asarray(s.events.column(feature), dtype=float) for s in dataset.of_role(role)])
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return np.array([0.0, 1.0])
+    inner = np.unique(np.quantile(known, np.linspace(0, 1, REGIONS + 1)[1:-1]))
+    low, high = float(known.min()), float(known.max())
+    return np.concatenate([[low], inner[(inner > low) & (inner < high)], [high if high > low else low + 1.0]])
+
+
+def _region(events: Events, feature: str, edges: Floats) -> NDArray[np.intp]:
+    """Region of every row; a missing value lies in the first."""
+    values = np.nan_to_num(np.asarray(events.column(feature), dtype=float), nan=edges[0])
+    return np.asarray(np.clip(np.searchsorted(edges, values, side="right") - 1, 0, edges.size - 2))
+
+
+def _by_event(dataset: Dataset, source: Systematic, role: Role, feature: str, edges: Floats) -> tuple[Floats, Floats]:
+    """Change and nominal yield that each event of the processes acted on brings to each region, (event, region)."""
+    changes, yields = [], []
+    for process in source.processes:
+        nominal = dataset.sample(process).events
+        if dataset.sample(process).role is not role:
+            continue
+        rows = list(_signed(source, process, nominal))
+        keys = np.concatenate([event_keys(events) for events, _ in rows])
+        if not nominal.id_names or not tells_events_apart(event_keys(nominal)):
+            keys = np.concatenate([np.arange(events.n_rows) for events, _ in rows])  # copies by row number
+        _, event = np.unique(keys, return_inverse=True)
+        cell = event * (edges.size - 1) + np.concatenate([_region(events, feature, edges) for events, _ in rows])
+        size = (int(event.max(initial=-1)) + 1, edges.size - 1)
+        signed = np.concatenate([factor * events.weight for events, factor in rows])
+        own = np.concatenate(
+            [events.weight if i == 0 else np.zeros(events.n_rows) for i, (events, _) in enumerate(rows)]
+        )
+        changes.append(np.bincount(cell, signed, size[0] * size[1]).reshape(size))
+        yields.append(np.bincount(cell, own, size[0] * size[1]).reshape(size))
+    return np.concatenate(changes), np.concatenate(yields)
+
+
+def _signed(source: Systematic, process: str, nominal: Events) -> Iterator[tuple[Events, float]]:
+    """Nominal, up and down events with their factors in Δ = (up − down)/2, or Δ = up − nominal."""
+    yield nominal, 0.0 if source.two_sided else -1.0
+    for direction, effect in source.directions:
+        size = 0.5 if source.two_sided else 1.0
+        yield effect[process].apply(nominal), size if direction == "up" else -size
+
+
+def _significance(shape: Floats, covariance: Floats, spread: float) -> float:
+    """Return the standard deviations that the χ² of a change of shape corresponds to."""
+    if spread < 1e-16 or shape.size < 2:  # rounding of a source that scales everything alike
+        return 0.0
+    chi2 = float(shape @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ shape)
+    z = float(stats.norm.isf(stats.chi2.sf(chi2, shape.size - 1)))
+    return z if np.isfinite(z) else float(np.sqrt(chi2))  # beyond 38 standard deviations probabilities underflow

@@ -1,0 +1,251 @@
+"""The typed schema of an analysis file: what may stand in it, with defaults and descriptions for editors."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from qbdt.data import Expression, repeated
+from qbdt.inference import FitSettings
+from qbdt.settings import Section
+
+__all__ = [
+    "Analysis",
+    "BuiltinDataset",
+    "Folds",
+    "NormSource",
+    "SampleFiles",
+    "ShapeSource",
+    "ShapeVariation",
+    "Source",
+    "Training",
+    "WeightSource",
+]
+
+
+def _parsed(text: str) -> str:
+    Expression(text)
+    return text
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str | int | float) else value
+
+
+def _as_numbers(value: Any) -> Any:
+    values = _as_list(value)
+    if isinstance(values, list) and any(isinstance(item, bool) for item in values):
+        raise ValueError("numbers are needed, not true or false")
+    return values
+
+
+def _as_text(value: Any) -> Any:
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _one_or_many(kind: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
+
+
+ExpressionText = Annotated[
+    str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
+]
+Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
+OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
+Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
+
+
+class SampleFiles(Section):
+    """One process and where its events are."""
+
+    role: Literal["signal", "background", "data"] = Field(description="what the sample is")
+    files: Names = Field(description="paths or wildcards, relative to the data folder")
+    tree: str | None = Field(None, description="TTree or RNTuple; by default the one named at the top")
+    weight: ExpressionText | None = Field(
+        None, description="weight of this sample; by default the one named at the top"
+    )
+    scale: float = Field(
+        1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
+    )
+    selection: ExpressionText | None = Field(None, description="further selection of this sample")
+
+
+class ShapeVariation(Section):
+    """Another set of events. What is not given is as in the nominal sample; {process} stands for the process's name."""
+
+    files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
+    tree: str | None = Field(None, description="TTree or RNTuple")
+    columns: dict[str, ExpressionText] = Field({}, description="columns that differ: name to branch or expression")
+    weight: ExpressionText | None = Field(None, description="weight of the varied events")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> ShapeVariation:
+        if not (self.files or self.tree or self.columns or self.weight):
+            raise ValueError("a shape variation needs at least one of files, tree, columns, weight")
+        return self
+
+
+class WeightSource(Section):
+    """Other weights for the same events."""
+
+    kind: Literal["weight"]
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
+    down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
+
+
+class ShapeSource(Section):
+    """Another set of events, whose number may differ."""
+
+    kind: Literal["shape"]
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    up: ShapeVariation = Field(description="events varied up")
+    down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
+
+
+class NormSource(Section):
+    """A relative size on chosen processes."""
+
+    kind: Literal["norm"]
+    processes: Names = Field(description="processes it acts on; wildcards allowed")
+    size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
+
+    @model_validator(mode="after")
+    def _not_zero(self) -> NormSource:
+        if self.size == 0 or math.isnan(self.size):
+            raise ValueError(f"size {self.size} changes nothing")
+        return self
+
+
+Source = Annotated[WeightSource | ShapeSource | NormSource, Field(discriminator="kind")]
+
+
+class Folds(Section):
+    """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
+
+    by: Literal["modulo", "hash", "split"] = Field(
+        "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
+    )
+    columns: Names = Field(description="identifier columns")
+    k: int = Field(2, ge=2, le=1000, description="number of folds")
+    salt: int = Field(0, description="for `hash`: another number gives another division")
+
+    @model_validator(mode="after")
+    def _one_column(self) -> Folds:
+        if self.by != "hash" and len(self.columns) != 1:
+            raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
+        if self.by != "hash" and self.salt:
+            raise ValueError(f"salt goes with by: hash, not with by: {self.by}")
+        return self
+
+
+class Training(Section):
+    """Settings of the training, named as in `QBDTClassifier`."""
+
+    method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
+    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 500 for profile")
+    n_leaves: int | None = Field(None, ge=2, description="leaves of a tree; by default 7, and 15 for profile")
+    max_bins: int = Field(256, ge=3, le=256, description="bins of a feature, one of them for missing values")
+    binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
+        "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
+    )
+    growth: Literal["leaves", "published"] = Field("leaves", description="when a tree stops growing")
+    mc_stat: bool = Field(False, description="add the statistical uncertainty of the simulation to σ_b")
+    learning_rate: float = Field(1.0, gt=0, description="factor on the weight of each tree")
+    max_depth: int | None = Field(None, ge=1, description="most cuts above a leaf; no limit by default")
+    min_leaf_entries: float = Field(0.0, ge=0, description="least effective number of simulated background events")
+    row_fraction: float = Field(1.0, gt=0, le=1, description="share of the events drawn for each tree")
+    feature_fraction: float = Field(1.0, gt=0, le=1, description="share of the features drawn for each tree")
+    systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
+    random_state: int | None = Field(None, description="seed, where settings ask for random numbers")
+    monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
+        {}, description="feature to 1 where the score must not fall with it, to -1 where it must not rise"
+    )
+
+
+class BuiltinDataset(Section):
+    """A dataset that comes with qbdt, instead of samples in files."""
+
+    name: str = Field(description="for example inferno")
+    options: dict[str, int | float | str | bool] = Field({}, description="arguments of the dataset: n, seed, …")
+
+
+class Analysis(Section):
+    """One analysis: features, samples, systematic sources, folds, training, fit."""
+
+    name: str = Field("analysis", description="what reports call it")
+    dataset: BuiltinDataset | None = Field(
+        None, description="a dataset that comes with qbdt, instead of samples in files"
+    )
+    features: list[str] = Field([], description="what is trained on: branches or derived columns")
+    categorical: OptionalNames = Field(
+        [], description="features whose values are categories: whole numbers without an order"
+    )
+    columns: dict[str, ExpressionText] = Field({}, description="derived columns: name to expression")
+    weight: ExpressionText = Field("1", description="weight of an event: its true expected yield")
+    selection: ExpressionText | None = Field(None, description="events to keep, in nominal and varied samples")
+    missing: Placeholders | dict[str, Placeholders] = Field(
+        [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
+    )
+    tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
+    systematics: dict[str, Source] = Field({}, description="source name to what it does")
+    folds: Folds | None = Field(None, description="how events are divided for cross-training")
+    training: Training = Field(Training(), description="settings of the training")
+    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Analysis:
+        if self.dataset is not None:
+            own = ("features", "columns", "weight", "selection", "missing", "tree", "samples", "systematics")
+            given = [key for key in own if key in self.model_fields_set]
+            if given:
+                raise ValueError(f"dataset comes with its own {', '.join(given)}: remove one or the other")
+            return self
+        for key in ("features", "samples"):
+            if not getattr(self, key):
+                raise ValueError(f"{key}: at least one is needed")
+        if twice := repeated(self.features):
+            raise ValueError(f"features: {', '.join(twice)} is given twice")
+        self._check_training()
+        return self
+
+    @model_validator(mode="after")
+    def _categories_have_no_order(self) -> Analysis:
+        if both := [name for name in self.categorical if self.training.monotonic_constraints.get(name)]:
+            raise ValueError(f"training.monotonic_constraints: {both[0]} is categorical: its values have no order")
+        return self
+
+    @model_validator(mode="after")
+    def _fit_of_the_profiled_method(self) -> Analysis:
+        """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
+        if self.training.method == "profile":
+            given = self.fit.model_fields_set
+            own = {"transform": "none", "binning": "optimised"}
+            changed = {key: value for key, value in own.items() if key not in given}
+            self.__dict__["fit"] = self.fit.model_copy(update=changed)
+        return self
+
+    def _check_training(self) -> None:
+        unknown = [name for name in self.training.systematics or () if name not in self.systematics]
+        if unknown:
+            raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
+        for key, names in (
+            ("categorical", self.categorical),
+            ("training.monotonic_constraints", self.training.monotonic_constraints),
+        ):
+            if unknown := [name for name in names if name not in self.features]:
+                raise ValueError(f"{key}: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
+        if isinstance(self.training.binning, dict):
+            wrong = sorted((set(self.features) - set(self.categorical)) ^ set(self.training.binning))
+            if wrong:
+                raise ValueError(f"training.binning: features and bins do not match: {', '.join(wrong)}")
+            for name, (number, low, high) in self.training.binning.items():
+                if number < 1 or not low < high:
+                    raise ValueError(f"training.binning.{name}: [{number}, {low}, {high}] are no bins")

@@ -1,0 +1,135 @@
+"""A scored dataset as a folder of its own: Parquet files and the analysis file that reads them.
+
+What `qbdt run` leaves between scoring and fitting, and what `qbdt fit` starts from: the same fit can be repeated with
+other settings without training again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from qbdt.data import Dataset, Events, Kind, Replaced, Role, Scaled, Systematic
+from qbdt.errors import DataError
+
+__all__ = ["ANALYSIS_FILE", "write_scored"]
+
+ANALYSIS_FILE = "scored.yaml"
+
+
+def write_scored(scored: Dataset, folder: Path | str, name: str, fit: Mapping[str, Any]) -> Path:
+    """Write a scored dataset; all files appear at once or not at all.
+
+    Parameters
+    ----------
+    scored
+        Dataset with one feature, the score.
+    folder
+        Where to; replaced if it is there.
+    name
+        Name of the analysis.
+    fit
+        Settings of the fit, to stand in the analysis file.
+
+    Returns
+    -------
+    Path
+        The analysis file, for `qbdt fit`.
+    """
+    target = Path(folder)
+    part = begun(target)
+    write_part(scored, part)
+    return finished(scored, part, target, name, fit)
+
+
+def begun(target: Path) -> Path:
+    """Make the folder that will be put in place of `target` when all is written."""
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    return part
+
+
+def write_part(scored: Dataset, folder: Path, ending: str = "") -> None:
+    """Write the tables of a scored dataset, or of a part of it whose files have an ending of their own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for sample in scored.samples:
+        if "/" in sample.name:
+            raise DataError(f"process {sample.name!r}: a name with a slash cannot be the name of a file")
+    for stem, columns in _tables(scored):
+        pq.write_table(pa.table(columns), folder / f"{stem}{ending}.parquet")
+
+
+def finished(scored: Dataset, part: Path, target: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> Path:
+    """Write the analysis file and put the folder in its place; `endings` is a wildcard where there are parts."""
+    text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
+    (part / ANALYSIS_FILE).write_text(text, encoding="utf-8")
+    shutil.rmtree(target, ignore_errors=True)
+    part.replace(target)
+    return target / ANALYSIS_FILE
+
+
+def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    for sample in scored.samples:
+        columns = _columns(sample.events)
+        for number, source in enumerate(scored.systematics):
+            if sample.name in source.processes and _form(source) == "weight":
+                for direction, effect in source.directions:
+                    columns[f"w{number}_{direction}"] = effect[sample.name].apply(sample.events).weight
+        yield sample.name, columns
+    for number, source in enumerate(scored.systematics):
+        if _form(source) == "shape":
+            for direction, _ in source.directions:
+                for process, events in scored.varied(source.name, direction).items():
+                    yield f"{process}__{number}_{direction}", _columns(events)
+
+
+def _columns(events: Events) -> dict[str, NDArray[Any]]:
+    identifiers = {name: np.asarray(events.identifier(name)) for name in events.id_names}
+    score = events.features[0]
+    return {**identifiers, score: np.asarray(events.column(score)), "weight": events.weight}
+
+
+def _form(source: Systematic) -> str:
+    """How a source is written: a norm on part of a process becomes weights, and so does anything mixed with it."""
+    changes = [change for _, effect in source.directions for change in effect.values()]
+    if any(isinstance(change, Replaced) for change in changes):
+        return "shape"
+    if source.kind is Kind.NORM and all(isinstance(c, Scaled) and c.where is None for c in changes):
+        return "norm"
+    return "weight"
+
+
+def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "name": name,
+        "features": list(scored.features),
+        "weight": "weight",
+        "samples": {s.name: {"role": str(Role(s.role)), "files": f"{s.name}{endings}.parquet"} for s in scored.samples},
+        "systematics": {s.name: _source(s, number, endings) for number, s in enumerate(scored.systematics)},
+        "fit": dict(fit),
+    }
+    if scored.folds is not None:
+        plain["folds"] = scored.folds.to_dict()
+    return plain
+
+
+def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:
+    form = _form(source)
+    plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
+    if form == "norm":
+        change = next(iter(source.up.values()))
+        assert isinstance(change, Scaled)
+        return {**plain, "size": change.size}
+    for direction, _ in source.directions:
+        files = {"files": f"{{process}}__{number}_{direction}{endings}.parquet"}
+        plain[direction] = files if form == "shape" else f"w{number}_{direction}"
+    return plain

@@ -1,0 +1,125 @@
+"""What a search returns: trials, the best settings, and an estimate that no optimum went into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.analysis.diagnosis.strength import Strength
+from qbdt.tables import Table
+
+__all__ = ["Tuning", "TuningTrial"]
+
+SHOWN = 10
+"""Trials in the table."""
+
+
+@dataclass(frozen=True)
+class TuningTrial:
+    """One set of settings and what it is worth.
+
+    Attributes
+    ----------
+    number
+        In the order of the search, from 0.
+    settings
+        The values that were searched.
+    full, stat
+        σ_μ with and without systematics, judged without the events of each outer fold in turn; infinite where training
+        or fit failed.
+    """
+
+    number: int
+    settings: Mapping[str, Any]
+    full: tuple[float, ...]
+    stat: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """What is minimised: the mean of `full`."""
+        return float(np.mean(self.full))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Outcome of a search.
+
+    Attributes
+    ----------
+    method
+        Method of the training.
+    start
+        The settings of the analysis file, judged like a trial; its number is −1.
+    trials
+        All trials, in order.
+    out_of_fold
+        σ_μ of the whole analysis with the settings of the analysis file, every event scored by a model that did not
+        see it.
+    nested
+        The same with, for each fold, the settings that were best without its events: an honest estimate of what the
+        search gains.
+    """
+
+    method: str
+    start: TuningTrial
+    trials: tuple[TuningTrial, ...]
+    out_of_fold: Strength
+    nested: Strength
+
+    @property
+    def best(self) -> TuningTrial:
+        """The best of all trials, or the start where none beats it."""
+        return min((self.start, *self.trials), key=lambda trial: (trial.value, trial.number))
+
+    def best_without(self, fold: int) -> TuningTrial:
+        """Return the best trial by the events outside of one fold."""
+        return min((self.start, *self.trials), key=lambda trial: (trial.full[fold], trial.number))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {**asdict(self), "best": asdict(self.best)}
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the estimate and the best trials."""
+        return (self._estimate(), self._trials())
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def _estimate(self) -> Table:
+        def cells(found: Strength) -> tuple[str, str]:
+            return f"{found.full:.4f}", f"{found.stat:.4f}"
+
+        best = (f"{self.best.value:.4f}", f"{np.mean(self.best.stat):.4f}")
+        start = (f"{self.start.value:.4f}", f"{np.mean(self.start.stat):.4f}")
+        rows = (
+            ("settings of the file, out of fold", *cells(self.out_of_fold)),
+            ("tuned, nested: each fold by the settings chosen without it", *cells(self.nested)),
+            ("settings of the file, as judged in the search", *start),
+            ("best trial, as judged in the search: too good, it was chosen", *best),
+        )
+        return Table("Expected σ_μ", ("", "full", "stat"), rows)
+
+    def _trials(self) -> Table:
+        names = tuple(self.start.settings)
+        order = sorted((self.start, *self.trials), key=lambda trial: (trial.value, trial.number))
+        shown = order[:SHOWN] if self.start in order[:SHOWN] else [*order[: SHOWN - 1], self.start]
+        rows = tuple(
+            (
+                "file" if trial.number < 0 else f"{trial.number}",
+                f"{trial.value:.4f}",
+                f"{np.std(trial.full):.4f}",
+                f"{np.mean(trial.stat):.4f}",
+                *(_cell(trial.settings[name]) for name in names),
+            )
+            for trial in shown
+        )
+        title = f"Best of {len(self.trials)} trials, and the settings of the file"
+        return Table(title, ("trial", "σ_μ", "over folds", "stat", *names), rows)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

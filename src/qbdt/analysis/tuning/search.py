@@ -1,0 +1,177 @@
+"""The search itself, with Optuna; resumable at every trial, and the same however often it was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbdt.analysis.diagnosis.strength import Strength
+from qbdt.analysis.run import training_settings
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.tuning.judging import Judge
+from qbdt.analysis.tuning.result import Tuning, TuningTrial
+from qbdt.analysis.tuning.space import Dimension, space_of
+from qbdt.data import Dataset
+from qbdt.errors import ConfigError, DataError, FitError, require
+from qbdt.progress import Progress, silent
+from qbdt.training import Settings, train
+from qbdt.training.profile import ProfiledEnsemble
+from qbdt.trees import Ensemble
+
+__all__ = ["STUDY_FILE", "tune"]
+
+STUDY_FILE = "study.db"
+RANDOM_TRIALS = 10
+"""Trials at random before the search learns from what it has seen."""
+
+
+def tune(
+    dataset: Dataset,
+    analysis: Analysis,
+    folder: Path | str,
+    *,
+    n_trials: int = 50,
+    inner: int = 3,
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda text: None,
+) -> Tuning:
+    """Search for training settings with a small σ_μ.
+
+    Parameters
+    ----------
+    dataset
+        Events of the analysis, with folds.
+    analysis
+        Its training section is where the search starts; settings that are not searched stay as they are.
+    folder
+        Where the study is kept; a search that is started again in the same folder goes on.
+    n_trials
+        Number of trials in all, those of earlier calls included.
+    inner
+        Inner folds; see `Judge`.
+    seed
+        Of the search.
+    n_threads, progress
+        Threads; told how far it is.
+    say
+        Told about every trial.
+    """
+    base = training_settings(analysis)
+    space = space_of(base.method)
+    judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads), inner, n_threads)
+    study = _study(Path(folder), _claim(dataset, analysis, space, inner, seed))
+    start = _start(study, judge, base, space)
+    say(f"settings of the file: σ_μ {start.value:.4f}")
+    with progress("trials", n_trials) as advance:
+        advance(min(len(_done(study)), n_trials))
+        while (number := len(_done(study))) < n_trials:
+            trial = _one_trial(study, judge, base, space, number, seed)
+            say(f"trial {number}: σ_μ {trial.value:.4f}")
+            advance(1)
+    trials = tuple(_read(found, i) for i, found in enumerate(_done(study)[:n_trials]))
+    unknown = Tuning(base.method, start, trials, Strength(0, 0), Strength(0, 0))
+    chosen = [_settings(base, unknown.best_without(fold)) for fold in range(judge.n_outer)]
+    out_of_fold = _kept(study, "out of fold", judge, [base] * judge.n_outer)
+    return replace(unknown, out_of_fold=out_of_fold, nested=_kept(study, "nested", judge, chosen))
+
+
+def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], Ensemble | ProfiledEnsemble]:
+    wanted = analysis.training.systematics
+
+    def run(part: Dataset, settings: Settings) -> Ensemble | ProfiledEnsemble:
+        done = train(part if wanted is None else part.with_systematics(wanted), settings, n_threads=n_threads)
+        if not done.complete:
+            raise KeyboardInterrupt
+        return done.ensemble
+
+    return run
+
+
+def _study(folder: Path, claim: str) -> Any:
+    """Open the study of a folder; refuse that of another analysis."""
+    optuna = require("optuna", "qbdt tune")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    folder.mkdir(parents=True, exist_ok=True)
+    storage = optuna.storages.RDBStorage(f"sqlite:///{(folder / STUDY_FILE).resolve()}")
+    study = optuna.create_study(storage=storage, study_name="qbdt", direction="minimize", load_if_exists=True)
+    if study.user_attrs.setdefault("claim", claim) != claim:
+        raise ConfigError(
+            f"{folder} holds a search of another analysis, other events or other ranges; give another folder"
+        )
+    study.set_user_attr("claim", claim)
+    return study
+
+
+def _claim(dataset: Dataset, analysis: Analysis, space: tuple[Dimension, ...], inner: int, seed: int) -> str:
+    samples = [(s.name, str(s.role), s.events.n_rows, f"{s.events.total:.10g}") for s in dataset.samples]
+    plain = [analysis.model_dump(mode="json"), samples, repr(space), inner, seed]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...]) -> TuningTrial:
+    known = study.user_attrs.get("start")
+    if known is None:
+        known = _verdict(judge, base)
+        study.set_user_attr("start", known)
+    settings = {dimension.name: getattr(base, dimension.name) for dimension in space}
+    return TuningTrial(-1, settings, tuple(known["full"]), tuple(known["stat"]))
+
+
+def _one_trial(
+    study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...], number: int, seed: int
+) -> TuningTrial:
+    """Propose, judge and note one set of settings; what is proposed depends only on the trials that were finished."""
+    optuna = require("optuna", "qbdt tune")
+    study.sampler = optuna.samplers.TPESampler(seed=seed * 1_000_003 + number, n_startup_trials=RANDOM_TRIALS)
+    trial = study.ask()
+    proposed = replace(base, **{dimension.name: dimension.suggest(trial) for dimension in space})
+    try:
+        verdict = _verdict(judge, proposed)
+    except BaseException:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        raise
+    for key, values in verdict.items():
+        trial.set_user_attr(key, values)
+    study.tell(trial, float(np.mean(verdict["full"])))
+    return _read(_done(study)[-1], number)
+
+
+def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
+    """σ_μ without each outer fold; infinite where these settings give nothing that can be fitted."""
+    try:
+        found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
+    except (FitError, DataError):
+        return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
+    return {"full": [s.full for s in found], "stat": [s.stat for s in found]}
+
+
+def _done(study: Any) -> list[Any]:
+    return [trial for trial in study.trials if trial.value is not None]
+
+
+def _read(trial: Any, number: int) -> TuningTrial:
+    known = trial.user_attrs
+    return TuningTrial(number, dict(trial.params), tuple(known["full"]), tuple(known["stat"]))
+
+
+def _settings(base: Settings, trial: TuningTrial) -> Settings:
+    return replace(base, **trial.settings)
+
+
+def _kept(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Strength:
+    """σ_μ of the whole analysis with these settings; kept in the study, so that it is found once."""
+    key = hashlib.sha256(repr(settings).encode()).hexdigest()
+    known = study.user_attrs.get(name)
+    if known is None or known["settings"] != key:
+        found = judge.outside(settings)
+        known = {"settings": key, "full": found.full, "stat": found.stat}
+        study.set_user_attr(name, known)
+    return Strength(known["full"], known["stat"])

@@ -1,0 +1,51 @@
+"""The command that asks what a training is worth and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import Json, Quiet, app, bar, print_json
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt diagnose run --data /data/ntuples")
+def diagnose(
+    folder: Annotated[Path, typer.Argument(help="Folder that `qbdt run` wrote.")],
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder that the paths of the analysis start from.")
+    ] = None,
+    sizes: Annotated[bool, typer.Option(help="Train on parts of the events too, for the curve against size.")] = True,
+    repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and parts are drawn.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier diagnosis.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what the models of a run are worth, out of fold: over-training, features, sources, learning curves.
+
+    Features are ranked by gain and by what the uncertainty of the fit loses when one is scrambled. Numbers and figures
+    go to the folder `diagnosis` of the run, and `qbdt report` shows them.
+    """
+    from qbdt.analysis import diagnose_run
+    from qbdt.tables import show
+
+    done = diagnose_run(
+        folder,
+        data,
+        sizes=sizes,
+        repeats=repeats,
+        seed=seed,
+        force=force,
+        n_threads=threads,
+        progress=bar(quiet),
+    )
+    if as_json:
+        print_json(done.diagnosis.to_dict())
+    else:
+        show(done.diagnosis.tables())
+        typer.echo(f"everything is in {done.folder}")

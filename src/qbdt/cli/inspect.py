@@ -1,0 +1,84 @@
+"""Commands that come before anything is trained: init, ntuples, inspect, schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
+from qbdt.errors import ConfigError
+from qbdt.files import write_text
+
+__all__: list[str] = []
+
+
+def _examples() -> list[str]:
+    from qbdt.analysis import examples
+
+    return list(examples.names())
+
+
+@app.command(epilog="Example:  qbdt inspect analysis.yaml --data /data/ntuples")
+def inspect(analysis: AnalysisFile, data: DataFolder = None, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Read an analysis and print what is in it: samples, yields, missing values, effects of the sources."""
+    from qbdt.analysis import load, read_analysis
+    from qbdt.tables import show
+
+    summary = load(read_analysis(analysis), data or analysis.parent, bar(quiet)).summary()
+    if as_json:
+        print_json(summary.to_dict())
+    else:
+        show(summary.tables())
+
+
+@app.command(epilog="Example:  qbdt init my_analysis.yaml")
+def init(
+    path: Annotated[Path, typer.Argument(help="File to write.")] = Path("analysis.yaml"),
+    example: Annotated[
+        str, typer.Option(help="Which one: template, synthetic or tautaugamma.", autocompletion=_examples)
+    ] = "template",
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a commented analysis file to start from."""
+    from qbdt.analysis import examples
+
+    if example not in examples.names():
+        raise ConfigError(f"--example {example}: there are: {', '.join(examples.names())}")
+    write_text(path, examples.text(example), force=force)
+    if as_json:
+        print_json({"file": str(path)})
+    elif not quiet:
+        typer.echo(f"wrote {path}; check it with: qbdt inspect {path}")
+
+
+@app.command(epilog="Example:  qbdt ntuples data")
+def ntuples(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; made if it is not there.")],
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the bundled h → γττ sample as ROOT files, to try things out as with files of your own.
+
+    signal.root and background.root have a tree `nominal` with the variables, a weight, and weights for efficiencies
+    moved up and down; and a tree for each energy scale or resolution moved up or down: tes_up, tes_down, and so on.
+    """
+    from qbdt.data.samples import write_bundled_ntuples
+
+    paths = write_bundled_ntuples(folder, force=force, progress=bar(quiet))
+    if as_json:
+        print_json({"files": [str(path) for path in paths]})
+    elif not quiet:
+        typer.echo(f"wrote {', '.join(map(str, paths))}")
+
+
+@app.command(epilog="Example:  qbdt schema > qbdt.schema.json")
+def schema() -> None:
+    """Print the JSON schema of analysis files, for editors."""
+    from qbdt.analysis import json_schema
+
+    print_json(json_schema())

@@ -1,0 +1,72 @@
+"""The command that does everything."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, origin, print_json
+from qbdt.errors import ConfigError
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt run analysis.yaml --out results")
+def run(
+    analysis: AnalysisFile,
+    out: Annotated[
+        Path, typer.Option("--out", "--output", "-o", help="Folder for everything that the run makes.")
+    ] = Path("run"),
+    data: DataFolder = None,
+    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    dask: Annotated[bool, typer.Option("--dask", help="Run on a Dask cluster; on this machine by default.")] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Which cluster: a scheduler's address, a scheduler file (.json), or MODULE:CLASS of one that Dask's "
+            "configuration describes, such as dask_jobqueue:SLURMCluster."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Workers to start with --dask; one per core by default.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(help="Parts of the events with --dask; two for each thread by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read, train by folds, score, make templates, fit, draw: everything into one folder.
+
+    A run that was interrupted goes on where it stopped. With other settings under `fit:` only the fit is made anew, and
+    the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints.
+    """
+    from qbdt.analysis import ClusterRun, read_analysis, run_analysis
+    from qbdt.tables import show
+    from qbdt.training.partitions.dask import connected
+
+    if not dask and (scheduler or workers or partitions):
+        raise ConfigError("--scheduler, --workers and --partitions are for --dask")
+    with connected(scheduler or "local", workers) if dask else nullcontext() as client:
+        done = run_analysis(
+            read_analysis(analysis),
+            data or analysis.parent,
+            out,
+            n_threads=threads,
+            figures=figures,
+            force=force,
+            origin=origin(analysis=analysis),
+            progress=bar(quiet),
+            say=lambda text: None if quiet else typer.echo(text, err=True),
+            cluster=None if client is None else ClusterRun(client, partitions),
+        )
+    if as_json:
+        print_json(json.loads((done.folder / "result.json").read_text(encoding="utf-8")))
+        return
+    show(done.tables)
+    if not quiet:
+        typer.echo(f"everything is in {done.folder}")

@@ -1,0 +1,137 @@
+"""Commands that train and score: train, score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
+from qbdt.errors import OutputError
+
+if TYPE_CHECKING:
+    from qbdt.training import CrossTraining
+    from qbdt.training.paper import Training
+
+__all__: list[str] = []
+
+Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
+
+
+@app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --out higgs.qbdt")
+def train(
+    analysis: AnalysisFile,
+    out: Annotated[Path, typer.Option("--out", "--output", "-o", help="Model file to write.")] = Path("model.qbdt"),
+    data: DataFolder = None,
+    folds: Annotated[
+        int | None, typer.Option(min=1, help="Number of folds instead of the analysis's; 1: one model on all events.")
+    ] = None,
+    fold_column: Annotated[
+        list[str] | None, typer.Option(help="Identifier column that divides the folds (several: by their hash).")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the model file that is there.")] = False,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train on the events of an analysis.
+
+    Where there are folds, one model is trained for each, without its events and their shifted copies; all go into one
+    file with the rule that divides the events. The file is also written during training, and on Ctrl-C.
+    """
+    from qbdt.analysis import load_for_training, read_analysis, training_settings
+    from qbdt.models import train_into
+
+    plan = read_analysis(analysis)
+    done = train_into(
+        out,
+        load_for_training(plan, data or analysis.parent, folds, fold_column or (), bar(quiet)),
+        training_settings(plan),
+        resume=resume,
+        force=force,
+        extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
+        n_threads=threads,
+        progress=bar(quiet),
+        say=lambda text: None if quiet else typer.echo(text, err=True),
+    )
+    _report(out, done, as_json)
+    if not done.complete:
+        raise KeyboardInterrupt
+
+
+@app.command(epilog="Example:  qbdt score analysis.yaml --model higgs.qbdt --out scores.root")
+def score(
+    analysis: AnalysisFile,
+    model: Annotated[Path, typer.Option("--model", "-m", help="Model file.")] = Path("model.qbdt"),
+    out: Annotated[
+        Path,
+        typer.Option("--out", "--output", "-o", help="ROOT file (a tree for each), or a folder for Parquet files."),
+    ] = Path("scores.root"),
+    column: Annotated[str, typer.Option(help="Name of the new column.")] = "score",
+    average: Annotated[
+        list[str] | None,
+        typer.Option(help="Sample that took no part in the training (wildcards allowed): average of all models."),
+    ] = None,
+    data: DataFolder = None,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add the score to the events of an analysis: to nominal samples and to every variation.
+
+    A cross-trained model brings its rule: every event, of whatever sample, is scored by the model that did not see it.
+    Trees (or files) are named PROCESS and PROCESS__SOURCE_up or _down; they hold the features, the identifiers, the
+    weight and the score.
+    """
+    from qbdt.analysis import read_analysis, scored_tables, seen_samples
+    from qbdt.data.readers import write_tables
+    from qbdt.models import read_any_model
+
+    if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+        raise OutputError(f"{out} exists; --force overwrites what is there")
+    training = read_any_model(model)[0]
+    tables = scored_tables(
+        read_analysis(analysis),
+        data or analysis.parent,
+        training,
+        column,
+        average=average or (),
+        n_threads=threads,
+        progress=bar(quiet),
+    )
+    names = write_tables(out, tables)
+    if as_json:
+        print_json({"output": str(out), "model": str(model), "tables": names})
+    else:
+        typer.echo(f"wrote {out}: {', '.join(names)}")
+    if not quiet and (seen := [name for name in seen_samples(training) if name in names]):
+        typer.echo(
+            f"note: this model was trained on {', '.join(seen)}: it has seen these events; "
+            "models of `qbdt train --folds` score what they have not seen",
+            err=True,
+        )
+
+
+def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
+    from qbdt.statistics import Expectation
+    from qbdt.training import CrossTraining
+
+    crossed = isinstance(done, CrossTraining)
+    trainings = done.trainings if isinstance(done, CrossTraining) else (done,)
+    trees = [len(training.ensemble.trees) for training in trainings]
+    stopped = [training.stopped for training in trainings]
+    if as_json:
+        rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
+        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in trainings]
+        print_json({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule, "expectation": expectation})
+        return
+    typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
+    for fold, reason in enumerate(stopped):
+        if reason:
+            typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")
+    expected = [training.expectation for training in trainings if training.expectation is not None]
+    if expected:
+        typer.echo(f"\n{Expectation.mean(expected).to_table()}")

@@ -1,0 +1,58 @@
+"""The command that searches for training settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, print_json
+
+__all__: list[str] = []
+
+
+@app.command(epilog="Example:  qbdt tune analysis.yaml --trials 50 --out tuning")
+def tune(
+    analysis: AnalysisFile,
+    data: DataFolder = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "--output", "-o", help="Folder for the study and its results; a study there goes on."),
+    ] = Path("tuning"),
+    trials: Annotated[int, typer.Option(min=1, help="Trials in all, those of earlier calls included.")] = 50,
+    inner: Annotated[int, typer.Option(min=2, help="Inner folds, in which settings are judged.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
+    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for training settings with the smallest expected uncertainty of the fit, all sources included.
+
+    Settings are judged by inner folds among the events outside of each fold of the analysis, so that the estimate at
+    the end comes from events that took no part in the choice. Writes best.yaml with a ready training section,
+    tuning.json and tuning.png. Ctrl-C loses one trial at most; the same command goes on. Needs the extra `tune`.
+    """
+    from qbdt.analysis import load, read_analysis
+    from qbdt.analysis.tuning import tune as search
+    from qbdt.analysis.tuning import write_tuning
+    from qbdt.tables import show
+
+    settings = read_analysis(analysis)
+    found = search(
+        load(settings, data or analysis.parent, bar(quiet)),
+        settings,
+        out,
+        n_trials=trials,
+        inner=inner,
+        seed=seed,
+        n_threads=threads,
+        progress=bar(quiet),
+        say=lambda text: None if quiet else typer.echo(text, err=True),
+    )
+    paths = write_tuning(found, settings, out)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        show(found.tables())
+        typer.echo(f"wrote {', '.join(map(str, paths))}")

@@ -1,0 +1,114 @@
+"""Tables of any kind that people hold in memory, as named one-dimensional columns, without copies where possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.data.feature_names import repeated
+from qbdt.errors import DataError
+
+__all__ = ["arrow_to_numpy", "as_columns", "refuse_repeated"]
+
+
+def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
+    """Columns of a numpy array, mapping, pandas or Arrow table, awkward record array, or anything that speaks Arrow.
+
+    Parameters
+    ----------
+    table
+        The table.
+    names
+        For arrays: the column names (x0, x1, … if not given). For named tables: which columns, in this order.
+    context
+        Put in front of messages.
+
+    Examples
+    --------
+    >>> list(as_columns(np.zeros((3, 2))))
+    ['x0', 'x1']
+    """
+    refuse_repeated(names or (), context)
+    if isinstance(table, Mapping):
+        refuse_repeated([str(name) for name in table], context)
+        columns = {str(name): np.asanyarray(values) for name, values in table.items()}
+    elif _is_from(table, "awkward"):
+        columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
+    elif _is_from(table, "pandas"):
+        if not hasattr(table, "columns"):
+            raise DataError(f"{context}X is a {type(table).__name__}: a table of rows × features is needed")
+        refuse_repeated([str(name) for name in table.columns], context)
+        columns = {str(name): table[name].to_numpy() for name in table.columns}
+    elif _is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__"):
+        columns = _arrow_columns(table, context)
+    else:
+        return _array_columns(np.asanyarray(table), names, context)
+    if names is None:
+        return columns
+    absent = [name for name in names if name not in columns]
+    if absent:
+        raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(columns)}")
+    return {name: columns[name] for name in names}
+
+
+def _is_from(table: Any, package: str) -> bool:
+    return type(table).__module__.partition(".")[0] == package
+
+
+def _array_columns(array: NDArray[Any], names: Sequence[str] | None, context: str) -> dict[str, NDArray[Any]]:
+    if array.dtype.names:
+        return as_columns({name: array[name] for name in array.dtype.names}, names, context)
+    if array.ndim != 2:
+        raise DataError(f"{context}X has shape {array.shape}: a table of rows × features is needed")
+    labels = [f"x{i}" for i in range(array.shape[1])] if names is None else list(names)
+    if len(labels) != array.shape[1]:
+        raise DataError(
+            f"{context}X has {array.shape[1]} columns, {len(labels)} feature names are given: {', '.join(labels)}"
+        )
+    return {label: array[:, i] for i, label in enumerate(labels)}
+
+
+def refuse_repeated(names: Sequence[str], context: str) -> None:
+    """Refuse a table in which two columns have one name."""
+    if twice := repeated(names):
+        raise DataError(f"{context}two columns are named {', '.join(twice)}")
+
+
+def _awkward_column(array: Any, name: str, context: str) -> NDArray[Any]:
+    import awkward as ak
+
+    if array.ndim != 1:
+        raise DataError(f"{context}column {name} has several values per row: pick an element first")
+    return np.asarray(ak.to_numpy(ak.fill_none(array, np.nan) if "?" in str(array.type) else array))
+
+
+def _arrow_columns(table: Any, context: str) -> dict[str, NDArray[Any]]:
+    import pyarrow as pa
+
+    arrow = table if isinstance(table, pa.Table) else pa.table(table)
+    refuse_repeated(arrow.column_names, context)
+    return {name: arrow_to_numpy(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
+
+
+def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
+    """Return an Arrow column as numpy, zero-copy where it is one chunk without nulls; nulls become NaN."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and column.null_count):
+        column = column.cast(pa.int8() if pa.types.is_boolean(kind) else pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(f"{what} has type {kind}: numbers are needed")
+    if column.num_chunks == 1 and column.null_count == 0:
+        chunk = column.chunk(0)
+        try:
+            return np.asarray(chunk.to_numpy(zero_copy_only=True))
+        except ValueError:
+            return np.asarray(chunk.to_numpy(zero_copy_only=False))
+    return np.asarray(column.to_numpy())

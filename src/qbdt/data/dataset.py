@@ -1,0 +1,391 @@
+"""`Dataset`: samples, systematic sources and a fold rule over the same named features.
+
+Flows in: `Events` from readers or arrays. Flows out: nominal and varied events per process, parts of folds, yields.
+Everything is immutable; parts share the feature columns of the whole.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qbdt.data.events import Events, Selection
+from qbdt.data.feature_names import repeated
+from qbdt.data.folds import FoldRule
+from qbdt.data.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
+from qbdt.errors import DataError
+
+if TYPE_CHECKING:
+    from qbdt.data.summary import DatasetSummary
+
+__all__ = ["Dataset", "Role", "Sample", "Tally"]
+
+Named = TypeVar("Named")
+
+
+class Role(StrEnum):
+    """What a sample is: simulated signal, simulated background, or recorded data."""
+
+    SIGNAL = "signal"
+    BACKGROUND = "background"
+    DATA = "data"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One process: its name, its role and its nominal events."""
+
+    name: str
+    role: Role
+    events: Events
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise DataError(f"a sample needs a name, not {self.name!r}")
+        if self.role not in list(Role):
+            raise DataError(f"sample {self.name}: role={self.role!r}: must be {', '.join(Role)}")
+        if not isinstance(self.events, Events):
+            raise DataError(f"sample {self.name}: a {type(self.events).__name__} is given where Events are needed")
+        object.__setattr__(self, "role", Role(self.role))
+
+
+class Dataset:
+    """Samples with their systematic sources.
+
+    Parameters
+    ----------
+    samples
+        One `Sample` per process; all have the same features in the same order.
+    systematics
+        Sources bound to processes; each name once.
+    folds
+        How events are divided for cross-training; None where there is no rule.
+
+    Examples
+    --------
+    >>> signal = Sample("higgs", Role.SIGNAL, Events({"m": [125.0, 124.0]}, [0.5, 0.5]))
+    >>> background = Sample("ttbar", Role.BACKGROUND, Events({"m": [80.0, 200.0]}, [10.0, 20.0]))
+    >>> data = Dataset([signal, background], [Systematic.norm("xs", 0.1, processes=["ttbar"])])
+    >>> data.total(Role.BACKGROUND), data.varied("xs", "up")["ttbar"].total
+    (30.0, 33.0)
+    """
+
+    def __init__(
+        self, samples: Sequence[Sample], systematics: Sequence[Systematic] = (), folds: FoldRule | None = None
+    ) -> None:
+        if isinstance(systematics, Systematic | FlatSystematic):
+            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        self._samples = {sample.name: sample for sample in samples}
+        self._systematics = {source.name: source for source in systematics}
+        self._folds = folds
+        _refuse_repeated("sample", [sample.name for sample in samples])
+        _refuse_repeated("systematic", [source.name for source in systematics])
+        if not samples:
+            raise DataError("a dataset needs at least one sample")
+        self._features = samples[0].events.features
+        for sample in samples[1:]:
+            self._check_features(sample.events, f"sample {sample.name}")
+        for source in systematics:
+            self._check_source(source)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Feature names, in order."""
+        return self._features
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """All samples, in order."""
+        return tuple(self._samples.values())
+
+    @property
+    def systematics(self) -> tuple[Systematic, ...]:
+        """All systematic sources, in order."""
+        return tuple(self._systematics.values())
+
+    @property
+    def folds(self) -> FoldRule | None:
+        """The fold rule, if there is one."""
+        return self._folds
+
+    def sample(self, name: str) -> Sample:
+        """Return the sample of one process."""
+        return _known("sample", name, self._samples)
+
+    def systematic(self, name: str) -> Systematic:
+        """Return one systematic source."""
+        return _known("systematic", name, self._systematics)
+
+    def of_role(self, role: Role | str) -> tuple[Sample, ...]:
+        """Return the samples of one role."""
+        return tuple(sample for sample in self.samples if sample.role is Role(role))
+
+    def total(self, role: Role | str) -> float:
+        """Expected yield of all samples of one role."""
+        return sum(sample.events.total for sample in self.of_role(role))
+
+    def varied(self, source: str, direction: str) -> dict[str, Events]:
+        """Events of the processes that a source acts on, moved "up" or "down" by one standard deviation.
+
+        Processes that are not in the result are nominal. Asking a one-sided source for "down" is an error.
+        """
+        systematic = self.systematic(source)
+        sides = dict(systematic.directions)
+        if direction not in sides:
+            raise DataError(f"systematic {source} has no {direction!r} variation, only {', '.join(sides)}")
+        return {process: change.apply(self._samples[process].events) for process, change in sides[direction].items()}
+
+    def select(self, choose: Callable[[Events], Selection]) -> Dataset:
+        """Keep the rows that `choose` picks from each set of events, nominal and varied alike."""
+        picked = {sample.name: choose(sample.events) for sample in self.samples}
+        samples = [Sample(s.name, s.role, s.events[picked[s.name]]) for s in self.samples]
+        sources = [s.map(lambda process, change: change.select(picked[process], choose)) for s in self.systematics]
+        return Dataset(samples, sources, self._folds)
+
+    def fold(self, number: int) -> Dataset:
+        """Return the events of one fold."""
+        return self.select(lambda events: self._fold_of(events, number) == number)
+
+    def without_fold(self, number: int) -> Dataset:
+        """Return the events of all other folds: what a model for this fold may be trained on."""
+        return self.select(lambda events: self._fold_of(events, number) != number)
+
+    def with_folds(self, folds: FoldRule | None) -> Dataset:
+        """Return the same events under another fold rule."""
+        return Dataset(self.samples, self.systematics, folds)
+
+    def with_features(self, names: Sequence[str]) -> Dataset:
+        """Keep these features, in this order; no copy."""
+        _refuse_repeated("feature", list(names))
+        samples = [Sample(s.name, s.role, s.events.with_features(names)) for s in self.samples]
+        sources = [
+            s.map(lambda _, change: _with_events(change, lambda e: e.with_features(names))) for s in self.systematics
+        ]
+        return Dataset(samples, sources, self._folds)
+
+    def transform(self, compute: Callable[[Events], Mapping[str, ArrayLike]]) -> Dataset:
+        """Replace the features by computed ones, for nominal and varied events alike: scores, for example.
+
+        Weights, identifiers, sources and folds stay. `compute` returns the new columns of the events it is given.
+        """
+
+        def changed(events: Events) -> Events:
+            return Events(compute(events), events.weight, {name: events.identifier(name) for name in events.id_names})
+
+        samples = [Sample(s.name, s.role, changed(s.events)) for s in self.samples]
+        sources = [s.map(lambda _, change: _with_events(change, changed)) for s in self.systematics]
+        return Dataset(samples, sources, self._folds)
+
+    def scaled(self, factor: float) -> Dataset:
+        """Multiply all weights of simulated events, nominal and varied, by one factor; recorded data stay.
+
+        Examples
+        --------
+        >>> events = Events({"m": [80.0, 200.0]}, [1.0, 2.0])
+        >>> Dataset([Sample("ttbar", Role.BACKGROUND, events)]).scaled(0.5).total(Role.BACKGROUND)
+        1.5
+        """
+        samples = [
+            s if s.role is Role.DATA else Sample(s.name, s.role, s.events.with_weight(factor * s.events.weight))
+            for s in self.samples
+        ]
+        sources = [s.map(lambda _, change: change.scaled(factor)) for s in self.systematics]
+        return Dataset(samples, sources, self._folds)
+
+    def with_systematics(self, names: Sequence[str]) -> Dataset:
+        """Keep only these sources."""
+        return Dataset(self.samples, [self.systematic(name) for name in names], self._folds)
+
+    def require_usable(self) -> Dataset:
+        """Refuse what cannot be trained on or fitted: no signal, no background, no events, no positive yield."""
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            if not self.of_role(role):
+                raise DataError(f"no {role} sample: signal and background are both needed")
+        for tally in self.tallies():
+            tally.require_usable()
+        return self
+
+    def tallies(self) -> Iterator[Tally]:
+        """Rows and yields of all samples, then of all varied events."""
+        for sample in self.samples:
+            yield Tally.of(f"sample {sample.name}", sample.role, sample.events)
+        for source in self.systematics:
+            if source.kind is Kind.NORM:
+                continue
+            for direction, _ in source.directions:
+                for process, events in self.varied(source.name, direction).items():
+                    what = f"systematic {source.name}, {direction} variation of {process}"
+                    yield Tally.of(what, self._samples[process].role, events)
+
+    def require_full_folds(self) -> Dataset:
+        """Refuse a fold rule that leaves a fold without signal or background, or fails on a variation."""
+        if self._folds is None:
+            return self
+        for source in self.systematics:
+            for direction, _ in source.directions:
+                for events in self.varied(source.name, direction).values():
+                    self._folds.assign(events)
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            filled = {int(number) for s in self.of_role(role) for number in np.unique(self._folds.assign(s.events))}
+            empty = sorted(set(range(self._folds.k)) - filled)
+            if empty:
+                raise DataError(f"fold {empty[0]} has no {role} events; choose another rule or fewer folds")
+        return self
+
+    def summary(self) -> DatasetSummary:
+        """Rows, yields and effects of the sources, as tables a physicist can read."""
+        from qbdt.data.summary import summarise
+
+        return summarise(self)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Dataset]) -> Dataset:
+        """Join datasets over the same features: rows of the same process are joined, other processes are added.
+
+        A source that one part does not have leaves that part's events nominal.
+        """
+        from qbdt.data.from_arrays import concatenate
+
+        return concatenate(parts)
+
+    @staticmethod
+    def from_arrays(
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        systematics: Sequence[FlatSystematic] = (),
+        feature_names: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Make a dataset with the processes "signal" and "background" of one labelled table; features are not copied.
+
+        Parameters
+        ----------
+        X
+            Rows × features: an array, a pandas or Arrow table, or a mapping of columns.
+        y
+            1 for signal, 0 (or −1) for background.
+        sample_weight
+            True expected yield of each row; 1 if not given.
+        systematics
+            Sources over the same table.
+        feature_names
+            Names for the columns of an array; x0, x1, … if not given.
+        """
+        from qbdt.data.from_arrays import from_arrays
+
+        return from_arrays(X, y, sample_weight, systematics, feature_names)
+
+    def _fold_of(self, events: Events, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        if self._folds is None:
+            raise DataError("the dataset has no fold rule: give `folds` an identifier column")
+        if not 0 <= number < self._folds.k:
+            raise DataError(f"fold {number}: the rule has folds 0 … {self._folds.k - 1}")
+        return self._folds.assign(events)
+
+    def _check_features(self, events: Events, what: str) -> None:
+        if events.features != self._features:
+            absent = [name for name in self._features if name not in events.features]
+            extra = [name for name in events.features if name not in self._features]
+            parts = [f"lacks {', '.join(absent)}"] * bool(absent) + [f"has extra {', '.join(extra)}"] * bool(extra)
+            difference = "; ".join(parts) or "has them in another order"
+            raise DataError(f"{what} has other features than sample {self.samples[0].name}: it {difference}")
+
+    def _check_source(self, source: Systematic) -> None:
+        if isinstance(source, FlatSystematic):
+            raise DataError(
+                f"systematic {source.name} is given over one table: use Dataset.from_arrays, or name processes"
+            )
+        for direction, effect in source.directions:
+            for process, change in effect.items():
+                what = f"systematic {source.name}, {direction} variation"
+                sample = _known("sample", process, self._samples, f"{what}: ")
+                if sample.role is Role.DATA:
+                    raise DataError(f"{what}: {process} is recorded data, which no source varies")
+                if isinstance(change, Replaced):
+                    self._check_features(change.events, f"{what} of {process}")
+                elif (rows := _rows_of(change)) is not None and rows != sample.events.n_rows:
+                    raise DataError(f"{what} of {process} has {rows} rows, nominal has {sample.events.n_rows}")
+
+    def _repr_html_(self) -> str:
+        from qbdt.data.summary import overview_html
+
+        return overview_html(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{s.name} ({s.role})" for s in self.samples)
+        return f"Dataset({names}; {len(self.features)} features, {len(self._systematics)} systematics)"
+
+
+def _rows_of(change: Variation) -> int | None:
+    match change:
+        case Reweighted(weight):
+            return len(weight)
+        case Scaled(_, where) if where is not None:
+            return len(where)
+    return None
+
+
+def _with_events(change: Variation, changed: Callable[[Events], Events]) -> Variation:
+    return Replaced(changed(change.events)) if isinstance(change, Replaced) else change
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows and yield of one set of events, or of parts of it added up.
+
+    Attributes
+    ----------
+    what, role
+        What it is, for messages, and the role of its process.
+    n_rows, total
+        Number of rows and expected yield.
+    largest
+        Largest absolute weight.
+    """
+
+    what: str
+    role: Role
+    n_rows: int
+    total: float
+    largest: float
+
+    @classmethod
+    def of(cls, what: str, role: Role, events: Events) -> Tally:
+        """Tally of events."""
+        return cls(what, role, events.n_rows, events.total, float(np.abs(events.weight).max(initial=0.0)))
+
+    def __add__(self, other: Tally) -> Tally:
+        n_rows, total = self.n_rows + other.n_rows, self.total + other.total
+        return Tally(self.what, self.role, n_rows, total, max(self.largest, other.largest))
+
+    def require_usable(self) -> None:
+        """Refuse no events and no positive yield, except of recorded data."""
+        if self.role is Role.DATA:
+            return
+        if self.n_rows == 0:
+            raise DataError(f"{self.what} has no events; is the selection too tight?")
+        if self.largest == 0:
+            raise DataError(f"{self.what}: all {self.n_rows} weights are zero")
+        if not np.isfinite(self.total):
+            raise DataError(f"{self.what} has weights so large that their sum is {self.total}")
+        if self.total <= 0:
+            raise DataError(f"{self.what} has a total weight of {self.total:.6g}: a positive expected yield is needed")
+
+
+def _refuse_repeated(what: str, names: list[str]) -> None:
+    if twice := repeated(names):
+        raise DataError(f"{what} {', '.join(twice)} is given twice: names must differ")
+
+
+def _known(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise DataError(f"{context}no {what} {name}{hint} (there are: {', '.join(known) or 'none'})")

@@ -1,0 +1,158 @@
+"""Parquet, Feather and CSV through pyarrow, and tables in memory, in chunks of the columns asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from qbdt.data.columns import arrow_to_numpy, as_columns, refuse_repeated
+from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
+from qbdt.errors import DataError
+
+__all__ = ["OPENERS", "MemoryTable"]
+
+
+class MemoryTable:
+    """A table in memory (numpy, pandas, Arrow, awkward, a mapping of columns), read as if it were a file."""
+
+    def __init__(self, table: Any, label: str = "table in memory") -> None:
+        self.label = label
+        self._columns = as_columns(table)
+        self.n_rows: int | None = len(next(iter(self._columns.values()), ()))
+        for name, values in self._columns.items():
+            if len(values) != self.n_rows:
+                raise DataError(f"{label}: column {name} has {len(values)} rows, others have {self.n_rows}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self._columns)
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Views of the columns, piece by piece."""
+        step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
+        for start in range(0, self.n_rows or 0, step):
+            yield {name: self._columns[name][start : start + step] for name in columns}
+
+
+class _Batches:
+    """A file that pyarrow reads as a sequence of record batches."""
+
+    def __init__(
+        self,
+        path: str,
+        format_name: str,
+        names: Sequence[str],
+        n_rows: int | None,
+        read: Callable[[list[str]], Iterator[Any]],
+    ) -> None:
+        refuse_repeated(names, f"{path}: ")
+        self.label = path
+        self.names = tuple(names)
+        self.n_rows = n_rows
+        self._format_name, self._read = format_name, read
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        import pyarrow as pa
+
+        with readable(self.label, self._format_name):
+            batches = self._read(list(columns))
+        for batch in each_readable(self.label, self._format_name, batches):
+            table = pa.table(batch)
+            yield {name: _numpy_or_awkward(self.label, name, table.column(name)) for name in columns}
+            del batch, table
+
+
+def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        import awkward as ak
+
+        lists = column.cast(pa.large_list(kind.value_type)).combine_chunks()  # awkward pads 64-bit offsets only
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        values = arrow_to_numpy(pa.chunked_array([pc.list_flatten(lists)]), f"{label}: column {name}")
+        return ak.unflatten(values, lengths)
+    return arrow_to_numpy(column, f"{label}: column {name}")
+
+
+def _row_groups(metadata: Any, chosen: range, n_columns: int) -> Iterator[list[int]]:
+    """Consecutive row groups that together make a chunk; `iter_batches` would read ahead through the whole file."""
+    rows_per_chunk = CHUNK_BYTES // (8 * max(n_columns, 1))
+    groups: list[int] = []
+    rows = 0
+    for i in chosen:
+        groups.append(i)
+        rows += metadata.row_group(i).num_rows
+        if rows >= rows_per_chunk or i == chosen[-1]:
+            yield groups
+            groups, rows = [], 0
+
+
+@contextmanager
+def _parquet(path: str, share: Share) -> Iterator[TableFile]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with readable(path, "Parquet"):
+        file = pq.ParquetFile(path)
+        chosen = share.of(file.metadata.num_row_groups)
+        n_rows = sum(file.metadata.row_group(i).num_rows for i in chosen)
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        for groups in _row_groups(file.metadata, chosen, len(columns)):
+            pieces = [columns[i : i + 4] for i in range(0, len(columns), 4)]
+            arrays = [column for piece in pieces for column in file.read_row_groups(groups, columns=piece).columns]
+            yield pa.Table.from_arrays(arrays, columns)
+            del arrays
+
+    with file:
+        yield _Batches(path, "Parquet", file.schema_arrow.names, n_rows, read)
+
+
+@contextmanager
+def _feather(path: str, share: Share) -> Iterator[TableFile]:
+    import pyarrow as pa
+
+    with readable(path, "Feather"):
+        source = pa.memory_map(path)
+        names = pa.ipc.open_file(source).schema.names
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+        reader = pa.ipc.open_file(source, options=options)
+        return (reader.get_batch(i) for i in share.of(reader.num_record_batches))
+
+    with source:
+        yield _Batches(path, "Feather", names, None, read)
+
+
+@contextmanager
+def _csv(path: str, share: Share) -> Iterator[TableFile]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    block = csv.ReadOptions(block_size=CHUNK_BYTES // 8)
+    with readable(path, "CSV"), csv.open_csv(path, read_options=block) as head:
+        names = head.schema.names
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
+        numbers = {f.name: pa.float64() for f in head.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
+        options = csv.ConvertOptions(include_columns=columns, column_types=numbers)
+        return iter(csv.open_csv(path, block, convert_options=options) if share.of(1) else ())
+
+    yield _Batches(path, "CSV", names, None, read)
+
+
+OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = {
+    ".parquet": _parquet,
+    ".pq": _parquet,
+    ".feather": _feather,
+    ".arrow": _feather,
+    ".csv": _csv,
+}
+"""Reader of each file ending."""

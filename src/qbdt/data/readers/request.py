@@ -1,0 +1,314 @@
+"""From files or tables to `Events`: branches, derived columns, selection, weights, missing values, in one pass.
+
+Chunks are checked as they come and copied straight to where they stay, so the peak of memory is the arrays that are
+kept plus one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.data.events import Events
+from qbdt.data.expressions import Expression
+from qbdt.data.feature_names import repeated
+from qbdt.data.readers.arrow import MemoryTable
+from qbdt.data.readers.column_plan import ColumnPlan
+from qbdt.data.readers.column_stack import ColumnStack
+from qbdt.data.readers.table import TableFile, expand, open_table
+from qbdt.errors import DataError
+from qbdt.progress import Progress, silent
+
+__all__ = ["NOMINAL", "Request", "read_events", "read_request"]
+
+NOMINAL = "nominal"
+"""What the nominal weight is called inside the weight expressions of variations."""
+
+UNIT_WEIGHT = Expression("1")
+"""Every row counts as one event."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read.
+
+    Parameters
+    ----------
+    features
+        Names of branches or derived columns, in order.
+    weight
+        Expression for the weight; a number times branches.
+    scale
+        Factor on every weight, also on those of `variations`.
+    variations
+        Expressions for other weights of the same rows, by name; `nominal` stands for the unscaled nominal weight.
+    derived
+        Derived columns.
+    selection
+        Rows to keep; None keeps all.
+    ids
+        Identifier branches to keep as they are.
+    missing
+        Placeholders that mean "missing" in each feature or branch; the key None holds those of all columns.
+    """
+
+    features: tuple[str, ...]
+    weight: Expression = UNIT_WEIGHT
+    scale: float = 1.0
+    variations: Mapping[str, Expression] = field(default_factory=dict)
+    derived: Mapping[str, Expression] = field(default_factory=dict)
+    selection: Expression | None = None
+    ids: tuple[str, ...] = ()
+    missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
+
+    def placeholders(self, name: str) -> tuple[float, ...]:
+        """Values that mean "missing" in a column."""
+        return (*self.missing.get(None, ()), *self.missing.get(name, ()))
+
+
+def read_events(
+    source: Any,
+    features: Sequence[str],
+    *,
+    weight: str = "1",
+    selection: str | None = None,
+    derived: Mapping[str, str] | None = None,
+    ids: Sequence[str] = (),
+    missing: Sequence[float] = (),
+    tree: str | None = None,
+    progress: Progress = silent,
+) -> Events:
+    """Read events from files (a path, a wildcard, a list of them) or from a table in memory.
+
+    Examples
+    --------
+    >>> table = {"pt": np.array([10.0, 30.0, 50.0]), "sf": np.array([1.0, 0.9, 1.1])}
+    >>> read_events(table, ["pt"], weight="2 * sf", selection="pt > 20").total
+    4.0
+    """
+    request = Request(
+        features=tuple(features),
+        weight=Expression(weight),
+        selection=None if selection is None else Expression(selection),
+        derived={name: Expression(text) for name, text in (derived or {}).items()},
+        ids=tuple(ids),
+        missing={None: tuple(missing)},
+    )
+    return read_request(_opened(source, tree), request, progress=progress)[0]
+
+
+def read_request(
+    tables: Iterable[AbstractContextManager[TableFile]],
+    request: Request,
+    *,
+    description: str = "reading",
+    progress: Progress = silent,
+) -> tuple[Events, dict[str, NDArray[np.float64]]]:
+    """Read all tables in turn; returns the events and the weights of the variations."""
+    if twice := repeated(request.features):
+        raise DataError(f"feature {', '.join(twice)} is asked for twice")
+    names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
+    stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
+    for table in tables:
+        with table as opened, progress(f"{description}: {opened.label}", opened.n_rows) as advance:
+            if opened.n_rows is not None and request.selection is None:
+                stack.expect(opened.n_rows)
+            for n_read, piece in _pieces(opened, request):
+                stack.append(piece)
+                advance(n_read)
+                del piece
+    columns = stack.finish()
+    weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
+    features = {f: columns[_feature(f)] for f in request.features}
+    events = Events(features, weights.pop(NOMINAL), {i: columns[_id(i)] for i in request.ids})
+    return events, weights
+
+
+def _opened(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:
+    if isinstance(source, str | PathLike):
+        source = [source]
+    if isinstance(source, list | tuple) and all(isinstance(path, str | PathLike) for path in source):
+        return [open_table(path, tree) for pattern in source for path in expand(str(pattern))]
+    return [nullcontext(MemoryTable(source))]
+
+
+def _pieces(table: TableFile, request: Request) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+    """Checked columns of each chunk, with the number of rows it was read from."""
+    plan = ColumnPlan(request.derived, table.names, table.label)
+    needed = _branches(plan, request)
+    start = 0
+    for chunk in table.chunks(sorted(needed) or list(table.names[:1])):
+        n_rows = len(next(iter(chunk.values())))
+        yield n_rows, _Piece(table.label, plan, request, chunk, start, n_rows).columns()
+        start += n_rows
+        del chunk
+
+
+def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
+    needed = [plan.branches(name) for name in (*request.features, *request.ids)]
+    for expression in (request.weight, *([request.selection] if request.selection else [])):
+        needed += [plan.branches(name) for name in sorted(expression.names)]
+    for expression in request.variations.values():
+        needed += [plan.branches(name) for name in sorted(expression.names - {NOMINAL})]
+    branches = frozenset().union(*needed)
+    unused = [name for name in request.missing if name is not None and name not in branches | set(request.features)]
+    if unused:
+        raise DataError(f"missing: {', '.join(unused)} is neither a feature nor a branch that is read")
+    return branches
+
+
+class _Piece:
+    """One chunk on its way to columns."""
+
+    def __init__(
+        self, label: str, plan: ColumnPlan, request: Request, chunk: dict[str, Any], start: int, n_rows: int
+    ) -> None:
+        self._label, self._plan, self._request, self._start = label, plan, request, start
+        self._raw = chunk
+        self._kept = np.arange(n_rows) if request.selection is None else np.flatnonzero(self._selected(n_rows))
+        self._all = len(self._kept) == n_rows
+        self._n_rows = n_rows
+
+    def _selected(self, n_rows: int) -> NDArray[np.bool_]:
+        assert self._request.selection is not None
+        return np.broadcast_to(self._plan.mask(self._request.selection, self._raw), (n_rows,))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Features, identifiers and weights of the rows that are kept."""
+        raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
+        clean = self._clean(raw)
+        columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
+        columns |= {_id(name): self._one_per_row(name, self._plan.evaluate(name, raw)) for name in self._request.ids}
+        nominal = self._weights("weight", self._request.weight, raw)
+        columns[_weight(NOMINAL)] = nominal * self._request.scale if self._request.scale != 1 else nominal
+        for name, expression in self._request.variations.items():
+            varied = self._weights(f"weight of {name}", expression, raw, nominal)
+            columns[_weight(name)] = varied * self._request.scale
+        return columns
+
+    def _clean(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """Branches with their placeholders replaced by NaN: what features are computed from."""
+        if not any(self._request.missing.values()):
+            return raw
+        return {name: _without(values, self._request.placeholders(name)) for name, values in raw.items()}
+
+    def _feature(self, name: str, raw: dict[str, Any], clean: dict[str, Any]) -> NDArray[Any]:
+        before = self._one_per_row(name, self._plan.evaluate(name, clean))
+        placeholders = self._request.placeholders(name)
+        values = np.asarray(_without(before, placeholders))
+        if not _all_finite(values):
+            allowed = np.isnan(values) if any(np.isnan(placeholders)) else np.isnan(values) & ~np.isnan(before)
+            for branch in self._plan.branches(name):
+                allowed |= _may_be_missing(raw[branch], clean[branch])
+            self._refuse(f"feature {name}", values, ~np.isfinite(values) & ~(allowed & np.isnan(values)))
+        return values
+
+    def _weights(
+        self, what: str, expression: Expression, branches: dict[str, Any], nominal: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        names = {}
+        for name in expression.names:
+            given = nominal if name == NOMINAL and nominal is not None else self._plan.evaluate(name, branches)
+            values = self._one_per_row(name, given)
+            names[name] = values.astype(np.float64) if values.dtype.kind == "f" else values
+        values = np.asarray(expression.evaluate(names), dtype=np.float64)
+        values = np.broadcast_to(values, (len(self._kept),)) if values.ndim == 0 else values
+        if not _all_finite(values):
+            self._refuse(what, values, ~np.isfinite(values))
+        return values
+
+    def _one_per_row(self, name: str, values: Any) -> NDArray[Any]:
+        if not isinstance(values, np.ndarray):
+            raise DataError(f"{self._label}: {name} is an array branch; pick an element, for example {name}[0]")
+        if values.ndim == 0:
+            return np.broadcast_to(values, (len(self._kept),))
+        if values.ndim != 1:
+            raise DataError(
+                f"{self._label}: {name} has {values.shape[1:]} values per event; pick one, for example {name}[0]"
+            )
+        if values.dtype.kind not in "biuf":
+            raise DataError(f"{self._label}: {name} has type {values.dtype}: numbers are needed")
+        return values
+
+    def _refuse(self, what: str, values: NDArray[Any], bad: NDArray[np.bool_]) -> None:
+        if not bad.any():
+            return
+        first = int(np.flatnonzero(bad)[0])
+        value = values[first]
+        shown = "NaN" if np.isnan(value) else str(value)
+        advice = "remove these events in `selection`"
+        if what.startswith("feature"):
+            in_yaml = f".{shown.lower()}" if value > 0 or np.isnan(value) else "-.inf"
+            advice = f"declare it with `missing: [{in_yaml}]`, or {advice}"
+        raise DataError(
+            f"{self._label}: {what} is {shown} in row {self._start + self._kept[first]} ({bad.sum()} rows); {advice}"
+        )
+
+
+def _without(values: Any, placeholders: tuple[float, ...]) -> Any:
+    """Values with placeholders replaced by NaN; the same array where there are none."""
+    if not placeholders:
+        return values
+    if not isinstance(values, np.ndarray):
+        return _jagged_without(values, placeholders)
+    if values.dtype.kind not in "iuf":
+        return values
+    marked = np.isin(values, _as_stored(placeholders, values.dtype))
+    if not marked.any():
+        return values
+    dtype = values.dtype.newbyteorder("=") if values.dtype.kind == "f" else np.float64
+    return np.where(marked, np.nan, values).astype(dtype, copy=False)
+
+
+def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Placeholders as a branch of this type holds them: −99.9 in single precision is not −99.9 in double."""
+    numbers = np.array([p for p in placeholders if not np.isnan(p)], dtype=np.float64)
+    return numbers.astype(dtype.newbyteorder("=")) if dtype.kind == "f" else numbers
+
+
+def _jagged_without(values: Any, placeholders: tuple[float, ...]) -> Any:
+    import awkward as ak
+
+    if values.ndim != 2:
+        return values
+    flat = ak.to_numpy(ak.flatten(values))
+    replaced = _without(flat, placeholders)
+    return values if replaced is flat else ak.unflatten(replaced, ak.num(values))
+
+
+def _may_be_missing(raw: Any, clean: Any) -> NDArray[np.bool_]:
+    """Rows in which a branch has a placeholder, or has too few elements to pick one."""
+    if isinstance(raw, np.ndarray):
+        if clean is raw:
+            return np.zeros(len(raw), dtype=np.bool_)
+        replaced = np.isnan(clean) & ~np.isnan(raw.astype(np.float64, copy=False))
+        return np.asarray(replaced if replaced.ndim == 1 else replaced.any(axis=1))
+    import awkward as ak
+
+    return np.asarray(~ak.any(np.isnan(raw), axis=1))
+
+
+def _all_finite(values: NDArray[Any]) -> bool:
+    """Whether all values are finite; the sum tells cheaply, except where it overflows."""
+    if values.dtype.kind != "f":
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
+
+
+def _feature(name: str) -> str:
+    return f"feature {name}"
+
+
+def _id(name: str) -> str:
+    return f"id {name}"
+
+
+def _weight(name: str) -> str:
+    return f"weight {name}"

@@ -1,0 +1,149 @@
+"""ROOT files: TTrees and RNTuples through uproot, only the branches asked for, in chunks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
+from qbdt.errors import DataError
+
+__all__ = ["open_root"]
+
+
+@contextmanager
+def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
+    """Open one tree of a ROOT file."""
+    import uproot
+
+    with readable(path, "ROOT"):
+        file = uproot.open(path, array_cache=None, object_cache=None)
+    with file:
+        with readable(path, "ROOT"):
+            found = file[_tree_name(path, file, tree)]
+            opened: TableFile = (
+                _NTuple(path, found, share) if hasattr(found, "field_names") else _Tree(path, found, share)
+            )
+        yield opened
+
+
+def _tree_name(path: str, file: Any, tree: str | None) -> str:
+    classes = file.classnames(recursive=True, cycle=False)
+    trees: list[str] = sorted(
+        {name for name, kind in classes.items() if kind in ("TTree", "TNtuple", "TNtupleD", "ROOT::RNTuple")}
+    )
+    if tree is not None:
+        if tree in trees:
+            return tree
+        raise DataError(f"{path}: no tree {tree}; there are: {', '.join(trees) or 'none'}")
+    if len(trees) == 1:
+        return trees[0]
+    raise DataError(f"{path}: name one of its trees with `tree`: {', '.join(trees) or 'it has none'}")
+
+
+class _Tree:
+    """A TTree. Branches that share a name are addressed by their titles."""
+
+    def __init__(self, path: str, tree: Any, share: Share) -> None:
+        self.label = f"{path}:{tree.name}"
+        self._path = path
+        self._entries = share.of(int(tree.num_entries))
+        self.n_rows: int | None = len(self._entries)
+        self._tree = tree
+
+    @cached_property
+    def _branches(self) -> dict[str, Any]:
+        by_name = defaultdict(list)
+        for branch in _leaves(self._tree):
+            by_name[branch.name].append(branch)
+        addressed = {name: found[0] for name, found in by_name.items() if len(found) == 1}
+        for name, found in by_name.items():
+            if len(found) > 1:
+                for branch in found:
+                    title = re.split(r"[/\[:]", branch.title)[0].strip() or name
+                    addressed[title] = None if title in addressed else branch  # None: titles do not tell them apart
+        return addressed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._branches)
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return each_readable(self._path, "ROOT", self._chunks(columns))
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        branches = {name: self._branches[name] for name in columns}
+        for name, branch in branches.items():
+            if branch is None:
+                raise DataError(f"{self.label}: two branches are named {name}, and titles do not tell them apart")
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
+            for start, stop in _steps(self._tree, self._entries, list(branches.values())):
+                arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}
+                yield {name: arrays.pop(name).result() for name in list(branches)}
+
+    def _read(self, name: str, start: int, stop: int) -> Any:
+        branch = self._branches[name]
+        flat = type(branch.interpretation).__name__ == "AsDtype"
+        return branch.array(entry_start=start, entry_stop=stop, library="np" if flat else "ak", array_cache=None)
+
+
+def _leaves(parent: Any) -> Iterator[Any]:
+    for branch in parent.branches:
+        if branch.branches:
+            yield from _leaves(branch)
+        else:
+            yield branch
+
+
+def _steps(tree: Any, entries: range, branches: list[Any]) -> Iterator[tuple[int, int]]:
+    """Ranges of entries of about `CHUNK_BYTES` that end, where possible, where all baskets end."""
+    n_rows = int(tree.num_entries)
+    bytes_per_row = sum(max(branch.uncompressed_bytes, 1) for branch in branches) / max(n_rows, 1)
+    step = max(1, int(CHUNK_BYTES / max(bytes_per_row, 1e-9)))
+    common = np.asarray(tree.common_entry_offsets(filter_branch=lambda branch: branch in branches))
+    start = entries.start
+    while start < entries.stop:
+        ends = common[(common > start) & (common <= min(start + step, entries.stop))]
+        stop = int(ends[-1]) if ends.size and ends[-1] > start + step // 4 else min(entries.stop, start + step)
+        yield start, stop
+        start = stop
+
+
+class _NTuple:
+    """An RNTuple."""
+
+    def __init__(self, path: str, ntuple: Any, share: Share) -> None:
+        self.label = f"{path}:{ntuple.name}"
+        self._path = path
+        self._entries = share.of(int(ntuple.num_entries))
+        self.n_rows: int | None = len(self._entries)
+        self._ntuple = ntuple
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._ntuple.keys(recursive=False))
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return each_readable(self._path, "ROOT", self._chunks(columns))
+
+    def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
+        wanted = list(columns)
+        for start in self._entries[::step]:
+            stop = min(start + step, self._entries.stop)
+            array = self._ntuple.arrays(filter_name=wanted, entry_start=start, entry_stop=stop, library="ak")
+            yield {name: _flat_or_jagged(array[name]) for name in columns}
+
+
+def _flat_or_jagged(array: Any) -> Any:
+    import awkward as ak
+
+    return ak.to_numpy(array) if array.ndim == 1 else array

@@ -1,0 +1,152 @@
+"""`TableFile`: what every reader offers, whatever the format; and how a path finds its reader."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from qbdt.errors import DataError, QBDTError
+
+__all__ = ["CHUNK_BYTES", "WHOLE", "Share", "TableFile", "each_readable", "expand", "open_table", "readable"]
+
+Item = TypeVar("Item")
+
+CHUNK_BYTES = 64 * 2**20
+"""Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
+
+
+class Share(NamedTuple):
+    """A part of a file, in shares of its length: shares that follow each other hold every row once, in order.
+
+    Examples
+    --------
+    >>> [list(Share(Fraction(i, 3), Fraction(i + 1, 3)).of(5)) for i in range(3)]
+    [[0], [1, 2], [3, 4]]
+    """
+
+    begin: Fraction = Fraction(0)
+    end: Fraction = Fraction(1)
+
+    def of(self, n_pieces: int) -> range:
+        """Return which of so many pieces of a file belong to it."""
+        return range(math.floor(n_pieces * self.begin), math.floor(n_pieces * self.end))
+
+
+WHOLE = Share()
+"""All of a file."""
+
+
+class TableFile(Protocol):
+    """Columns of one file or in-memory table, read in chunks."""
+
+    @property
+    def label(self) -> str:
+        """What messages call it: the path, with the tree."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, or None where the format does not say."""
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Consecutive pieces with these columns: numpy arrays, or awkward ones for array branches."""
+
+
+@contextmanager
+def readable(path: str, format_name: str) -> Iterator[None]:
+    """Turn whatever a reading library raises on a damaged file into a message that names the file."""
+    try:
+        yield
+    except QBDTError:
+        raise
+    except ImportError as error:
+        raise DataError(f"{path}: {error}") from error
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.ENOENT, errno.EMFILE):
+            raise DataError(f"{path}: {error.strerror}") from error
+        raise DataError(f"{path}: cannot be read as {format_name} ({error}); is it truncated or damaged?") from error
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        detail = reason[0] if reason else type(error).__name__
+        raise DataError(f"{path}: cannot be read as {format_name} ({detail}); is it truncated or damaged?") from error
+
+
+def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterator[Item]:
+    """Items as they come, with `readable` around their making and not around what the caller does with them."""
+    while True:
+        with readable(path, format_name):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+        del item  # not two chunks in memory at a time
+
+
+def expand(pattern: str, folder: Path | None = None) -> list[str]:
+    """Files that a path or wildcard stands for, sorted; remote addresses are passed through.
+
+    Parameters
+    ----------
+    pattern
+        A path, possibly with `*`, `?`, `[…]` or `**`.
+    folder
+        Where relative paths start.
+    """
+    if "://" in pattern:
+        return [pattern]
+    try:
+        path = Path(pattern).expanduser()
+        full = path if path.is_absolute() or folder is None else folder / path
+        if full.is_file():
+            return [str(full)]
+        is_folder = full.exists()
+        found = _matches(path, folder) if glob.has_magic(pattern) else []
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DataError(f"{pattern}: {reason}") from error
+    if found:
+        return found
+    if is_folder:
+        raise DataError(f"{full}: is a folder, not a file")
+    what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
+    raise DataError(f"{what} (relative paths start from the analysis file's folder, or from --data)")
+
+
+def _matches(path: Path, folder: Path | None) -> list[str]:
+    start = "" if path.is_absolute() or folder is None else glob.escape(str(folder)) + "/"
+    matches = glob.glob(f"{start}{path}", recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    return sorted(match for match in matches if Path(match).is_file())
+
+
+def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> AbstractContextManager[TableFile]:
+    """Open a file by its ending: .root, .parquet, .feather (.arrow) or .csv.
+
+    Parameters
+    ----------
+    path
+        File or remote address.
+    tree
+        Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
+    share
+        Which part of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
+    """
+    ending = Path(path.partition("?")[0]).suffix.lower()
+    if ending == ".root":
+        from qbdt.data.readers.root import open_root
+
+        return open_root(path, tree, share)
+    from qbdt.data.readers.arrow import OPENERS
+
+    if ending not in OPENERS:
+        known = ", ".join([".root", *OPENERS])
+        raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
+    return OPENERS[ending](path, share)

@@ -1,0 +1,311 @@
+"""`Systematic`: one source of uncertainty and what it does to each process when it moves by one standard deviation.
+
+A source holds, for up and optionally down, one `Variation` per process it acts on; a process that is not named stays
+nominal. A `Variation` maps nominal events to varied ones, so nothing downstream asks which of the three kinds it is.
+The flat form, for callers who have one table for all processes, is bound to processes by `Dataset.from_arrays`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qbdt.data.events import Events, Selection, as_mapping
+from qbdt.errors import DataError
+
+__all__ = ["FlatSystematic", "Kind", "Replaced", "Reweighted", "Scaled", "Systematic", "Variation"]
+
+FlatTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
+"""Features, labels and weights of a shape variation over one table."""
+
+
+class Kind(StrEnum):
+    """How a source acts: other weights, other events, or a relative size."""
+
+    WEIGHT = "weight"
+    SHAPE = "shape"
+    NORM = "norm"
+
+
+class Variation(ABC):
+    """What one direction of a source does to one process."""
+
+    @abstractmethod
+    def apply(self, nominal: Events) -> Events:
+        """Varied events of the process whose nominal events are given."""
+
+    @abstractmethod
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Variation:
+        """Keep part of the rows: `nominal` are those kept of the nominal events, `choose` picks from other events."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Variation:
+        """Return the variation of a process whose weights are all multiplied by `factor`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighted(Variation):
+    """The nominal rows with other weights."""
+
+    weight: NDArray[np.float64]
+
+    def apply(self, nominal: Events) -> Events:
+        """Nominal events with the varied weights."""
+        return nominal.with_weight(self.weight)
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Reweighted:
+        """Weights of the rows that are kept."""
+        return Reweighted(self.weight[nominal])
+
+    def scaled(self, factor: float) -> Reweighted:
+        """Scaled weights."""
+        return Reweighted(factor * self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced(Variation):
+    """Another set of events; their number may differ, since events migrate across the selection."""
+
+    events: Events
+
+    def apply(self, nominal: Events) -> Events:
+        """Return the varied events, whatever the nominal ones are."""
+        return self.events
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replaced:
+        """Varied events that the rule picks."""
+        return Replaced(self.events[choose(self.events)])
+
+    def scaled(self, factor: float) -> Replaced:
+        """Varied events with scaled weights."""
+        return Replaced(self.events.with_weight(factor * self.events.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Variation):
+    """The nominal rows (or those marked in `where`) with weights × (1 + size)."""
+
+    size: float
+    where: NDArray[np.bool_] | None = None
+
+    def apply(self, nominal: Events) -> Events:
+        """Nominal events with scaled weights."""
+        scale = 1.0 + self.size
+        return nominal.with_weight(nominal.weight * (scale if self.where is None else np.where(self.where, scale, 1.0)))
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaled:
+        """Return the same size on the rows that are kept."""
+        return self if self.where is None else Scaled(self.size, self.where[nominal])
+
+    def scaled(self, factor: float) -> Scaled:
+        """Return the same relative size."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Systematic:
+    """One source of systematic uncertainty, one- or two-sided, bound to the processes it acts on.
+
+    Make one with `weight`, `shape` or `norm`. Given a mapping from process to arrays these return a `Systematic` for a
+    `Dataset`; given plain arrays, a `FlatSystematic` for `QBDTClassifier.fit` or `Dataset.from_arrays`.
+
+    Examples
+    --------
+    >>> Systematic.norm("ttbar_xs", 0.06, processes=["ttbar"])
+    Systematic(ttbar_xs: norm on ttbar, up and down)
+    """
+
+    name: str
+    kind: Kind
+    up: Mapping[str, Variation]
+    down: Mapping[str, Variation] | None
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        object.__setattr__(self, "up", as_mapping(self.up))
+        if not self.up:
+            raise DataError(f"systematic {self.name} acts on no process")
+        if self.down is not None:
+            object.__setattr__(self, "down", as_mapping(self.down))
+            if set(self.down) != set(self.up):
+                up, down = (", ".join(side) or "nothing" for side in (self.up, self.down))
+                raise DataError(f"systematic {self.name}: up acts on {up}, down on {down}")
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Names of the processes it acts on."""
+        return tuple(self.up)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether up and down are given separately."""
+        return self.down is not None
+
+    @property
+    def directions(self) -> Iterator[tuple[str, Mapping[str, Variation]]]:
+        """Pairs ("up", …) and, where given, ("down", …)."""
+        yield "up", self.up
+        if self.down is not None:
+            yield "down", self.down
+
+    def map(self, change: Callable[[str, Variation], Variation]) -> Systematic:
+        """Return the same source with each process's variation replaced by `change(process, variation)`."""
+        sides = {d: {p: change(p, v) for p, v in effect.items()} for d, effect in self.directions}
+        return Systematic(self.name, self.kind, sides["up"], sides.get("down"))
+
+    @overload
+    @classmethod
+    def weight(
+        cls, name: str, up: Mapping[str, ArrayLike], down: Mapping[str, ArrayLike] | None = None
+    ) -> Systematic: ...
+
+    @overload
+    @classmethod
+    def weight(cls, name: str, up: ArrayLike, down: ArrayLike | None = None) -> FlatSystematic: ...
+
+    @classmethod
+    def weight(cls, name: str, up: Any, down: Any = None) -> Systematic | FlatSystematic:
+        """Other weights for the same rows.
+
+        Parameters
+        ----------
+        name
+            Name of the source: that of its nuisance parameter.
+        up
+            Weights for all rows of X, or a mapping from process to the weights of its rows.
+        down
+            The same for the other direction; without it the source is one-sided.
+        """
+        _require_alike(name, up, down)
+        if not isinstance(up, Mapping):
+            return FlatSystematic(name, Kind.WEIGHT, up, down)
+        return cls(name, Kind.WEIGHT, _reweighted(name, up), None if down is None else _reweighted(name, down))
+
+    @overload
+    @classmethod
+    def shape(cls, name: str, up: Mapping[str, Events], down: Mapping[str, Events] | None = None) -> Systematic: ...
+
+    @overload
+    @classmethod
+    def shape(cls, name: str, up: FlatTable, down: FlatTable | None = None) -> FlatSystematic: ...
+
+    @classmethod
+    def shape(cls, name: str, up: Any, down: Any = None) -> Systematic | FlatSystematic:
+        """Another set of events.
+
+        Parameters
+        ----------
+        name
+            Name of the source.
+        up
+            A tuple (X, y, weight), or a mapping from process to its varied `Events`.
+        down
+            The same for the other direction; without it the source is one-sided.
+        """
+        _require_alike(name, up, down)
+        if not isinstance(up, Mapping):
+            return FlatSystematic(name, Kind.SHAPE, up, down)
+        for events in (*up.values(), *(down or {}).values()):
+            if not isinstance(events, Events):
+                raise DataError(f"systematic {name}: a {type(events).__name__} is given where Events are needed")
+        replaced = {process: Replaced(events) for process, events in up.items()}
+        return cls(name, Kind.SHAPE, replaced, None if down is None else {p: Replaced(e) for p, e in down.items()})
+
+    @overload
+    @classmethod
+    def norm(cls, name: str, size: float, *, processes: Sequence[str]) -> Systematic: ...
+
+    @overload
+    @classmethod
+    def norm(cls, name: str, size: float, where: ArrayLike | None = None) -> FlatSystematic: ...
+
+    @classmethod
+    def norm(
+        cls, name: str, size: float, where: ArrayLike | None = None, *, processes: Sequence[str] | None = None
+    ) -> Systematic | FlatSystematic:
+        """Scale the yield by 1 ± size.
+
+        Parameters
+        ----------
+        name
+            Name of the source.
+        size
+            Relative size of one standard deviation, 0.10 for 10 %.
+        where
+            Mask of the rows of X it acts on; all rows if not given.
+        processes
+            Instead of `where`, for a `Dataset`: the processes it acts on.
+        """
+        if isinstance(size, bool | np.bool_) or not isinstance(size, int | float | np.number):
+            raise DataError(f"systematic {name}: size={size!r}: a number is needed")
+        if where is not None and processes is not None:
+            raise DataError(
+                f"systematic {name}: where marks rows of one table, processes name samples; give one of them"
+            )
+        if not (np.isfinite(size) and -1 < size < 1 and size != 0):
+            raise DataError(f"systematic {name}: size={size}: a relative size between −1 and 1, not 0, is needed")
+        if processes is None:
+            return FlatSystematic(name, Kind.NORM, (size, where), (-size, where))
+        if isinstance(processes, str):
+            raise DataError(f"systematic {name}: processes={processes!r}: a list of names is needed")
+        return cls(name, Kind.NORM, dict.fromkeys(processes, Scaled(size)), dict.fromkeys(processes, Scaled(-size)))
+
+    def __repr__(self) -> str:
+        sides = "up and down" if self.two_sided else "up only"
+        return f"Systematic({self.name}: {self.kind} on {', '.join(self.processes)}, {sides})"
+
+
+@dataclass(frozen=True, eq=False)
+class FlatSystematic:
+    """A source given over the rows of one table, before its rows are assigned to processes."""
+
+    name: str
+    kind: Kind
+    up: Any
+    down: Any
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.kind is Kind.SHAPE:
+            for side in (self.up, self.down):
+                if side is not None and (not isinstance(side, tuple) or len(side) != 3):
+                    raise DataError(f"systematic {self.name}: a shape variation is a tuple (X, y, weight)")
+
+    def __repr__(self) -> str:
+        return f"Systematic({self.name}: {self.kind}, {'up only' if self.down is None else 'up and down'})"
+
+
+def _reweighted(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variation]:
+    return {process: Reweighted(checked_weights(name, weight)) for process, weight in sides.items()}
+
+
+def checked_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
+    """Weights of a variation as float64, refused where not finite."""
+    if np.ma.is_masked(weight):
+        raise DataError(f"systematic {name}: weights are masked: every row needs one")
+    try:
+        values = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"systematic {name}: weights must be numbers ({error})") from error
+    if values.ndim != 1:
+        raise DataError(f"systematic {name}: weights have shape {values.shape}: one weight per row is needed")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(f"systematic {name}: the weight of row {bad[0]} is {values[bad[0]]}: weights must be finite")
+    return values
+
+
+def _require_alike(name: str, up: Any, down: Any) -> None:
+    if down is not None and isinstance(up, Mapping) != isinstance(down, Mapping):
+        raise DataError(f"systematic {name}: up and down must both be arrays, or both name processes")
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise DataError(f"a systematic needs a name, not {name!r}")

@@ -1,0 +1,359 @@
+"""What a fit returns: frozen records with units, tables for people and plain data for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.errors import FitError
+from qbdt.inference.templates.template_set import TemplateSet
+from qbdt.tables import Table, notebook_html
+
+__all__ = [
+    "BackgroundUncertainty",
+    "FitResult",
+    "FitSummary",
+    "FittedParameter",
+    "Impact",
+    "Scan",
+    "SourceSignificance",
+    "Variant",
+]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The same fit with some nuisance parameters held at their best values.
+
+    Attributes
+    ----------
+    name
+        "full", "full, no MC stat", "stat" (no systematics) or "stat, no MC stat".
+    z
+        Discovery significance sqrt(q0), in standard deviations.
+    sigma_mu
+        Uncertainty of the signal strength from the second derivatives.
+    """
+
+    name: str
+    z: float
+    sigma_mu: float
+
+
+@dataclass(frozen=True)
+class FittedParameter:
+    """A parameter after the fit: value and uncertainty, in units of the prior standard deviation for sources."""
+
+    name: str
+    kind: str
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Change of μ̂ when one source is held one standard deviation above or below its best value.
+
+    Attributes
+    ----------
+    source
+        Name of the nuisance parameter.
+    up, down
+        With the post-fit standard deviation.
+    prefit_up, prefit_down
+        With the standard deviation of the prior.
+    """
+
+    source: str
+    up: float
+    down: float
+    prefit_up: float
+    prefit_down: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Profile likelihood: signal strengths and −2 Δln L at each, full and with all sources held."""
+
+    mu: Floats
+    full: Floats
+    stat: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FitSummary:
+    """Results on one set of data.
+
+    Attributes
+    ----------
+    data
+        "Asimov" (expected events at μ = 1) or "recorded".
+    mu
+        Best signal strength.
+    interval
+        Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
+        MINOS); None where one was not found.
+    variants
+        Significance and σ_μ with and without systematics and MC statistics; "full" comes first.
+    parameters
+        All parameters after the full fit.
+    correlation
+        Of the parameters in that order; zero for fixed ones.
+    impacts
+        Of each source on μ, largest first.
+    breakdown
+        Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
+    counts
+        Fitted events per bin.
+    postfit
+        Expected events per bin of each process at the best fit.
+    postfit_error, prefit_error
+        Uncertainty of the total expectation per bin after the fit, and before it from the priors of the nuisances.
+    twice_nll
+        −2 ln L at the best fit.
+    """
+
+    data: str
+    mu: float
+    interval: tuple[float, float] | None
+    variants: tuple[Variant, ...]
+    parameters: tuple[FittedParameter, ...]
+    correlation: Floats
+    impacts: tuple[Impact, ...]
+    breakdown: tuple[tuple[str, float], ...]
+    counts: Floats
+    postfit: Mapping[str, Floats]
+    postfit_error: Floats
+    prefit_error: Floats
+    twice_nll: float
+
+    def variant(self, name: str) -> Variant:
+        """Return one of the variants."""
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise FitError(f"no fit variant {name!r}; there are: {', '.join(v.name for v in self.variants)}")
+
+    @property
+    def z(self) -> float:
+        """Significance of the full fit."""
+        return self.variants[0].z
+
+    @property
+    def sigma_mu(self) -> float:
+        """Uncertainty of the signal strength in the full fit."""
+        return self.variants[0].sigma_mu
+
+    @property
+    def z_stat(self) -> float:
+        """Significance without systematics, with MC statistics as in the full fit: the paper's "stat-only"."""
+        return self.variant("stat").z
+
+    @property
+    def delta_mu(self) -> float:
+        """Part of σ_μ from the systematic sources, the paper's Δμ = sqrt(σ_full² − σ_stat²)."""
+        return float(np.sqrt(max(self.sigma_mu**2 - self.variant("stat").sigma_mu ** 2, 0.0)))
+
+    def parameter(self, name: str) -> FittedParameter:
+        """Return one parameter."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise FitError(f"no parameter {name!r} in the fit")
+
+    @property
+    def sources(self) -> tuple[FittedParameter, ...]:
+        """The nuisance parameters of the sources."""
+        return tuple(p for p in self.parameters if p.kind == "source")
+
+    def tables(self) -> tuple[Table, ...]:
+        """Significances, breakdown, and sources with pulls and impacts."""
+        return tuple(t for t in (self._strength(), self._variants(), self._breakdown(), self._sources()) if t.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        return (
+            f"Z = {self.z:.3f} ({self.z_stat:.3f} without systematics), "
+            f"μ = {self.mu:.3f} ± {self.sigma_mu:.3f}, {self.data} data"
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.headline, self.tables(), unfolded=2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "data": self.data,
+            "mu": self.mu,
+            "sigma_mu": self.sigma_mu,
+            "interval": None if self.interval is None else list(self.interval),
+            "z": self.z,
+            "z_stat": self.z_stat,
+            "delta_mu": self.delta_mu,
+            "variants": {v.name: {"z": v.z, "sigma_mu": v.sigma_mu} for v in self.variants},
+            "parameters": {p.name: {"kind": p.kind, "value": p.value, "error": p.error} for p in self.parameters},
+            "correlation": self.correlation.tolist(),
+            "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
+            "breakdown": dict(self.breakdown),
+            "counts": self.counts.tolist(),
+            "postfit": {name: values.tolist() for name, values in self.postfit.items()},
+            "postfit_error": self.postfit_error.tolist(),
+            "prefit_error": self.prefit_error.tolist(),
+            "twice_nll": self.twice_nll,
+        }
+
+    def _strength(self) -> Table:
+        ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
+        rows = (
+            ("μ", f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
+            ("68 % interval (profile)", ends),
+            ("Δμ from the sources", f"{self.delta_mu:.3f}"),
+        )
+        return Table(f"Fit to {self.data} data", ("signal strength", ""), rows)
+
+    def _variants(self) -> Table:
+        rows = tuple((v.name, f"{v.z:.3f}", f"{v.sigma_mu:.3f}") for v in self.variants)
+        return Table("Discovery significance", ("fit", "Z", "σ_μ"), rows)
+
+    def _breakdown(self) -> Table:
+        rows = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
+        return Table("Parts of σ_μ", ("from", "σ_μ"), rows)
+
+    def _sources(self) -> Table:
+        rows = []
+        for impact in self.impacts:
+            p = self.parameter(impact.source)
+            cells = (p.value, p.error, impact.up, impact.down, impact.prefit_up, impact.prefit_down)
+            rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
+        header = ("source", "pull", "σ", "Δμ up", "Δμ down", "pre-fit up", "pre-fit down")
+        return Table("Sources after the fit", header, tuple(rows))
+
+
+@dataclass(frozen=True)
+class SourceSignificance:
+    """Representations of the significance with one source, in standard deviations (appendix A).
+
+    Attributes
+    ----------
+    source
+        Name.
+    z_chi2
+        sqrt(Σ s²/(b + Δ²)), eq:Zchi2: the uncertainty independent in each bin.
+    z_0
+        eq:Q with σ_b = Δ summed over bins, eq:ZQ: the same beyond s ≪ b.
+    z_constrained, z_free
+        Z_Q(1) and Z_Q(∞): one nuisance parameter common to all bins, with its prior and without, by the paper's
+        first-order formula for the best θ at μ = 0.
+    z_exact
+        Z_Q(1) with the θ that really minimises −2 ln L.
+    """
+
+    source: str
+    z_chi2: float
+    z_0: float
+    z_constrained: float
+    z_free: float
+    z_exact: float
+
+
+@dataclass(frozen=True)
+class BackgroundUncertainty:
+    """Uncertainty of the total background after the fit (appendix B), in events.
+
+    Attributes
+    ----------
+    correlated
+        With the correlations between the sources, eq:sigmab0.
+    uncorrelated
+        Without them.
+    """
+
+    correlated: float
+    uncorrelated: float
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Everything that a fit of one scored dataset gives.
+
+    Attributes
+    ----------
+    expected
+        Results on the Asimov data of the nominal model at μ = 1.
+    observed
+        Results on recorded data, where there are any.
+    templates
+        What was fitted.
+    workspace
+        The same as a pyhf workspace.
+    settings
+        Settings of the fit, with what was chosen (c, edges) filled in.
+    scan
+        Profile likelihood on the fitted data, where it was asked for.
+    single
+        Significances of the paper's appendix A, each source alone.
+    total_background
+        Uncertainty of the total background after the expected fit, the paper's appendix B.
+    """
+
+    expected: FitSummary
+    observed: FitSummary | None
+    templates: TemplateSet
+    workspace: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scan: Scan | None = None
+    single: tuple[SourceSignificance, ...] = ()
+    total_background: BackgroundUncertainty | None = None
+
+    @property
+    def best(self) -> FitSummary:
+        """The observed results where there are any, otherwise the expected ones."""
+        return self.expected if self.observed is None else self.observed
+
+    def tables(self) -> tuple[Table, ...]:
+        """Tables of the expected and observed results, and the notes on the templates."""
+        observed = () if self.observed is None else self.observed.tables()
+        rows = tuple((note.subject, note.message) for note in self.templates.notes)
+        notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
+        return self.expected.tables() + observed + self._appendix() + notes
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.best.headline, self.tables(), unfolded=2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the results as plain data; templates and workspace have files of their own."""
+        return {
+            "expected": self.expected.to_dict(),
+            "observed": None if self.observed is None else self.observed.to_dict(),
+            "single": [dict(vars(row)) for row in self.single],
+            "total_background": None if self.total_background is None else dict(vars(self.total_background)),
+            "notes": [str(note) for note in self.templates.notes],
+            "settings": dict(self.settings),
+            "scan": None if self.scan is None else {name: v.tolist() for name, v in vars(self.scan).items()},
+        }
+
+    def _appendix(self) -> tuple[Table, ...]:
+        header = ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact")
+        rows = tuple(
+            (r.source, *(f"{z:.3f}" for z in (r.z_chi2, r.z_0, r.z_constrained, r.z_free, r.z_exact)))
+            for r in self.single
+        )
+        if not rows or self.total_background is None:
+            return ()
+        total = self.total_background
+        sums = (("correlated", f"{total.correlated:.1f}"), ("uncorrelated", f"{total.uncorrelated:.1f}"))
+        return (
+            Table("One source at a time (appendix A)", header, rows),
+            Table("Total background after the fit (appendix B)", ("sources", "σ_b (events)"), sums),
+        )

@@ -1,0 +1,69 @@
+"""Settings of the step from scores to an answer: transform, binning, and what the likelihood contains."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from qbdt.settings import Section
+
+__all__ = ["FitSettings"]
+
+
+class FitSettings(Section):
+    """How scores become templates and templates a fit; the defaults are the paper's.
+
+    Examples
+    --------
+    >>> FitSettings(binning="equal_signal", bins=10).bins
+    10
+    """
+
+    transform: Literal["tanh", "none"] = Field("tanh", description="map the score y to tanh(c·y), or leave it")
+    c: float | Literal["scan"] = Field("scan", description="constant of the transform, or scan: largest binned Q")
+    binning: Literal["uniform", "equal_signal", "equal_background", "edges", "optimised"] = Field(
+        "uniform",
+        description="equal width, equal yield, given edges, or edges that keep the most information on the signal "
+        "strength after profiling, chosen fold by fold on the events of the other folds",
+    )
+    bins: int = Field(20, ge=1, le=10_000, description="number of bins")
+    edges: list[float] | None = Field(None, description="for binning: edges; of the transformed score, ascending")
+    min_entries: float = Field(
+        10.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="smallest effective number of simulated background events, (Σw)²/Σw², in a bin; bins with fewer "
+        "are merged towards lower scores",
+    )
+    scale: float = Field(
+        1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="factor on all simulated yields: 2 where half of the events stand for all",
+    )
+    mc_stat: bool = Field(True, description="include the statistical uncertainty of the simulation, one factor per bin")
+    systematics: list[str] | None = Field(None, description="sources in the fit; all by default, [] for none")
+    prune: float | None = Field(
+        None, ge=0, lt=1, description="drop sources that move no bin by more than this fraction; none by default"
+    )
+    impacts: Literal["hessian", "refit"] = Field(
+        "hessian", description="impacts from the covariance matrix, or by repeating the fit with each source moved"
+    )
+    scan: bool = Field(True, description="scan the profile likelihood of the signal strength")
+    poi: str = Field("mu", description="name of the signal strength in the workspace")
+    measurement: str = Field("measurement", description="name of the measurement in the workspace")
+    channel: str = Field("signal_region", pattern=r"^[A-Za-z]\w*$", description="name of the channel in the workspace")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FitSettings:
+        if (self.binning == "edges") != (self.edges is not None):
+            raise ValueError("edges: to be given with binning: edges, and only then")
+        ascending = self.edges is None or all(low < high < math.inf for low, high in pairwise(self.edges))
+        if self.edges is not None and (len(self.edges) < 2 or not ascending):
+            raise ValueError(f"edges {self.edges}: at least two ascending numbers are needed")
+        if isinstance(self.c, float) and not 0 < self.c < math.inf:
+            raise ValueError(f"c {self.c}: must be positive")
+        return self

@@ -1,0 +1,328 @@
+"""`TemplateSet`: for each process its histogram, the MC variance and the up and down shifts of each source.
+
+Flows in: arrays over bins from `filling`. Flows out: arrays for the fit, boost-histogram objects, plain data.
+Bins are ordered from background-like to signal-like. Everything is immutable; each change is a new set with a `Note`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Role
+from qbdt.errors import FitError
+from qbdt.tables import Table
+
+__all__ = ["ModelArrays", "Note", "ProcessTemplates", "Shift", "TemplateSet"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that was done to the templates and that a reader of the result should know."""
+
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """What one source does to one process.
+
+    Attributes
+    ----------
+    up, down
+        Events per bin for θ = +1 and θ = −1.
+    mirrored
+        Whether `down` was not given but reflected: down = 2 · nominal − up.
+    factors
+        For a pure normalisation: the factors on the yield at θ = −1 and θ = +1. None for everything else.
+    """
+
+    up: Floats
+    down: Floats
+    mirrored: bool = False
+    factors: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessTemplates:
+    """One process: events per bin, Σw² per bin, and the shift of each source that acts on it."""
+
+    name: str
+    role: Role
+    nominal: Floats
+    variance: Floats
+    shifts: Mapping[str, Shift] = field(default_factory=dict)
+
+    def linear_shift(self, source: str) -> Floats:
+        """Change of the events per bin for θ = +1 in the linear model: (up − down)/2, or up − nominal if one-sided."""
+        if source not in self.shifts:
+            return np.zeros_like(self.nominal)
+        shift = self.shifts[source]
+        return shift.up - self.nominal if shift.mirrored else (shift.up - shift.down) / 2
+
+    def plus(self, other: ProcessTemplates) -> ProcessTemplates:
+        """Return the templates of two parts of the same process."""
+        shifts = {
+            name: replace(s, up=s.up + other.shifts[name].up, down=s.down + other.shifts[name].down)
+            for name, s in self.shifts.items()
+        }
+        nominal, variance = self.nominal + other.nominal, self.variance + other.variance
+        return replace(self, nominal=nominal, variance=variance, shifts=shifts)
+
+    def map(self, change: Callable[[Floats], Floats]) -> ProcessTemplates:
+        """Apply a linear operation on bins to the nominal and all shifts, and to Σw²."""
+        shifts = {name: replace(s, up=change(s.up), down=change(s.down)) for name, s in self.shifts.items()}
+        return replace(self, nominal=change(self.nominal), variance=change(self.variance), shifts=shifts)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelArrays:
+    """The linear model λ = μ(s + Σθ_kΔs_k) + b + Σθ_kΔb_k as arrays, for the fast solver; leading axes are batches.
+
+    Attributes
+    ----------
+    signal, background
+        Events per bin, shape (…, bins).
+    signal_shifts, background_shifts
+        Change for θ_k = +1, shape (…, sources, bins).
+    mc_variance
+        Σw² of the simulated background per bin, shape (…, bins); zeros for a fit without MC statistics.
+    """
+
+    signal: Floats
+    background: Floats
+    signal_shifts: Floats
+    background_shifts: Floats
+    mc_variance: Floats
+
+    @property
+    def shifts(self) -> Floats:
+        """Change of s + b at μ = 1 for θ_k = +1."""
+        return self.signal_shifts + self.background_shifts
+
+    def without_systematics(self) -> ModelArrays:
+        """Return the model with no sources: the stat-only fit."""
+        none = self.signal_shifts[..., :0, :]
+        return replace(self, signal_shifts=none, background_shifts=none)
+
+    def without_mc_stat(self) -> ModelArrays:
+        """Return the model of infinitely many simulated events."""
+        return replace(self, mc_variance=np.zeros_like(self.mc_variance))
+
+
+@dataclass(frozen=True, eq=False)
+class TemplateSet:
+    """Histograms of one variable for all processes with all sources.
+
+    Attributes
+    ----------
+    variable
+        What is histogrammed, for axis titles.
+    edges
+        Bin edges, ascending; n + 1 of them.
+    processes
+        Simulated processes; at least one signal and one background.
+    sources
+        Names of the systematic sources, in order.
+    data
+        Recorded events per bin, or None: the fit then uses the Asimov data s + b.
+    notes
+        What was merged, mirrored, bounded or pruned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s = ProcessTemplates("higgs", Role.SIGNAL, np.array([1.0, 4.0]), np.array([0.1, 0.4]))
+    >>> b = ProcessTemplates("ttbar", Role.BACKGROUND, np.array([90.0, 10.0]), np.array([9.0, 1.0]))
+    >>> templates = TemplateSet("score", np.array([0.0, 0.5, 1.0]), (s, b))
+    >>> templates.asimov
+    array([91., 14.])
+    """
+
+    variable: str
+    edges: Floats
+    processes: tuple[ProcessTemplates, ...]
+    sources: tuple[str, ...] = ()
+    data: Floats | None = None
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            if not any(p.role is role for p in self.processes):
+                raise FitError(f"no {role} process in the templates: signal and background are both needed")
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+        return len(self.edges) - 1
+
+    @property
+    def signal(self) -> Floats:
+        """Expected signal events per bin, all signal processes together."""
+        return self.total(Role.SIGNAL)
+
+    @property
+    def background(self) -> Floats:
+        """Expected background events per bin, all background processes together."""
+        return self.total(Role.BACKGROUND)
+
+    @property
+    def asimov(self) -> Floats:
+        """Expected events per bin at μ = 1."""
+        return self.signal + self.background
+
+    @property
+    def effective_background(self) -> Floats:
+        """Effective number of simulated background events per bin, (Σw)²/Σw²; 0 where Σw ≤ 0."""
+        variance = sum_of(p.variance for p in self.of_role(Role.BACKGROUND))
+        usable = (self.background > 0) & (variance > 0)
+        return np.where(usable, self.background**2 / np.where(usable, variance, 1.0), 0.0)
+
+    def of_role(self, role: Role) -> tuple[ProcessTemplates, ...]:
+        """Return the processes of one role."""
+        return tuple(p for p in self.processes if p.role is role)
+
+    def process(self, name: str) -> ProcessTemplates:
+        """Return one process."""
+        for process in self.processes:
+            if process.name == name:
+                return process
+        raise FitError(f"no process {name} in the templates; there are: {', '.join(p.name for p in self.processes)}")
+
+    def total(self, role: Role, source: str | None = None, direction: str = "up") -> Floats:
+        """Events per bin of all processes of one role, nominal or with one source moved."""
+        shifted = {p.name: p.shifts.get(source or "") for p in self.of_role(role)}
+        return sum_of(
+            p.nominal if (s := shifted[p.name]) is None else getattr(s, direction) for p in self.of_role(role)
+        )
+
+    def arrays(self) -> ModelArrays:
+        """Return the linear model as arrays, for `qbdt.inference.asimov` and the profiled information."""
+        return ModelArrays(
+            self.signal,
+            self.background,
+            self._linear_shifts(Role.SIGNAL),
+            self._linear_shifts(Role.BACKGROUND),
+            sum_of(p.variance for p in self.of_role(Role.BACKGROUND)),
+        )
+
+    def _linear_shifts(self, role: Role) -> Floats:
+        rows = [sum_of(p.linear_shift(source) for p in self.of_role(role)) for source in self.sources]
+        return np.array(rows, dtype=np.float64).reshape(len(self.sources), self.n_bins)
+
+    def __add__(self, other: TemplateSet) -> TemplateSet:
+        """Templates of two parts of the same events."""
+        pairs = zip(self.processes, other.processes, strict=True)
+        processes = tuple(one.plus(its) for one, its in pairs)
+        data = None if self.data is None or other.data is None else self.data + other.data
+        return replace(self, processes=processes, data=data)
+
+    def scaled(self, factor: float) -> TemplateSet:
+        """Multiply simulated yields by a factor and Σw² by its square: for a part that stands for the whole."""
+        scaled = [p.map(lambda values: factor * values) for p in self.processes]
+        processes = tuple(replace(p, variance=factor * p.variance) for p in scaled)
+        return replace(self, processes=processes)
+
+    def merged(self, starts: Sequence[int]) -> TemplateSet:
+        """Join neighbouring bins: `starts` are the first bins of each group, beginning with 0."""
+        index = np.asarray(starts, dtype=np.intp)
+        processes = tuple(p.map(lambda values: np.add.reduceat(values, index)) for p in self.processes)
+        data = None if self.data is None else np.add.reduceat(self.data, index)
+        edges = np.append(self.edges[:-1][index], self.edges[-1])
+        return replace(self, edges=edges, processes=processes, data=data)
+
+    def with_sources(self, names: Sequence[str]) -> TemplateSet:
+        """Keep only these sources."""
+        unknown = [name for name in names if name not in self.sources]
+        if unknown:
+            raise FitError(f"no source {', '.join(unknown)} in the templates; there are: {', '.join(self.sources)}")
+        processes = tuple(
+            replace(p, shifts={name: s for name, s in p.shifts.items() if name in names}) for p in self.processes
+        )
+        return replace(self, processes=processes, sources=tuple(name for name in self.sources if name in names))
+
+    def with_notes(self, notes: Sequence[Note]) -> TemplateSet:
+        """Add notes."""
+        return replace(self, notes=self.notes + tuple(notes))
+
+    def histogram(self, process: str, source: str | None = None, direction: str = "up") -> Any:
+        """One template as a `hist.Hist`: the nominal one with its MC variances, a shifted one with values only."""
+        import hist
+
+        axis = hist.axis.Variable(self.edges, name="score", label=self.variable)
+        templates = self.process(process)
+        if source is None:
+            nominal = hist.Hist(axis, storage=hist.storage.Weight(), name=process)
+            nominal.view().value = templates.nominal
+            nominal.view().variance = templates.variance
+            return nominal
+        if source not in templates.shifts:
+            raise FitError(f"source {source} does not act on process {process}")
+        shifted = hist.Hist(axis, storage=hist.storage.Double(), name=f"{process}_{source}_{direction}")
+        shifted.view()[:] = getattr(templates.shifts[source], direction)
+        return shifted
+
+    def table(self) -> Table:
+        """Yields per bin: signal, background, the MC uncertainty of the background and its effective events."""
+        error = np.sqrt(sum_of(p.variance for p in self.of_role(Role.BACKGROUND)))
+        columns = [self.edges[:-1], self.edges[1:], self.signal, self.background, error, self.effective_background]
+        rows = tuple(tuple(f"{value:.4g}" for value in row) for row in zip(*columns, strict=True))
+        return Table(f"Templates of {self.variable}", ("from", "to", "signal", "background", "± MC", "effective"), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; `from_dict` reads it back."""
+        return {
+            "variable": self.variable,
+            "edges": self.edges.tolist(),
+            "processes": [_process_to_dict(p) for p in self.processes],
+            "sources": list(self.sources),
+            "data": None if self.data is None else self.data.tolist(),
+            "notes": [[note.subject, note.message] for note in self.notes],
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> TemplateSet:
+        """Make a set of what `to_dict` returned."""
+        return cls(
+            plain["variable"],
+            np.array(plain["edges"]),
+            tuple(_process_from_dict(p) for p in plain["processes"]),
+            tuple(plain["sources"]),
+            None if plain["data"] is None else np.array(plain["data"]),
+            tuple(Note(subject, message) for subject, message in plain["notes"]),
+        )
+
+
+def sum_of(arrays: Any) -> Floats:
+    """Sum of one or more arrays over bins."""
+    return np.asarray(np.sum(list(arrays), axis=0, dtype=np.float64))
+
+
+def _process_to_dict(process: ProcessTemplates) -> dict[str, Any]:
+    return {
+        "name": process.name,
+        "role": str(process.role),
+        "nominal": process.nominal.tolist(),
+        "variance": process.variance.tolist(),
+        "shifts": {
+            name: {"up": s.up.tolist(), "down": s.down.tolist(), "mirrored": s.mirrored, "factors": s.factors}
+            for name, s in process.shifts.items()
+        },
+    }
+
+
+def _process_from_dict(plain: Mapping[str, Any]) -> ProcessTemplates:
+    shifts = {
+        name: Shift(np.array(s["up"]), np.array(s["down"]), s["mirrored"], s["factors"] and tuple(s["factors"]))
+        for name, s in plain["shifts"].items()
+    }
+    role = Role(plain["role"])
+    return ProcessTemplates(plain["name"], role, np.array(plain["nominal"]), np.array(plain["variance"]), shifts)

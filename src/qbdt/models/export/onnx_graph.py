@@ -1,0 +1,259 @@
+"""ONNX: the whole model as one graph in double precision, with the fold rule inside.
+
+Trees are `TreeEnsemble` nodes of ai.onnx.ml 5, whose cuts, leaves and sums are doubles; `x < c` is BRANCH_LT, a set of
+categories BRANCH_MEMBER. Inputs are `features` (row, feature) as doubles and, for a cross-trained model, each column of
+the fold rule as 64-bit integers. Outputs are `score` and, cross-trained, `average`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import FoldRule, HashFolds, SplitFolds
+from qbdt.errors import DataError, require
+from qbdt.models.export.components import Model, Single, members
+from qbdt.training import FoldedEnsemble
+from qbdt.training.profile import ProfiledEnsemble
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["read_onnx", "write_onnx"]
+
+OPSET, ML_OPSET, IR_VERSION = 18, 5, 9
+"""The oldest that have double-precision trees and bitwise operations: more runtimes read older ones."""
+
+BRANCH_LT, BRANCH_MEMBER = 1, 6
+SUM = 1
+
+
+def write_onnx(model: Model, path: Path) -> list[Path]:
+    """Write a model; returns the files."""
+    graph = _Graph()
+    scores = [graph.score(member) for member in members(model)]
+    inputs = [graph.tensor_info("features", "DOUBLE", ["rows", len(model.features)])]
+    outputs = [graph.tensor_info("score", "DOUBLE", ["rows", 1])]
+    if isinstance(model, FoldedEnsemble):
+        clash = {"features", "score", "average"} & set(model.folds.columns)
+        if clash:
+            raise DataError(f"the fold rule reads a column named {clash.pop()}, which ONNX inputs and outputs need")
+        inputs += [graph.tensor_info(name, "INT64", ["rows"]) for name in model.folds.columns]
+        outputs.append(graph.tensor_info("average", "DOUBLE", ["rows", 1]))
+        graph.by_fold(scores, graph.fold(model.folds))
+    else:
+        graph.node("Identity", scores, output="score")
+    path.write_bytes(graph.model(inputs, outputs, _facts(model)).SerializeToString())
+    return [path]
+
+
+def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDArray[np.int64]]], dict[str, Floats]]:
+    """Return a function from features and identifiers to the outputs by name, computed by onnxruntime."""
+    runtime = require("onnxruntime", "checking an ONNX file")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = n_threads
+    session = runtime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    def outputs(values: Floats, identifiers: dict[str, NDArray[np.int64]]) -> dict[str, Floats]:
+        found = session.run(names, {"features": np.ascontiguousarray(values, dtype=np.float64), **identifiers})
+        return {name: array.ravel() for name, array in zip(names, found, strict=True)}
+
+    return outputs
+
+
+def _facts(model: Model) -> dict[str, str]:
+    facts = {"qbdt": version("qbdt"), "features": json.dumps(model.features)}
+    if isinstance(model, FoldedEnsemble):
+        facts["folds"] = json.dumps(model.folds.to_dict())
+    return facts
+
+
+class _Graph:
+    """Nodes and constants of a graph under construction."""
+
+    def __init__(self) -> None:
+        self._onnx = require("onnx", "exporting to ONNX")
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+
+    def tensor_info(self, name: str, kind: str, shape: list[Any]) -> Any:
+        return self._onnx.helper.make_tensor_value_info(name, getattr(self._onnx.TensorProto, kind), shape)
+
+    def model(self, inputs: list[Any], outputs: list[Any], facts: dict[str, str]) -> Any:
+        helper = self._onnx.helper
+        graph = helper.make_graph(self._nodes, "qbdt", inputs, outputs, list(self._constants.values()))
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, producer_name="qbdt", ir_version=IR_VERSION)
+        helper.set_model_props(model, facts)
+        self._onnx.checker.check_model(model)
+        return model
+
+    def node(self, kind: str, inputs: list[str], output: str | None = None, **attributes: Any) -> str:
+        """Add a node; returns the name of its output."""
+        name = output or f"{kind}_{len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(kind, inputs, [name], **attributes))
+        return name
+
+    def constant(self, value: Any, dtype: Any = np.float64) -> str:
+        """Name of a constant of shape (1,)."""
+        array = np.array([value], dtype=dtype)
+        name = f"constant_{array.dtype}_{array.tobytes().hex()}"
+        self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
+        return name
+
+    def score(self, member: Single) -> str:
+        """Score of a single model, as (row, 1)."""
+        if isinstance(member, Ensemble):
+            return self._trees(member)
+        return self._profiled(member, self._trees(member.ratio), self._trees(member.shift))
+
+    def by_fold(self, scores: list[str], fold: str) -> None:
+        """Outputs `score`, of the fold's model, and `average`."""
+        place = self.node("Unsqueeze", [fold, self.constant(1, np.int64)])
+        self.node("GatherElements", [self.node("Concat", scores, axis=1), place], output="score", axis=1)
+        total = scores[0]
+        for other in scores[1:]:
+            total = self.node("Add", [total, other])
+        self.node("Div", [total, self.constant(len(scores))], output="average")
+
+    def fold(self, rule: FoldRule) -> str:
+        """Fold of each row, from its identifiers."""
+        if isinstance(rule, HashFolds):
+            return self._hashed(rule)
+        (column,) = rule.columns
+        if isinstance(rule, SplitFolds):  # a negative place would count from the end; k is refused by the runtime
+            low = self.node("Less", [column, self.constant(0, np.int64)])
+            return self.node("Where", [low, self.constant(rule.k, np.int64), column])
+        return self.node("Mod", [column, self.constant(rule.k, np.int64)])
+
+    def _profiled(self, member: ProfiledEnsemble, log_ratio: str, shift: str) -> str:
+        one = self.constant(1.0)
+        exponent = self.node("Neg", [self.node("Add", [log_ratio, self.constant(member.log_odds)])])
+        probability = self.node("Div", [one, self.node("Add", [one, self.node("Exp", [exponent])])])
+        ratio = self.node("Div", [self.node("Sub", [probability, shift]), self.constant(member.share)])
+        above = self.node("Sub", [ratio, one])
+        return self.node("Div", [above, self.node("Add", [one, self.node("Abs", [above])])])
+
+    def _hashed(self, rule: HashFolds) -> str:
+        """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.
+
+        Both wrap around at 64 bits, and casts between them keep the bits.
+        """
+        state = self.constant(rule.salt % 2**64, np.uint64)
+        for column in rule.columns:
+            word = self.node("BitwiseXor", [state, self._unsigned(column)])
+            word = self._unsigned(self.node("Add", [self._signed(word), self._word(0x9E3779B97F4A7C15)]))
+            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+                mixed = self._signed(self._xor_shift(word, shift))
+                word = self._unsigned(self.node("Mul", [mixed, self._word(factor)]))
+            state = self._xor_shift(word, 31)
+        return self._signed(self.node("Mod", [state, self.constant(rule.k, np.uint64)]))
+
+    def _xor_shift(self, word: str, by: int) -> str:
+        moved = self.node("BitShift", [word, self.constant(by, np.uint64)], direction="RIGHT")
+        return self.node("BitwiseXor", [word, moved])
+
+    def _word(self, bits: int) -> str:
+        return self.constant(int(np.array(bits, dtype=np.uint64).view(np.int64)), np.int64)
+
+    def _signed(self, name: str) -> str:
+        return self.node("Cast", [name], to=self._onnx.TensorProto.INT64)
+
+    def _unsigned(self, name: str) -> str:
+        return self.node("Cast", [name], to=self._onnx.TensorProto.UINT64)
+
+    def _trees(self, ensemble: Ensemble) -> str:
+        """Sum of trees, as (row, 1)."""
+        table = _TreeTable()
+        for tree in ensemble.trees:
+            table.add(tree)
+        if not ensemble.trees:
+            table.add_leaf(0.0)
+        tensor = self._onnx.numpy_helper.from_array
+        return self.node(
+            "TreeEnsemble",
+            ["features"],
+            domain="ai.onnx.ml",
+            aggregate_function=SUM,
+            post_transform=0,
+            n_targets=1,
+            tree_roots=table.roots,
+            nodes_featureids=table.features,
+            nodes_modes=tensor(np.array(table.modes, dtype=np.uint8)),
+            nodes_splits=tensor(np.array(table.splits)),
+            nodes_truenodeids=table.true_ids,
+            nodes_trueleafs=table.true_leaves,
+            nodes_falsenodeids=table.false_ids,
+            nodes_falseleafs=table.false_leaves,
+            nodes_missing_value_tracks_true=table.missing_true,
+            leaf_targetids=[0] * len(table.weights),
+            leaf_weights=tensor(np.array(table.weights)),
+            **({"membership_values": tensor(np.array(table.members))} if table.members else {}),
+        )
+
+
+class _TreeTable:
+    """Columns of a `TreeEnsemble`: inner nodes and leaves of all trees, each numbered through."""
+
+    def __init__(self) -> None:
+        self.roots: list[int] = []
+        self.features: list[int] = []
+        self.modes: list[int] = []
+        self.splits: list[float] = []
+        self.members: list[float] = []
+        self.missing_true: list[int] = []
+        self.true_ids: list[int] = []
+        self.true_leaves: list[int] = []
+        self.false_ids: list[int] = []
+        self.false_leaves: list[int] = []
+        self.weights: list[float] = []
+
+    def add(self, tree: Tree) -> None:
+        """Add a tree."""
+        nodes, outputs = tree.nodes, tree.outputs
+        inner = nodes["feature"] >= 0
+        if not inner[0]:
+            self.add_leaf(float(outputs[0]))
+            return
+        first_node, first_leaf = len(self.features), len(self.weights)
+        number = np.where(inner, first_node + np.cumsum(inner) - 1, first_leaf + np.cumsum(~inner) - 1)
+        self.roots.append(first_node)
+        for i in np.flatnonzero(inner):
+            node, true_left = nodes[i], True
+            self.features.append(int(node["feature"]))
+            self.splits.append(float(node["threshold"]))
+            if tree.is_set[i]:
+                members, true_left = tree.members(int(i))
+                self.members += [*members.tolist(), math.nan]
+            self.modes.append(BRANCH_MEMBER if tree.is_set[i] else BRANCH_LT)
+            self.missing_true.append(int(node["missing_left"] and not tree.is_set[i]))
+            yes, no = (node["left"], node["right"]) if true_left else (node["right"], node["left"])
+            self.true_ids.append(int(number[yes]))
+            self.true_leaves.append(int(not inner[yes]))
+            self.false_ids.append(int(number[no]))
+            self.false_leaves.append(int(not inner[no]))
+        self.weights += outputs[~inner].tolist()
+
+    def add_leaf(self, output: float) -> None:
+        """Add a tree without a cut: the format needs one, so both sides of it end in the same leaf."""
+        self.roots.append(len(self.features))
+        leaf = len(self.weights)
+        for column, value in (
+            (self.features, 0),
+            (self.modes, BRANCH_LT),
+            (self.missing_true, 1),
+            (self.true_ids, leaf),
+            (self.true_leaves, 1),
+            (self.false_ids, leaf),
+            (self.false_leaves, 1),
+        ):
+            column.append(value)
+        self.splits.append(0.0)
+        self.weights.append(output)

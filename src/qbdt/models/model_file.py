@@ -1,0 +1,67 @@
+"""Writing and reading model files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from qbdt.errors import ModelFileError, QBDTError
+from qbdt.files import write_text
+from qbdt.models.checks import get
+from qbdt.models.model_content import from_dict, to_dict
+from qbdt.models.sealed_text import parsed, sealed
+from qbdt.training import CrossTraining
+from qbdt.training.paper import Training
+
+__all__ = ["read_any_model", "read_cross_trained", "read_model", "write_model"]
+
+
+def write_model(
+    path: str | Path, training: Training | CrossTraining, extra: Mapping[str, Any] | None = None, *, force: bool = True
+) -> None:
+    """Write a model file.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    training
+        What to write: one training, or one for each fold.
+    extra
+        Further plain values to keep with the model.
+    force
+        Whether an existing file may be replaced; it is, at once and as a whole.
+    """
+    write_text(Path(path), sealed({"extra": dict(extra or {}), **to_dict(training)}), force=force)
+
+
+def read_any_model(path: str | Path) -> tuple[Training | CrossTraining, dict[str, Any]]:
+    """Read a model file of any kind; returns the training and the extra values that were kept with it."""
+    source = Path(path)
+    content = parsed(source)
+    try:
+        return from_dict(content), get(content, "extra", dict)
+    except ModelFileError as error:
+        raise ModelFileError(f"{source}: {error}") from None
+    except QBDTError as error:
+        raise ModelFileError(f"{source}: {error}") from error
+
+
+def read_model(path: str | Path) -> tuple[Training, dict[str, Any]]:
+    """Read a file that holds a single model; returns the training and the extra values that were kept with it."""
+    training, extra = read_any_model(path)
+    if isinstance(training, CrossTraining):
+        raise ModelFileError(
+            f"{path}: a cross-trained model with {training.folds.k} folds, where a single model is needed; "
+            "load it with CrossTrainedClassifier.load or qbdt.models.model_file.read_cross_trained"
+        )
+    return training, extra
+
+
+def read_cross_trained(path: str | Path) -> tuple[CrossTraining, dict[str, Any]]:
+    """Read a file that holds a cross-trained model; returns its trainings and the extra values."""
+    training, extra = read_any_model(path)
+    if isinstance(training, Training):
+        raise ModelFileError(f"{path}: a single model, where a cross-trained one is needed")
+    return training, extra

@@ -1,0 +1,242 @@
+"""Figures of classifiers: input variables, ROC curves, scores of training against test events, training curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.report.figures.style import COLOURS, SIGNAL, figure, styled
+from qbdt.report.figures.tree import draw_tree
+from qbdt.trees import Tree
+
+__all__ = [
+    "Compatibility",
+    "compatibility",
+    "roc_curves",
+    "train_and_test",
+    "training_curves",
+    "tree_diagram",
+    "tree_weights",
+    "variable",
+]
+
+BACKGROUND = "#1f4e9c"
+LINES = ("-", "--", "-.", ":")
+
+
+@dataclass(frozen=True)
+class Compatibility:
+    """Outcome of a χ² test of two weighted histograms.
+
+    Attributes
+    ----------
+    chi2, ndof
+        χ² and degrees of freedom: bins with events, less one for the normalisation.
+    p
+        Probability of a larger χ² if both come from one distribution.
+    """
+
+    chi2: float
+    ndof: int
+    p: float
+
+
+def compatibility(first: Any, first_variance: Any, second: Any, second_variance: Any) -> Compatibility:
+    """Test whether two weighted histograms have the same shape.
+
+    χ² = Σ (W₂w₁ − W₁w₂)² / (W₂²V₁ + W₁²V₂) for bin contents w, totals W and variances V = Σw² (N. D. Gagunashvili,
+    "Comparison of weighted and unweighted histograms"). Bins with fewer than ten effective events in either histogram
+    are joined with their neighbour, so that χ² has its distribution.
+
+    Examples
+    --------
+    >>> same = compatibility([50.0, 50.0], [50.0, 50.0], [500.0, 500.0], [500.0, 500.0])
+    >>> same.chi2, same.ndof, same.p
+    (0.0, 1, 1.0)
+    """
+    from scipy.stats import chi2 as distribution
+
+    w1, v1, w2, v2 = (np.asarray(a, dtype=float) for a in (first, first_variance, second, second_variance))
+    starts = _groups(w1, v1, w2, v2)
+    w1, v1, w2, v2 = (np.add.reduceat(a, starts) for a in (w1, v1, w2, v2))
+    spread = w2.sum() ** 2 * v1 + w1.sum() ** 2 * v2
+    used = spread > 0
+    value = float(np.sum((w2.sum() * w1 - w1.sum() * w2)[used] ** 2 / spread[used]))
+    ndof = int(used.sum()) - 1
+    return Compatibility(value, ndof, float(distribution.sf(value, ndof)) if ndof > 0 else 1.0)
+
+
+def variable(
+    title: str,
+    edges: NDArray[np.float64],
+    signal: tuple[NDArray[np.float64], NDArray[np.float64]],
+    background: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> Any:
+    """One input variable, signal dashed and background solid, both normalised to unit area, as the paper draws them.
+
+    Parameters
+    ----------
+    title
+        Of the axis, with the unit.
+    edges
+        Bin edges.
+    signal, background
+        Shares per bin and their statistical errors.
+    """
+    with styled():
+        drawn, axes = figure(5.0, 4.2)
+        centres = (edges[:-1] + edges[1:]) / 2
+        for (content, error), colour, line, label in (
+            (background, BACKGROUND, "-", "background"),
+            (signal, SIGNAL, "--", "signal"),
+        ):
+            axes.stairs(content, edges, color=colour, linestyle=line, linewidth=1.6, label=label)
+            axes.errorbar(centres, content, yerr=error, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.6)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(0, 1.28 * float(max(signal[0].max(), background[0].max())))
+        axes.set_xlabel(title)
+        axes.set_ylabel("share of events / bin")
+        axes.legend(loc="upper right", ncols=2)
+    return drawn
+
+
+def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], reference: str) -> Any:
+    """Background rejection against signal efficiency, and below the difference to one of the curves.
+
+    Parameters
+    ----------
+    curves
+        For each method signal efficiencies and background rejections; the same efficiencies for all.
+    reference
+        Method that the others are compared with.
+    """
+    with styled():
+        drawn, (main, below) = figure(
+            6.5, 6.4, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1.3], "hspace": 0.03}
+        )
+        baseline = np.asarray(curves[reference][1])
+        for i, (name, (efficiency, rejection)) in enumerate(curves.items()):
+            look = _look(i)
+            main.plot(efficiency, rejection, label=name, **look)
+            below.plot(efficiency, 100 * (np.asarray(rejection) - baseline), **look)
+        main.set_ylabel("background rejection")
+        main.set_ylim(0, 1.03)
+        main.legend(loc="lower left")
+        below.set_xlim(0, 1)
+        inside = [100 * np.max(np.abs(np.asarray(r) - baseline)) for _, r in curves.values()]
+        reach = max(0.5, 1.15 * max(inside))
+        below.set_ylim(-reach, reach)
+        below.set_ylabel("difference (%)", loc="center")
+        below.set_xlabel("signal efficiency")
+    return drawn
+
+
+def train_and_test(
+    name: str, train: Mapping[str, Any], test: Mapping[str, Any], p: Mapping[str, float] | None = None
+) -> Any:
+    """Scores of training events (filled) and test events (points), unit area, with p-values.
+
+    Parameters
+    ----------
+    name
+        Of the method.
+    train, test
+        "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
+    p
+        p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
+        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.over_training`.
+    """
+    with styled():
+        drawn, axes = figure(6.0, 4.6)
+        edges = np.asarray(train["edges"])
+        centres, top = (edges[:-1] + edges[1:]) / 2, 0.0
+        for role, colour in (("background", BACKGROUND), ("signal", SIGNAL)):
+            filled, points = (np.asarray(half[role]) for half in (train, test))
+            error = np.sqrt(np.asarray(test[f"{role}_variance"])) / points.sum()
+            value = (
+                compatibility(filled, train[f"{role}_variance"], points, test[f"{role}_variance"]).p
+                if p is None
+                else p[role]
+            )
+            share = filled / filled.sum()
+            axes.stairs(share, edges, fill=True, color=colour, alpha=0.25)
+            axes.stairs(share, edges, color=colour, linewidth=1.2, label=f"{role}, training")
+            label = f"{role}, test (p = {value:.2g})"
+            axes.errorbar(centres, points / points.sum(), yerr=error, fmt="o", color=colour, label=label, linewidth=1)
+            top = max(top, float(share.max()), float((points / points.sum()).max()))
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(0, 1.55 * top)
+        axes.set_xlabel(r"$\tanh(c\,y)$")
+        axes.set_ylabel("share of events / bin")
+        axes.set_title(name, loc="left")
+        axes.legend(loc="upper center", ncols=2, columnspacing=1.2, handlelength=1.4)
+    return drawn
+
+
+def training_curves(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
+    """Binned Q after so many trees, on training (thin) and test events (thick)."""
+    with styled():
+        drawn, axes = figure(6.5, 4.6)
+        for i, (name, curve) in enumerate(curves.items()):
+            colour = _look(i)["color"]
+            axes.plot(curve["trees"], curve["test"], color=colour, linewidth=2.0, label=name)
+            axes.plot(curve["trees"], curve["train"], color=colour, linewidth=1.0, linestyle="--")
+        axes.plot([], [], color="grey", linewidth=2.0, label="test half")
+        axes.plot([], [], color="grey", linewidth=1.0, linestyle="--", label="training half")
+        axes.set_xlim(left=0)
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * (high / low) ** 0.35)
+        axes.set_xlabel("trees")
+        axes.set_ylabel("binned Q, no systematics")
+        axes.legend(loc="upper left", ncols=2)
+    return drawn
+
+
+def tree_diagram(tree: Tree, features: tuple[str, ...], *, profiled: bool = False) -> Any:
+    """Draw a tree in a figure of its own, without pyplot."""
+    with styled():
+        drawn, axes = figure(1.9 * max(tree.n_leaves, 2), 1.6 * (tree.depth + 1))
+        draw_tree(tree, features, axes, profiled=profiled)
+    return drawn
+
+
+def tree_weights(weights: Mapping[str, Sequence[float]]) -> Any:
+    """Weight of each tree in the order in which they were grown, one line per model."""
+    with styled():
+        drawn, axes = figure(6.5, 4.2)
+        for i, (name, values) in enumerate(weights.items()):
+            axes.plot(np.arange(1, len(values) + 1), values, label=name, **_look(i))
+        axes.set_yscale("log")
+        axes.set_xlabel("tree")
+        axes.set_ylabel("weight W")
+        axes.legend(loc="upper right")
+    return drawn
+
+
+def _look(i: int) -> dict[str, Any]:
+    colours = (SIGNAL, *COLOURS)
+    return {"color": colours[i % len(colours)], "linestyle": LINES[(i // len(colours) + i) % len(LINES)]}
+
+
+def _groups(*contents: NDArray[np.float64]) -> list[int]:
+    """First bins of groups in which both histograms have ten effective events."""
+    w1, v1, w2, v2 = contents
+    starts, begin = [0], 0
+    for end in range(1, len(w1)):
+        part = slice(begin, end)
+        known = min(_effective(w1[part], v1[part]), _effective(w2[part], v2[part]))
+        rest = min(_effective(w1[end:], v1[end:]), _effective(w2[end:], v2[end:]))
+        if known >= 10 and rest >= 10:
+            starts.append(end)
+            begin = end
+    return starts
+
+
+def _effective(content: NDArray[np.float64], variance: NDArray[np.float64]) -> float:
+    total = float(variance.sum())
+    return float(content.sum()) ** 2 / total if total > 0 else 0.0

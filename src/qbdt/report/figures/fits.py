@@ -1,0 +1,114 @@
+"""Figures of a fit: pulls, ranking, correlations and the likelihood scan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qbdt.inference import FitSummary, Scan
+from qbdt.report.figures.style import COLOURS, DOWN, SIGNAL, UP, figure, styled
+
+__all__ = ["correlation", "likelihood_scan", "pulls", "ranking"]
+
+
+def pulls(summary: FitSummary) -> Any:
+    """Post-fit value and uncertainty of each source in units of its prior, with bands of one and two deviations."""
+    sources = summary.sources
+    with styled():
+        drawn, axes = figure(6.5, 1.6 + 0.32 * max(len(sources), 1))
+        rows = np.arange(len(sources))[::-1]
+        axes.axvspan(-2, 2, color="#f5e9a8", zorder=0)
+        axes.axvspan(-1, 1, color="#bfe3b4", zorder=0)
+        axes.axvline(0, color="black", linewidth=0.8, linestyle="--")
+        values, errors = [p.value for p in sources], [p.error for p in sources]
+        axes.errorbar(values, rows, xerr=errors, fmt="o", color="black", capsize=3)
+        axes.set_yticks(rows, [p.name for p in sources])
+        axes.tick_params(axis="y", which="minor", left=False, right=False)
+        axes.set_ylim(-0.8, len(sources) - 0.2)
+        reach = max([2.5, *(abs(v) + e + 0.3 for v, e in zip(values, errors, strict=True))])
+        axes.set_xlim(-reach, reach)
+        axes.set_xlabel(r"$(\hat{\theta} - \theta_0)\,/\,\Delta\theta$")
+        axes.set_title(f"Fit to {summary.data} data", loc="left")
+    return drawn
+
+
+def ranking(summary: FitSummary, top: int = 20) -> Any:
+    """Impacts of the sources on μ, largest first: filled with post-fit, outlined with prior widths; pulls on top."""
+    impacts = summary.impacts[:top]
+    with styled():
+        drawn, axes = figure(7.5, 2.2 + 0.34 * max(len(impacts), 1))
+        rows = np.arange(len(impacts))[::-1]
+        for side, colour in (("up", UP), ("down", DOWN)):
+            sign = "+" if side == "up" else "−"
+            prefit = [getattr(i, f"prefit_{side}") for i in impacts]
+            post = [getattr(i, side) for i in impacts]
+            label = rf"$\theta = \hat{{\theta}} {sign}$"
+            axes.barh(rows, prefit, height=0.72, fill=False, edgecolor=colour, label=f"{label} pre-fit σ")
+            axes.barh(rows, post, height=0.72, color=colour, alpha=0.55, label=f"{label} post-fit σ")
+        largest = max([1e-9, *(abs(v) for i in impacts for v in (i.prefit_up, i.prefit_down, i.up, i.down))])
+        axes.set_xlim(-1.3 * largest, 1.3 * largest)
+        axes.set_ylim(-0.7, len(impacts) + 1.6)
+        axes.set_yticks(rows, [i.source for i in impacts])
+        axes.tick_params(axis="y", which="minor", left=False, right=False)
+        axes.set_xlabel(r"$\Delta\hat{\mu}$")
+        axes.legend(loc="upper center", ncols=2, columnspacing=1.5, handlelength=1.5)
+        above = axes.twiny()
+        parameters = [summary.parameter(i.source) for i in impacts]
+        above.errorbar(
+            [p.value for p in parameters], rows, xerr=[p.error for p in parameters], fmt="o", color="black", capsize=2
+        )
+        for at in (-1, 0, 1):
+            above.axvline(
+                at, ymax=(len(impacts) + 0.2) / (len(impacts) + 2.3), color="grey", linewidth=0.7, linestyle=":"
+            )
+        above.set_xlim(-2, 2)
+        above.set_xlabel(r"$(\hat{\theta} - \theta_0)\,/\,\Delta\theta$ (points)")
+    return drawn
+
+
+def correlation(summary: FitSummary) -> Any:
+    """Correlations between the signal strength and the sources after the fit, in per cent."""
+    kept = [i for i, p in enumerate(summary.parameters) if p.kind in ("poi", "source", "free")]
+    kept.sort(key=lambda i: summary.parameters[i].kind != "poi")
+    names = [summary.parameters[i].name for i in kept]
+    matrix = summary.correlation[np.ix_(kept, kept)]
+    size = len(kept)
+    with styled():
+        drawn, axes = figure(max(5.0, 2.6 + 0.52 * size), max(4.2, 1.8 + 0.52 * size))
+        image = axes.imshow(100 * matrix, cmap="RdBu_r", vmin=-100, vmax=100)
+        if size <= 25:
+            for i in range(size):
+                for j in range(size):
+                    value = round(100 * matrix[i, j])
+                    colour = "white" if abs(value) > 60 else "black"
+                    axes.text(j, i, f"{value}", ha="center", va="center", color=colour, fontsize=9.5)
+        axes.set_xticks(range(size), names, rotation=60, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(size), names)
+        axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
+        drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
+    return drawn
+
+
+def likelihood_scan(scan: Scan, summary: FitSummary) -> Any:
+    """Profile likelihood of the signal strength, with all sources free and with them held at their best values."""
+    from scipy.interpolate import CubicSpline
+
+    with styled():
+        drawn, axes = figure(6.5, 4.8)
+        fine = np.linspace(scan.mu[0], scan.mu[-1], 400)
+        axes.plot(fine, CubicSpline(scan.mu, scan.full)(fine), color=COLOURS[0], label="full")
+        axes.plot(fine, CubicSpline(scan.mu, scan.stat)(fine), color=SIGNAL, linestyle="--", label="sources held")
+        for level in (1, 4):
+            axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
+            axes.text(scan.mu[-1], level, rf" {int(np.sqrt(level))}$\sigma$", va="center", ha="left", color="grey")
+        low, high = summary.interval or (-summary.sigma_mu, summary.sigma_mu)
+        text = rf"$\mu = {summary.mu:.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
+        axes.text(0.5, 0.93, text, transform=axes.transAxes, ha="center", va="top", fontsize=14)
+        axes.text(0.5, 0.82, f"{summary.data} data", transform=axes.transAxes, ha="center", va="top")
+        axes.set_xlim(scan.mu[0], scan.mu[-1])
+        axes.set_ylim(0, max(6.0, 1.1 * float(scan.full.max())))
+        axes.set_xlabel(r"signal strength $\mu$")
+        axes.set_ylabel(r"$-2\,\Delta\ln L$")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
+    return drawn

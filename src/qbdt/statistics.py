@@ -1,0 +1,310 @@
+"""The expected significance Q and the Fisher information about the signal strength: pure formulas.
+
+Q, the background uncertainty σ_b² and the purity are the paper's criterion. Their scalar functions are jitted and
+called by kernels; the functions on arrays serve everybody else. What b ≤ 0 means is decided here and nowhere else: such
+a region has no Q, `defined` is False for it, and the functions on arrays refuse it.
+
+The information of a binned likelihood, with nuisance parameters profiled out, is I* = 1/σ_μ²; templates, their binning
+and the profiled training share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from qbdt.arrays import Floats
+from qbdt.errors import DataError
+from qbdt.tables import Table
+
+__all__ = [
+    "Expectation",
+    "SourceExpectation",
+    "background_variance",
+    "binned_significance",
+    "correlated_variance",
+    "defined",
+    "information_matrix",
+    "profiled_information",
+    "purity",
+    "purity_value",
+    "significance",
+    "significance_value",
+]
+
+
+SERIES_BELOW = 0.1
+"""Where s/b is smaller, log1p(s/b) − s/b … would cancel and the power series in s/b is used."""
+
+SERIES_TERMS = 18
+"""Terms after which the series at s/b = 0.1 is exact to double precision."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def defined(b: float) -> bool:
+    """Whether a region with background b has a significance: only where b > 0."""
+    return b > 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def significance_value(s: float, b: float, sigma2: float) -> float:
+    """Q of one region (eq:Q; eq:Q0 where sigma2 = 0) for b > 0; zero for s ≤ 0.
+
+    With c = σ²/(b + σ²) and d = 1 − c, eq:Q is 2[(s+b) log1p(s d/(b + s c)) − s d log1p(t)/t], t = c s/b. As dQ/ds =
+    2 log1p(s d/(b + s c)) > 0, the power series in u = s/b, 2 s d u Σ_n (−u)^n (1 + c + … + c^n)/((n+1)(n+2)), has
+    no cancellation either; it serves where the closed form would lose digits.
+    """
+    if s <= 0.0:
+        return 0.0
+    d = b / (b + sigma2)
+    c = sigma2 / (b + sigma2)
+    u = s / b
+    if u < SERIES_BELOW:
+        total = 0.0
+        geometric = 1.0
+        power = 1.0
+        for n in range(SERIES_TERMS):
+            term = power * geometric / ((n + 1.0) * (n + 2.0))
+            total += term
+            if abs(term) < 1e-17 * total:
+                break
+            power *= -u
+            geometric = 1.0 + c * geometric
+        return 2.0 * s * d * u * total
+    x = s * d / (b + s * c)
+    first = math.log1p(x) if x < 1e300 else math.log(s) - math.log(b)
+    t = c * u
+    second = 1.0
+    if t > 0.0:
+        second = math.log1p(t) / t if t < 1e300 else 0.0
+    return 2.0 * ((s + b) * first - s * d * second)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def correlated_variance(b: float, first: float, second: float) -> float:
+    """σ_b² of eq:sigmab from first = Σ r_k and second = Σ r_k², r_k = Δ_k²/(b + Δ_k²); zero where it is negative."""
+    return max(0.0, b * (first - (first * first - second)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def purity_value(s: float, b: float, sigma2: float) -> float:
+    """Purity s/(s + b + σ_b²) of one region; zero for s ≤ 0."""
+    if s <= 0.0:
+        return 0.0
+    return s / (s + b + sigma2)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_significance(s: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+    out = np.empty(s.size)
+    for i in range(s.size):
+        out[i] = significance_value(s[i], b[i], v[i])
+    return out
+
+
+def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.float64]:
+    """Q of eq:Q0 (sigma2 = 0) and eq:Q: the square of the expected discovery significance.
+
+    Parameters
+    ----------
+    s, b
+        Expected signal and background; b > 0.
+    sigma2
+        Square of the background uncertainty, at least 0.
+
+    Examples
+    --------
+    >>> significance(10.0, 100.0).round(6), significance(10.0, 100.0, 50.0).round(6)
+    (np.float64(0.96824), np.float64(0.638549))
+    """
+    signal, background, variance = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (s, b, sigma2)))
+    _require_positive(background)
+    if np.any(~(variance >= 0)):
+        raise DataError(f"sigma2={variance.min()}: must be at least 0")
+    flat = _fill_significance(*(np.ascontiguousarray(a).ravel() for a in (signal, background, variance)))
+    return flat.reshape(signal.shape)[()]
+
+
+def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike = 0.0) -> NDArray[np.float64]:
+    """σ_b² of eq:sigmab, clipped at zero, plus the MC variance δ².
+
+    Parameters
+    ----------
+    b
+        Expected background; b > 0.
+    deltas
+        Change of b by each source, sources along the first axis.
+    mc_variance
+        Sum of squared weights of the simulated background.
+
+    Examples
+    --------
+    >>> background_variance(100.0, [5.0]).round(6)
+    np.float64(20.0)
+    """
+    background = np.asarray(b, dtype=np.float64)
+    _require_positive(background)
+    squares = np.square(np.asarray(deltas, dtype=np.float64))
+    shares = squares / (background + squares)
+    first, second = shares.sum(axis=0), np.square(shares).sum(axis=0)
+    return np.asarray(np.maximum(0.0, background * (first - (first**2 - second))) + mc_variance)[()]
+
+
+def purity(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.float64]:
+    """Purity s/(s + b + σ_b²); zero where s ≤ 0.
+
+    Examples
+    --------
+    >>> purity(1.0, 3.0)
+    np.float64(0.25)
+    """
+    signal, background = np.asarray(s, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    _require_positive(background)
+    positive = np.maximum(signal, 0.0)
+    return np.asarray(positive / (positive + background + np.asarray(sigma2)), dtype=np.float64)[()]
+
+
+def binned_significance(s: ArrayLike, b: ArrayLike) -> float:
+    """Q of eq:Q0 summed over the bins of a distribution; bins without background do not count.
+
+    Examples
+    --------
+    >>> round(binned_significance([10.0, 5.0], [100.0, 0.0]), 6)
+    0.96824
+    """
+    signal, background = np.asarray(s, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    usable = background > 0
+    return float(np.sum(significance(signal[usable], background[usable])))
+
+
+def _require_positive(background: NDArray[np.float64]) -> None:
+    if np.any(~(background > 0)):
+        raise DataError(f"b={background.min()}: Q is defined for a positive background only")
+
+
+@dataclass(frozen=True)
+class SourceExpectation:
+    """What one source is expected to do to σ_μ.
+
+    Attributes
+    ----------
+    name
+        The source.
+    coefficient
+        Its c_k: how far a fit pulls θ_k for one unit of μ.
+    cost
+        sqrt(σ_μ² − σ_μ²(without this source)) if events were ordered by s/b alone.
+    profiled_cost
+        The same for the trained score.
+    """
+
+    name: str
+    coefficient: float
+    cost: float
+    profiled_cost: float
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Expected uncertainty of the signal strength, estimated on events that took no part in the estimate's training.
+
+    Attributes
+    ----------
+    stat
+        σ_μ without systematic uncertainties.
+    full
+        σ_μ of the trained score, with all sources.
+    unprofiled
+        σ_μ with all sources if events were ordered by s/b alone.
+    sources
+        Each source by itself.
+    """
+
+    stat: float
+    full: float
+    unprofiled: float
+    sources: tuple[SourceExpectation, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def mean(cls, several: Sequence[Expectation]) -> Expectation:
+        """Average of the expectations of several trainings with the same sources."""
+        sources = [
+            SourceExpectation(same[0].name, *np.mean([(s.coefficient, s.cost, s.profiled_cost) for s in same], axis=0))
+            for same in zip(*(one.sources for one in several), strict=True)
+        ]
+        stat, full, unprofiled = np.mean([(one.stat, one.full, one.unprofiled) for one in several], axis=0)
+        return cls(float(stat), float(full), float(unprofiled), tuple(sources))
+
+    def to_table(self) -> Table:
+        """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
+        rows = [
+            ("no systematics", "", f"{self.stat:.4g}", ""),
+            *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
+            ("σ_μ, all sources", "", f"{self.unprofiled:.4g}", f"{self.full:.4g}"),
+        ]
+        header = ("source", "c", "added to σ_μ, ordered by s/b", "by the score")
+        return Table("Expected by the training, for its own events, on parts held out", header, tuple(rows))
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
+        """Inverse of `to_dict`."""
+        sources = tuple(SourceExpectation(**source) for source in plain["sources"])
+        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
+
+
+def information_matrix(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> Floats:
+    """Fisher information of (μ, θ₁ … θ_K) with unit-Gaussian priors on the θ.
+
+    I_ab = Σ_i a_i b_i / v_i + δ_ab for the θ, where a, b run over (s, Δ₁ … Δ_K) and v is the variance of the bin
+    content: the expected events plus the MC variance. Leading axes are batches.
+
+    Parameters
+    ----------
+    signal
+        Signal per bin, shape (…, bins); events.
+    shifts
+        Change of the expected events for θ_k = +1, shape (…, sources, bins); may have no sources.
+    variance
+        Variance of the bin contents, shape (…, bins), positive; events².
+
+    Returns
+    -------
+    ndarray
+        Shape (…, 1 + sources, 1 + sources); the signal strength comes first.
+
+    Examples
+    --------
+    >>> information_matrix([3.0, 1.0], [[2.0, 0.0]], [9.0, 1.0])
+    array([[2.        , 0.66666667],
+           [0.66666667, 1.44444444]])
+    """
+    rows = np.concatenate([np.asarray(signal, float)[..., None, :], np.asarray(shifts, float)], axis=-2)
+    scaled = rows / np.asarray(variance, float)[..., None, :]
+    matrix: NDArray[Any] = scaled @ np.swapaxes(rows, -1, -2)
+    prior = np.ones(rows.shape[-2])
+    prior[0] = 0.0
+    return np.asarray(matrix + np.diag(prior), dtype=np.float64)
+
+
+def profiled_information(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> Floats:
+    """Return I* = I_μμ − I_μθ I_θθ⁻¹ I_θμ = 1/σ_μ² of templates; shapes as in `information_matrix`.
+
+    Examples
+    --------
+    >>> float(profiled_information([3.0, 1.0], [[2.0, 0.0]], [9.0, 1.0]).round(6))
+    1.692308
+    """
+    matrix = information_matrix(signal, shifts, variance)
+    nuisance, mixed = matrix[..., 1:, 1:], matrix[..., 1:, 0]
+    solved = np.linalg.solve(nuisance, mixed[..., None])[..., 0]
+    return np.asarray(matrix[..., 0, 0] - np.sum(mixed * solved, axis=-1))

@@ -1,0 +1,3 @@
+"""Front door of studies."""
+
+__all__: list[str] = []

@@ -1,0 +1,136 @@
+"""Tables of the benchmark of physics, for the terminal and the documentation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from qbdt.studies.benchmark.contestants import OURS
+from qbdt.studies.benchmark.marks import Mark, best_peer, difference, marks
+from qbdt.studies.benchmark.merits import BINNINGS, BINS, Merit
+from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench
+from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
+from qbdt.tables import Table
+
+__all__ = ["physics_markdown", "physics_tables"]
+
+FIGURES: tuple[tuple[str, Callable[[Merit], float]], ...] = (
+    ("Z stat", lambda m: m.z_stat),
+    ("Z full", lambda m: m.z_full),
+    ("σ_μ stat", lambda m: m.sigma_stat),
+    ("σ_μ full", lambda m: m.sigma_full),
+    ("Δμ_sys", lambda m: m.delta_mu),
+)
+
+
+def physics_tables(bench: PhysicsBench) -> list[Table]:
+    """Every table for which there are results; the marks come last."""
+    tables = []
+    if bench.synthetic:
+        tables.append(_synthetic(bench))
+    for problem, title in bench.titles.items():
+        for binning in BINNINGS:
+            tables.append(_fits(bench, problem, f"{problem}: {title}; {binning.replace('_', '-')} bins", binning))
+        tables.append(_differences(bench, problem))
+        tables.append(_checks(bench, problem))
+    if bench.times:
+        tables.append(_times(bench))
+    tables.append(_marks(marks(bench)))
+    return [table for table in tables if table.rows]
+
+
+def physics_markdown(bench: PhysicsBench) -> str:
+    """Every table as Markdown, for the documentation."""
+    releases = ", ".join(f"{name} ({release})" for name, release in bench.releases.items())
+    head = f"Written by `{bench.command}`; up to {bench.budget} settings for each peer, tuned inside training folds."
+    parts = [f"{head} {releases}."]
+    parts += [f"**{table.title}**\n\n{table.to_markdown()}" for table in physics_tables(bench)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fits(bench: PhysicsBench, problem: str, title: str, binning: str) -> Table:
+    rows = []
+    for name in _names(bench.select(problem)):
+        for bins in BINS:
+            records = bench.select(problem, contestant=name, binning=binning, bins=bins)
+            rows.append((name, str(bins), *(_spread(records, value) for _, value in FIGURES)))
+    seeds = len({record.seed for record in bench.select(problem)})
+    over = f"mean ± spread over {seeds} divisions" if seeds > 1 else "one division into folds"
+    return Table(f"{title}; {over}", ("method", "bins", *(name for name, _ in FIGURES)), tuple(rows))
+
+
+def _differences(bench: PhysicsBench, problem: str) -> Table:
+    """The profiled method less the best peer, on the same divisions."""
+    rows = []
+    for binning in BINNINGS:
+        for bins in BINS:
+            mine = bench.select(problem, contestant=OURS, binning=binning, bins=bins)
+            peer = best_peer(bench, problem, binning, bins)
+            if not mine or peer is None:
+                continue
+            theirs = bench.select(problem, contestant=peer, binning=binning, bins=bins)
+            cells = []
+            for _, value in FIGURES:
+                found = difference(mine, theirs, value)
+                error = f" ± {found.error:.3f}" if math.isfinite(found.error) else ""
+                cells.append(f"{found.mean:+.3f}{error}")
+            rows.append((binning.replace("_", "-"), str(bins), peer, *cells))
+    header = ("binning", "bins", "best peer", *(name for name, _ in FIGURES))
+    return Table(f"{problem}: {OURS} − best peer, paired, mean ± its error", header, tuple(rows))
+
+
+def _checks(bench: PhysicsBench, problem: str) -> Table:
+    """Setups other than all sources: 20 bins, σ_μ."""
+    rows = []
+    setups = dict.fromkeys(r.setup for r in bench.fits if r.problem == problem and r.setup != ALL_SOURCES)
+    for setup in setups:
+        for name in _names(bench.select(problem, setup)):
+            cells = []
+            for binning in BINNINGS:
+                records = bench.select(problem, setup, contestant=name, binning=binning, bins=20)
+                cells += [_spread(records, lambda m: m.sigma_stat), _spread(records, lambda m: m.sigma_full)]
+            rows.append((setup, name, *cells))
+    header = (
+        "sources",
+        "method",
+        *(f"{what}, {b}" for b in ("equal-signal", "optimised") for what in ("stat", "full")),
+    )
+    return Table(f"{problem}: σ_μ with other sources, 20 bins", header, tuple(rows))
+
+
+def _synthetic(bench: PhysicsBench) -> Table:
+    rows = [(name, "", "10", *(f"{v:.2f}" for v in values)) for name, values in PUBLISHED.items()]
+    for name in dict.fromkeys(record.contestant for record in bench.synthetic):
+        for binning in BINNINGS:
+            for bins in BINS:
+                found = [r.sigma for r in bench.synthetic if (r.contestant, r.binning, r.bins) == (name, binning, bins)]
+                if not found:
+                    continue
+                means, spreads = np.mean(found, axis=0), np.std(found, axis=0, ddof=min(1, len(found) - 1))
+                cells = [f"{m:.2f}" + f" ± {s:.2f}" * (len(found) > 1) for m, s in zip(means, spreads, strict=True)]
+                rows.append((name, binning.replace("_", "-"), str(bins), *cells))
+    rows.append(("unbinned likelihood: the limit (published)", "", "–", *(f"{v:.2f}" for v in LIMIT)))
+    return Table("P1: the INFERNO problem, σ(s)", ("method", "binning", "bins", *COLUMNS), tuple(rows))
+
+
+def _times(bench: PhysicsBench) -> Table:
+    rows = tuple((r.kind, str(r.sources), f"{r.seconds:.2f}") for r in bench.times)
+    return Table(f"Training time of {OURS}, CPU seconds on one thread", ("kind", "sources", "s"), rows)
+
+
+def _marks(found: Sequence[Mark]) -> Table:
+    rows = tuple((m.problem, m.claim, f"{m.value:.3f}", f"{m.limit:.3f}", "yes" if m.holds else "NO") for m in found)
+    return Table("Marks", ("problem", "claim", "measured", "limit", "holds"), rows)
+
+
+def _names(records: Iterable[FitRecord]) -> Iterator[str]:
+    return iter(dict.fromkeys(record.contestant for record in records))
+
+
+def _spread(records: Sequence[FitRecord], value: Callable[[Merit], float]) -> str:
+    values = [value(record.merit) for record in records]
+    if len(values) < 2:
+        return f"{values[0]:.3f}"
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"

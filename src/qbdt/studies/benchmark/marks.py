@@ -1,0 +1,186 @@
+"""The marks: what the profiled method is held to, each compared with the best tuned peer of the same run.
+
+The best peer of a problem, a binning and a number of bins is the one with the largest full-fit Z there; without sources
+the one with the smallest σ_μ. All numbers are means over the same divisions into folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
+from qbdt.studies.benchmark.merits import BINNINGS, Merit
+from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
+from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, mean_of
+from qbdt.studies.paper.halves import Difference, compare
+
+__all__ = ["Mark", "best_peer", "difference", "marks"]
+
+BINS = 20
+LINEAR = 0.1
+SECONDS = 60.0
+PEERS = tuple(contestant.name for contestant in CONTESTANTS if not contestant.ours)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One statement and whether it holds.
+
+    Attributes
+    ----------
+    problem, claim
+        What is claimed.
+    value, limit
+        Measured, and what it is compared with.
+    holds
+        Whether the claim is true.
+    """
+
+    problem: str
+    claim: str
+    value: float
+    limit: float
+    holds: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(vars(self))
+
+
+def marks(bench: PhysicsBench) -> list[Mark]:
+    """All marks whose problems were run with the profiled method and a peer."""
+    return [
+        *_synthetic(bench),
+        *_problem(bench, "P2", delta_mu=0.5, z_full=1.3, z_stat=0.97),
+        *_paired(bench, "P3"),
+        *_problem(bench, "P4", delta_mu=0.65, z_full=1.05, z_stat=0.98),
+        *_without_sources(bench),
+        *_noise(bench),
+        *_times(bench),
+    ]
+
+
+def best_peer(bench: PhysicsBench, problem: str, binning: str, bins: int, setup: str = ALL_SOURCES) -> str | None:
+    """Name of the best peer; None where none took part."""
+    records = {name: bench.select(problem, setup, contestant=name, binning=binning, bins=bins) for name in PEERS}
+    merit = (lambda m: -m.sigma_stat) if setup == NO_SOURCES else (lambda m: m.z_full)
+    means = {name: mean_of(found, merit) for name, found in records.items() if found}
+    return max(means, key=lambda name: means[name]) if means else None
+
+
+def difference(first: list[FitRecord], second: list[FitRecord], value: Callable[[Merit], float]) -> Difference:
+    """Difference of two contestants on the same divisions."""
+    return compare(*({r.seed: [value(r.merit)] for r in records} for records in (first, second)))
+
+
+def _pairs(
+    bench: PhysicsBench, problem: str, setup: str = ALL_SOURCES, against: str = ALL_SOURCES
+) -> Iterator[tuple[str, str, list[FitRecord], list[FitRecord]]]:
+    """Binning, best peer, and the records of the profiled method and of that peer."""
+    for binning in BINNINGS:
+        mine = bench.select(problem, setup, contestant=OURS, binning=binning, bins=BINS)
+        peer = best_peer(bench, problem, binning, BINS, against)
+        if mine and peer:
+            yield binning, peer, mine, bench.select(problem, against, contestant=peer, binning=binning, bins=BINS)
+
+
+def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: float, z_stat: float) -> Iterator[Mark]:
+    limits: tuple[tuple[str, float, Callable[[Merit], float], bool], ...] = (
+        ("Δμ_sys", delta_mu, lambda m: m.delta_mu, False),
+        ("Z full", z_full, lambda m: m.z_full, True),
+        ("Z stat", z_stat, lambda m: m.z_stat, True),
+    )
+    for binning, peer, mine, theirs in _pairs(bench, problem):
+        for name, factor, value, at_least in limits:
+            ratio = mean_of(mine, value) / mean_of(theirs, value)
+            word = "at least" if at_least else "at most"
+            claim = f"{name} {word} {factor:g} × that of {peer}, {BINS} {_words(binning)} bins"
+            yield Mark(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
+
+
+def _paired(bench: PhysicsBench, problem: str) -> Iterator[Mark]:
+    for binning, peer, mine, theirs in _pairs(bench, problem):
+        found = difference(mine, theirs, lambda m: m.z_full)
+        claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_words(binning)} bins"
+        error = found.error if math.isfinite(found.error) else 0.0
+        yield Mark(problem, claim, found.mean, 2 * error, found.mean > 2 * error)
+
+
+def _without_sources(bench: PhysicsBench) -> Iterator[Mark]:
+    for problem in bench.titles:
+        for setup in (NO_SOURCES, IDLE):
+            for binning, peer, mine, theirs in _pairs(bench, problem, setup, NO_SOURCES):
+                ratio = mean_of(mine, lambda m: m.sigma_stat) / mean_of(theirs, lambda m: m.sigma_stat)
+                claim = f"{setup}: σ_μ at most 1.01 × that of {peer}, {BINS} {_words(binning)} bins"
+                yield Mark(problem, claim, ratio, 1.01, ratio <= 1.01)
+
+
+def _noise(bench: PhysicsBench) -> Iterator[Mark]:
+    for problem in bench.titles:
+        for binning in BINNINGS:
+            found = {
+                training: bench.select(
+                    problem,
+                    f"trained with {training}, fitted with {REAL}",
+                    contestant=OURS,
+                    binning=binning,
+                    bins=BINS,
+                )
+                for training in (REAL, NOISY)
+            }
+            if all(found.values()):
+                noisy, real = (mean_of(found[name], lambda m: m.sigma_full) for name in (NOISY, REAL))
+                claim = f"25 noise sources beside 25 real ones: σ_μ at most 1.02 ×, {BINS} {_words(binning)} bins"
+                yield Mark(problem, claim, noisy / real, 1.02, noisy / real <= 1.02)
+
+
+SYNTHETIC_MARKS = (
+    ("optimised", 10, {"B2": 16.0, "B3": 16.0, "B4": 17.3}),
+    ("optimised", 20, {"B2": 15.85, "B4": 17.1}),
+    ("equal_signal", 20, {"B2": 16.2, "B4": 17.6}),
+)
+
+
+def _synthetic(bench: PhysicsBench) -> Iterator[Mark]:
+    for binning, bins, limits in SYNTHETIC_MARKS:
+        for column, limit in limits.items():
+            value = _sigma(bench, OURS, binning, bins, int(column[1]))
+            if value is not None:
+                claim = f"σ(s) in {column} at most {limit:g}, {bins} {_words(binning)} bins"
+                yield Mark("P1", claim, value, limit, value <= limit)
+    value = _sigma(bench, f"{OURS}, {NO_SOURCES}", "equal_signal", BINS, 0)
+    if value is not None:
+        yield Mark("P1", f"σ(s) in B0 at most 15, trained without sources, {BINS} bins", value, 15.0, value <= 15.0)
+
+
+def _sigma(bench: PhysicsBench, contestant: str, binning: str, bins: int, column: int) -> float | None:
+    values = [
+        record.sigma[column]
+        for record in bench.synthetic
+        if (record.contestant, record.binning, record.bins) == (contestant, binning, bins)
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def _times(bench: PhysicsBench) -> Iterator[Mark]:
+    """Time of P1; largest distance of times from a straight line in the number of sources, relative to the longest."""
+    for record in bench.times:
+        if record.kind == SYNTHETIC:
+            claim = f"training takes at most {SECONDS:g} CPU seconds on one thread"
+            yield Mark(SYNTHETIC, claim, record.seconds, SECONDS, record.seconds <= SECONDS)
+    for kind in sorted({record.kind for record in bench.times} - {SYNTHETIC}):
+        records = [record for record in bench.times if record.kind == kind]
+        sources, seconds = (np.array([getattr(r, name) for r in records]) for name in ("sources", "seconds"))
+        line = np.polyval(np.polyfit(sources, seconds, 1), sources)
+        distance = float(np.abs(seconds - line).max() / seconds.max())
+        claim = f"training time within {LINEAR:g} of a straight line in the number of {kind}-type sources"
+        yield Mark("times", claim, distance, LINEAR, distance <= LINEAR)
+
+
+def _words(binning: str) -> str:
+    return binning.replace("_", "-")

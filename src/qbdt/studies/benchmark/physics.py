@@ -1,0 +1,242 @@
+"""`run_physics`: all problems, all contestants, the same folds; what is in the cache is not computed again."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from qbdt.data import Dataset, Role, Systematic
+from qbdt.data.samples import inferno
+from qbdt.errors import ConfigError
+from qbdt.progress import Progress, silent
+from qbdt.studies.benchmark.cache import Cache
+from qbdt.studies.benchmark.contestants import OURS, Contestant, chosen
+from qbdt.studies.benchmark.merits import BINNINGS, BINS, merit
+from qbdt.studies.benchmark.nested import Outcome, cross_scored
+from qbdt.studies.benchmark.problems import Places, Problem, problem_named
+from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
+from qbdt.studies.benchmark.sources import resampled, shuffled, tilted, with_idle_sources, with_sources
+from qbdt.studies.benchmark.synthetic import exact_results, synthetic_results
+
+__all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
+
+SYNTHETIC = "P1"
+NO_SOURCES, IDLE = "no sources", "7 sources without effect"
+REAL, NOISY = "25 real sources", "25 real and 25 noise sources"
+CHECKS = ("without", "noise", "times")
+"""Checks beside the problems: trainings without sources, with noise, and times against the number of sources."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is run.
+
+    Attributes
+    ----------
+    problems
+        Names, of P1 … P4.
+    contestants
+        Names; None for all that are installed.
+    budget
+        Settings that tuning tries for every contestant.
+    seeds
+        Divisions into folds; None for each problem's own number.
+    places
+        Where events are.
+    cache
+        Folder of what earlier runs computed.
+    synthetic_events
+        Signal, and background, events that P1 trains on.
+    checks
+        Of `CHECKS`.
+    """
+
+    problems: tuple[str, ...]
+    contestants: tuple[str, ...] | None = None
+    budget: int = 8
+    seeds: int | None = None
+    places: Places = field(default_factory=Places)
+    cache: Path = Path("qbdt-bench")
+    synthetic_events: int = 100_000
+    checks: tuple[str, ...] = CHECKS
+
+    @property
+    def command(self) -> str:
+        """Command line that measures the same again.
+
+        Examples
+        --------
+        >>> Options(("P4",), ("XGBoost", "qbdt profile"), budget=3, seeds=1, checks=()).command
+        "qbdt bench physics -p P4 -c XGBoost -c 'qbdt profile' --budget 3 --seeds 1 --no-checks"
+        """
+        words = [word for name in self.problems for word in ("-p", name)]
+        words += [word for name in self.contestants or () for word in ("-c", name)]
+        words += ["--budget", str(self.budget)]
+        words += ["--seeds", str(self.seeds)] * (self.seeds is not None)
+        public = any(name in ("P2", "P3") for name in self.problems)
+        words += ["--data", "FOLDER"] * (public and self.places.data is not None)
+        words += ["--sample", "SAMPLE"] * (self.places.sample is not None and "P4" in self.problems)
+        words += ["--events", str(self.synthetic_events)] * (SYNTHETIC in self.problems)
+        words += [word for name in self.checks for word in ("--check", name)] or ["--no-checks"]
+        return shlex.join(["qbdt", "bench", "physics", *words])
+
+    def __post_init__(self) -> None:
+        for name, value in (("budget", self.budget), ("seeds", self.seeds), ("events", self.synthetic_events)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}={value}: must be at least 1")
+        for name in self.problems:
+            if name != SYNTHETIC:
+                problem_named(name)
+        unknown = [name for name in self.checks if name not in CHECKS]
+        if unknown:
+            raise ConfigError(f"no check {unknown[0]}; there are: {', '.join(CHECKS)}")
+        chosen(self.contestants)
+
+
+def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
+    """Run the benchmark.
+
+    Parameters
+    ----------
+    options
+        What to run.
+    progress
+        Told after every contestant on every division.
+    """
+    cache = Cache(options.cache)
+    releases = {contestant.name: contestant.release for contestant in chosen(options.contestants)}
+    found = PhysicsBench(command=options.command, budget=options.budget, releases=releases)
+    for name in options.problems:
+        if name == SYNTHETIC:
+            records = tuple(_synthetic(options, cache, progress))
+            found = replace(found, synthetic=records)
+            continue
+        problem = problem_named(name)
+        data = problem.load(options.places)
+        fits, settings = _fitted(problem, data, options, cache, progress)
+        titles = {**found.titles, name: f"{problem.title}: {_counts(data)}"}
+        found = replace(found, fits=found.fits + fits, settings=found.settings + settings, titles=titles)
+    if "times" in options.checks and _takes_part(options):
+        found = replace(found, times=tuple(_times(options, progress)))
+    return found
+
+
+def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
+    contestants = chosen(options.contestants)
+    seeds = range(1, (options.seeds or 1) + 1)
+    n, budget = options.synthetic_events, options.budget
+    with progress(SYNTHETIC, len(contestants) * len(seeds)) as advance:
+        for seed in seeds:
+            results = {"exact t* (true densities)": exact_results(seed, n)}
+            for contestant in contestants:
+                results[contestant.name], _ = synthetic_results(contestant, seed, n, budget, cache)
+                if contestant.name == OURS and "without" in options.checks:
+                    alone, _ = synthetic_results(contestant, seed, n, budget, cache, sources=False)
+                    results[f"{OURS}, {NO_SOURCES}"] = alone
+                advance(1)
+            for name, measured in results.items():
+                for (binning, bins), sigma in measured.items():
+                    yield SyntheticRecord(name, seed, binning, bins, tuple(sigma.tolist()))
+
+
+def _fitted(
+    problem: Problem, data: Dataset, options: Options, cache: Cache, progress: Progress
+) -> tuple[tuple[FitRecord, ...], tuple[dict[str, Any], ...]]:
+    contestants = chosen(options.contestants)
+    seeds = range(1, (options.seeds or problem.seeds) + 1)
+    fits: list[FitRecord] = []
+    settings: list[dict[str, Any]] = []
+    with progress(problem.name, len(contestants) * len(seeds)) as advance:
+        for seed in seeds:
+            for contestant in contestants:
+                outcome = cross_scored(contestant, problem.division(data, seed), options.budget, cache)
+                fits += _records(problem, ALL_SOURCES, contestant, seed, outcome.scored)
+                settings.append(_choice(problem, contestant, seed, outcome))
+                if "without" in options.checks:
+                    fits += _without_sources(problem, data, contestant, seed, options.budget, cache)
+                if "noise" in options.checks and problem.name == "P4" and contestant.name == OURS:
+                    fits += _with_noise(problem, data, contestant, seed, cache)
+                advance(1)
+    return tuple(fits), tuple(settings)
+
+
+def _records(problem: Problem, setup: str, contestant: Contestant, seed: int, scored: Dataset) -> Iterator[FitRecord]:
+    for binning in BINNINGS:
+        for bins in BINS:
+            found = merit(scored, binning, bins)
+            yield FitRecord(problem.name, setup, contestant.name, seed, binning, bins, found)
+
+
+def _without_sources(
+    problem: Problem, data: Dataset, contestant: Contestant, seed: int, budget: int, cache: Cache
+) -> Iterator[FitRecord]:
+    """Trainings that know of no source, or only of idle ones, and fits without sources; peers are tuned for this."""
+    if contestant.ours and contestant.name != OURS:
+        return
+    division = problem.division(data, seed)
+    outcome = cross_scored(contestant, division, budget, cache, sources=(), by="z_stat")
+    yield from _records(problem, NO_SOURCES, contestant, seed, outcome.scored.with_systematics([]))
+    if contestant.ours:
+        idle = problem.division(with_idle_sources(data, 7), seed)
+        outcome = cross_scored(contestant, idle, budget, cache)
+        yield from _records(problem, IDLE, contestant, seed, outcome.scored.with_systematics([]))
+
+
+def _with_noise(
+    problem: Problem, data: Dataset, contestant: Contestant, seed: int, cache: Cache
+) -> Iterator[FitRecord]:
+    """Trainings with 25 real sources, and with 25 more that are noise; fits with the real ones, and with all."""
+    real = with_sources(data, tilted(data, 25 - len(data.systematics), seed))
+    names = [source.name for source in real.systematics]
+    noisy = with_sources(real, [*shuffled(data, 13, seed), *resampled(data, 12, seed)])
+    for told, training in ((names, REAL), (None, NOISY)):
+        outcome = cross_scored(contestant, problem.division(noisy, seed), 1, cache, sources=told)
+        for fitted, fit in ((names, REAL), ([s.name for s in noisy.systematics], NOISY)):
+            setup = f"trained with {training}, fitted with {fit}"
+            yield from _records(problem, setup, contestant, seed, outcome.scored.with_systematics(fitted))
+
+
+def _times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
+    """CPU time of trainings of the profiled method: of P1, and against the number of sources on the bundled sample."""
+    data = problem_named("P4").load(Places()).with_systematics([])
+    synthetic = inferno(options.synthetic_events, 1)
+    (ours,) = chosen([OURS])
+    kinds: dict[str, tuple[Callable[[Dataset, int, int], list[Systematic]], Sequence[int]]] = {
+        "weight": (tilted, (0, 5, 10, 25, 50)),
+        "shape": (resampled, (0, 2, 5, 10)),
+    }
+    jobs: list[tuple[str, int, Callable[[], Dataset]]] = [(SYNTHETIC, len(synthetic.systematics), lambda: synthetic)]
+    for kind, (make, counts) in kinds.items():
+        jobs += [(kind, count, partial(_with_more, data, make, count)) for count in counts]
+    with progress("times", len(jobs)) as advance:
+        ours.fit(data, ours.known[0], 1)  # compile
+        for kind, count, prepare in jobs:
+            prepared = prepare()
+            start = time.process_time()
+            ours.fit(prepared, ours.known[0], 1)
+            yield TimeRecord(kind, count, time.process_time() - start)
+            advance(1)
+
+
+def _with_more(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
+    return with_sources(data, make(data, count, 1))
+
+
+def _takes_part(options: Options) -> bool:
+    return any(contestant.name == OURS for contestant in chosen(options.contestants))
+
+
+def _choice(problem: Problem, contestant: Contestant, seed: int, outcome: Outcome) -> dict[str, Any]:
+    chosen_settings = [dict(settings) for settings in outcome.settings]
+    return {"problem": problem.name, "contestant": contestant.name, "seed": seed, "settings": chosen_settings}
+
+
+def _counts(data: Dataset) -> str:
+    rows = {role: sum(s.events.n_rows for s in data.of_role(role)) for role in (Role.SIGNAL, Role.BACKGROUND)}
+    yields = {role: data.total(role) for role in rows}
+    return ", ".join(f"{rows[role]:,} {role} events (yield {yields[role]:,.4g})" for role in rows)

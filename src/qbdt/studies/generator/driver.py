@@ -1,0 +1,272 @@
+"""The run: a tau library, batches by any number of workers, and one folder at the end.
+
+Owns resuming, ordering and the arithmetic of yields. A batch is a fixed piece of work that becomes one file in
+`parts/`; the sample is the shortest run of consecutive batches, from the first, that holds the requested events. So
+the result depends on the seed and the requested numbers only, an interrupted run continues where it stopped, and
+memory does not grow with the number of events.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from qbdt.data.samples import METADATA, PROCESSES, read_metadata, write_ntuples
+from qbdt.errors import DataError, require
+from qbdt.files import replacing
+from qbdt.progress import Progress, silent
+from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
+from qbdt.studies.generator.output import PartRecord, finish_process, read_part, write_metadata, write_part
+from qbdt.studies.generator.simulate import (
+    LIBRARY_KEY,
+    PILOT_POINTS,
+    Inputs,
+    Simulator,
+    prepare,
+    pythia_seed,
+    sequence,
+)
+from qbdt.studies.generator.taus import TauLibrary, decay_chunk, library_chunks
+
+__all__ = ["GenerateSettings", "generate_tautaugamma"]
+
+T = TypeVar("T")
+
+SETTINGS_FILE, LIBRARY_FILE, PARTS = "settings.json", "tau-decays.npz", "parts"
+
+
+@dataclass(frozen=True)
+class GenerateSettings:
+    """What decides the events besides their number; a folder is resumed only by a run with the same settings.
+
+    Parameters
+    ----------
+    seed
+        Of everything random.
+    tau_decays
+        Size of the library per helicity and decay mode.
+    points
+        Phase-space points per batch.
+    pilot_points
+        Points of the pilot run that fixes the largest weight.
+    cuts, higgs_cuts
+        Generator cuts of the background and of the signal.
+    """
+
+    seed: int = 1
+    tau_decays: int = 100_000
+    points: dict[str, int] = field(default_factory=lambda: {"signal": 100_000, "background": 500_000})
+    pilot_points: int = PILOT_POINTS
+    cuts: GeneratorCuts = CUTS
+    higgs_cuts: HiggsCuts = HIGGS_CUTS
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("seed", self.seed, 0), ("tau_decays", self.tau_decays, 1)):
+            if value < least:
+                raise DataError(f"{name}={value}: must be at least {least}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data."""
+        return asdict(self)
+
+
+def generate_tautaugamma(
+    out: Path,
+    signal: int,
+    background: int,
+    settings: GenerateSettings | None = None,
+    *,
+    workers: int = 1,
+    root: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Simulate h → γττ and its background into a folder that `qbdt.data.samples.bundled.tautaugamma` reads.
+
+    Parameters
+    ----------
+    out
+        Folder to write; an interrupted run with the same settings is continued.
+    signal, background
+        Nominally selected events of each.
+    settings
+        Seed and sizes.
+    workers
+        Processes to use; the result does not depend on it. With more than one, scripts need the usual
+        ``if __name__ == "__main__"`` of Python's multiprocessing.
+    root
+        Also write the variables of all variations to ROOT files.
+    progress
+        Told how many events are selected.
+
+    Returns
+    -------
+    dict
+        The metadata that are also in `metadata.json`.
+    """
+    settings = settings or GenerateSettings()
+    wanted = {"signal": signal, "background": background}
+    for name, value in (*wanted.items(), ("workers", workers)):
+        if value < 1:
+            raise DataError(f"{name}={value}: must be at least 1")
+    require("pythia8mc", "qbdt generate")
+    if not _is_complete(out, wanted, settings):
+        _open_folder(out, settings)
+        with _pool(workers) as pool:
+            _generate(out, wanted, settings, pool, workers, progress)
+        shutil.rmtree(out / PARTS)
+    if root:
+        write_ntuples(out, out, progress=progress)
+    return read_metadata(out)
+
+
+def _generate(
+    out: Path, wanted: dict[str, int], settings: GenerateSettings, pool: Executor, workers: int, progress: Progress
+) -> None:
+    _ensure_library(out / LIBRARY_FILE, settings, pool, workers, progress)
+    inputs = prepare(settings.seed, settings.cuts, settings.higgs_cuts, settings.pilot_points)
+    entries = {}
+    for name in PROCESSES:
+        with progress(f"simulating {name}", wanted[name]) as advance:
+            records = _run_batches(out, name, wanted[name], inputs, settings, pool, workers, advance)
+        paths = [_part(out, name, number) for number in range(len(records))]
+        entries[name] = finish_process(out, name, wanted[name], records, paths, inputs.pilots[name])
+    write_metadata(out, entries, settings.to_dict())
+
+
+def _is_complete(out: Path, wanted: dict[str, int], settings: GenerateSettings) -> bool:
+    """Tell whether the folder already holds this very sample; one that holds another is refused."""
+    if not (out / METADATA).exists():
+        return False
+    metadata = read_metadata(out)
+    there = {name: entry["selected"] for name, entry in metadata["processes"].items()}
+    if there != wanted or metadata["settings"] != settings.to_dict():
+        raise DataError(f"{out}: holds a finished sample with other numbers or settings; choose another folder")
+    return True
+
+
+def _open_folder(out: Path, settings: GenerateSettings) -> None:
+    path = out / SETTINGS_FILE
+    try:
+        (out / PARTS).mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(json.dumps(settings.to_dict(), indent=2), encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{out}: cannot write there: {error.strerror or error}") from error
+    if json.loads(path.read_text(encoding="utf-8")) != settings.to_dict():
+        raise DataError(f"{out}: holds an unfinished run with other settings ({path.name}); choose another folder")
+
+
+class _Inline(Executor):
+    """Run at once in this process."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[Executor]:
+    """Open workers; on an error or interruption the batches that wait are dropped."""
+    pool = _Inline() if workers == 1 else ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_order(tasks: Iterator[Future[T]], ahead: int) -> Iterator[T]:
+    """Yield results in the order of their tasks, keeping up to `ahead` tasks under way."""
+    waiting: deque[Future[T]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(task)
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+def _ensure_library(path: Path, settings: GenerateSettings, pool: Executor, workers: int, progress: Progress) -> None:
+    """Make the library of tau decays unless the folder has it."""
+    if path.exists():
+        return
+    chunks = library_chunks(settings.tau_decays)
+    seeds = [pythia_seed(sequence(settings.seed, LIBRARY_KEY, offset)) for *_, offset in chunks]
+    tasks = (
+        pool.submit(decay_chunk, mode, helicity, n, seed)
+        for (mode, helicity, n, _), seed in zip(chunks, seeds, strict=True)
+    )
+    made = []
+    with progress("decaying taus", 4 * settings.tau_decays) as advance:
+        for chunk in _in_order(tasks, 2 * workers if workers > 1 else 0):
+            made.append(chunk)
+            advance(len(chunk[0]))
+    with replacing(path) as scratch:
+        TauLibrary.join(settings.tau_decays, made).save(scratch)
+
+
+def _part(out: Path, name: str, number: int) -> Path:
+    return out / PARTS / f"{name}-{number:06d}.parquet"
+
+
+def _run_batches(
+    out: Path,
+    name: str,
+    wanted: int,
+    inputs: Inputs,
+    settings: GenerateSettings,
+    pool: Executor,
+    workers: int,
+    advance: Callable[[int], None],
+) -> list[PartRecord]:
+    """Make, or find, the first batches of a process until they hold the requested events."""
+    tasks = (
+        pool.submit(_batch, name, number, settings.points[name], inputs, out / LIBRARY_FILE, _part(out, name, number))
+        for number in itertools.count()
+    )
+    records: list[PartRecord] = []
+    selected = 0
+    for record in _in_order(tasks, 2 * workers if workers > 1 else 0):
+        records.append(record)
+        advance(min(record.n_selected, wanted - selected))
+        selected += record.n_selected
+        if selected >= wanted:
+            break
+        if len(records) >= 20 and selected == 0:
+            raise DataError(f"{name}: no event is selected in {len(records)} batches: the generator cuts leave nothing")
+    return records
+
+
+def _batch(name: str, number: int, points: int, inputs: Inputs, library: Path, part: Path) -> PartRecord:
+    """Make one batch in a worker, unless a former run has."""
+    if part.exists():
+        return read_part(part)[1]
+    return write_part(part, _simulator(name, inputs, library).batch(number, points))
+
+
+_SIMULATORS: dict[tuple[str, Path], Simulator] = {}
+
+
+def _simulator(name: str, inputs: Inputs, library: Path) -> Simulator:
+    """Return this worker's simulator of a process, made on first use: Pythia starts once per worker, not per batch.
+
+    A folder has one set of inputs, so its library's path stands for them; only the last simulator is kept.
+    """
+    key = (name, library)
+    if key not in _SIMULATORS:
+        _SIMULATORS.clear()
+        _SIMULATORS[key] = Simulator(name, inputs, TauLibrary.load(library))
+    return _SIMULATORS[key]

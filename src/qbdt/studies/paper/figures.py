@@ -1,0 +1,221 @@
+"""The paper's figures from a study, each with the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from qbdt.data import Dataset, Role
+from qbdt.inference import summary_from_dict
+from qbdt.inference.templates import TemplateSet
+from qbdt.models import read_model
+from qbdt.report import Figure
+from qbdt.report.figures import (
+    correlation,
+    envelope,
+    roc_curves,
+    train_and_test,
+    training_curves,
+    tree_diagram,
+    variable,
+)
+from qbdt.studies.paper.methods import BINNING, PROFILED, Method
+from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
+from qbdt.studies.paper.plots import formula, spread
+from qbdt.studies.paper.study import Study
+
+__all__ = [
+    "correlations",
+    "curves",
+    "defect",
+    "envelopes",
+    "roc",
+    "score_comparisons",
+    "spreads",
+    "tree_diagrams",
+    "variables",
+]
+
+LABELS = {
+    "pt_lep": r"$p_T(\ell)$ (GeV)",
+    "pt_tau": r"$p_T(\tau_{had})$ (GeV)",
+    "pt_pho": r"$p_T(\gamma)$ (GeV)",
+    "pt_met": r"$E_T^{miss}$ (GeV)",
+    "m_lephad": r"$m(\ell\tau_{had})$ (GeV)",
+    "m_lephadpho": r"$m(\ell\tau_{had}\gamma)$ (GeV)",
+    "m_lephadmet": r"$m(\ell\tau_{had}\nu)$ (GeV)",
+    "m_lephadphomet": r"$m(\ell\tau_{had}\gamma\nu)$ (GeV)",
+}
+"""Axis titles of the eight variables."""
+
+SPREADS = {
+    "z_full": "Z, seven sources, shifts as they are (standard deviations)",
+    "z_full_smooth": "Z, seven sources, smoothed shifts (standard deviations)",
+    "z_stat": "Z without systematics, with MC statistics (standard deviations)",
+    "delta_mu": r"$\Delta\mu$, part of $\sigma_\mu$ from seven sources",
+    "z_full_optimised": "Z, seven sources, optimised bins for all (standard deviations)",
+    "delta_mu_optimised": r"$\Delta\mu$ from seven sources, optimised bins for all",
+}
+
+
+def variables(data: Dataset) -> Iterator[Figure]:
+    """Draw the eight variables, signal and background, unit area."""
+    for name, (n_bins, low, high) in BINNING.items():
+        edges = np.linspace(low, high, n_bins // 2 + 1)
+        shapes = {role: _shape(data, role, name, edges) for role in (Role.SIGNAL, Role.BACKGROUND)}
+        drawn = variable(LABELS[name], edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND])
+        columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
+        for role, (content, error) in shapes.items():
+            columns |= {str(role): content.tolist(), f"{role}_error": error.tolist()}
+        yield Figure(
+            f"variable-{name.replace('_', '-')}", drawn, f"{name}, unit area; what lies outside is not drawn.", columns
+        )
+
+
+def _shape(data: Dataset, role: Role, name: str, edges: Any) -> tuple[Any, Any]:
+    samples = [sample.events for sample in data.of_role(role)]
+    values = np.concatenate([e.column(name) for e in samples])
+    weight = np.concatenate([e.weight for e in samples])
+    content = np.histogram(values, edges, weights=weight)[0]
+    error = np.sqrt(np.histogram(values, edges, weights=weight**2)[0])
+    return content / weight.sum(), error / weight.sum()
+
+
+def roc(study: Study) -> Figure:
+    """ROC curves of the paper's methods and the best tuned peer, with the difference to GradBDT."""
+    chosen = [m for m in study.methods if m.stands_for or m.name in ("AdaBDT", "LightGBM", PROFILED)]
+    curves_of = {m.name: study.published[m.name]["roc"] for m in chosen}
+    drawn = roc_curves({name: (c["efficiency"], c["rejection"]) for name, c in curves_of.items()}, chosen[0].name)
+    first = next(iter(curves_of.values()))
+    columns = {"efficiency": first["efficiency"], **{name: c["rejection"] for name, c in curves_of.items()}}
+    caption = f"ROC curves on the test half of the published split; below, the difference to {chosen[0].name}."
+    return Figure("roc", drawn, caption, columns)
+
+
+def envelopes(study: Study, source: str) -> Iterator[Figure]:
+    """Effect of one source on the background templates of each method."""
+    for method in _shown(study):
+        templates = TemplateSet.from_dict(study.published[method.name]["templates"])
+        if source not in templates.sources:
+            continue
+        up, down = (templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down"))
+        columns = {
+            "low": templates.edges[:-1].tolist(),
+            "high": templates.edges[1:].tolist(),
+            "signal": templates.signal.tolist(),
+            "background": templates.background.tolist(),
+            "up": up,
+            "down": down,
+        }
+        caption = f"{SOURCES[source]}, {method.name}. Points: background with its MC uncertainty."
+        yield Figure(f"envelope-{source}-{method.key}", envelope(templates, source), caption, columns)
+
+
+def correlations(study: Study, case: str) -> Iterator[Figure]:
+    """Correlation matrices of the fits of one case, for the methods that the paper shows."""
+    for method in study.methods:
+        if (case, method.stands_for) not in SIGNIFICANCE:
+            continue
+        summary = summary_from_dict(study.published[method.name]["cases"][case]["fit"])
+        names = [p.name for p in summary.parameters]
+        columns = {"parameter": names} | {n: summary.correlation[:, i].tolist() for i, n in enumerate(names)}
+        caption = f"Case {case}, {method.name}: correlations after the fit."
+        yield Figure(f"correlation-{case.lower()}-{method.key}", correlation(summary), caption, columns)
+
+
+def tree_diagrams(study: Study) -> Iterator[Figure]:
+    """Draw the first tree of QBDT0 and of QBDT7."""
+    for method in study.methods:
+        path = study.folder / "models" / f"{method.key}.qbdt"
+        if method.stands_for not in ("QBDT0", "QBDT7") or not path.exists():
+            continue
+        ensemble = read_model(path)[0].ensemble
+        drawn = tree_diagram(ensemble.trees[0], ensemble.features)
+        rows = ensemble.trees[0].rows(ensemble.features, 0)
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        yield Figure(
+            f"tree-{method.key}",
+            drawn,
+            f"First tree of {method.name}, samples scaled to one event each.",
+            columns,
+            True,
+        )
+
+
+def curves(study: Study) -> Figure:
+    """Binned Q of training and test half against the number of trees."""
+    found = {m.name: study.published[m.name]["curve"] for m in study.methods if m.stands_for}
+    found = {name: curve for name, curve in found.items() if curve is not None}
+    columns: dict[str, Any] = {}
+    for name, curve in found.items():
+        columns |= {f"{name} {key}": curve[key] for key in ("trees", "train", "test")}
+    return Figure(
+        "training-curves",
+        training_curves(found),
+        "Binned Q (eq:Q0, best c) after so many trees, half of the events scaled to all.",
+        columns,
+    )
+
+
+def score_comparisons(study: Study) -> Iterator[Figure]:
+    """Scores of training against test events."""
+    for method in _shown(study):
+        scores = study.published[method.name]["scores"]
+        columns = {"low": scores["train"]["edges"][:-1]}
+        for half in ("train", "test"):
+            columns |= {f"{half}_{name}": values for name, values in scores[half].items() if name != "edges"}
+        caption = (
+            f"{method.name}: training (filled) against test (points); p-values of a χ² test of weighted histograms."
+        )
+        yield Figure(
+            f"scores-{method.key}", train_and_test(method.name, scores["train"], scores["test"]), caption, columns
+        )
+
+
+def spreads(study: Study) -> Iterator[Figure]:
+    """Every quantity over the random halves, with the published split and the paper's value marked."""
+    for quantity, title in SPREADS.items():
+        values = {m.name: study.values(m.name, quantity) for m in study.methods if m.name in study.halves}
+        results = {name: study.published[name] for name in values}
+        published = {name: {**r["cases"]["III"], **r["optimised"]}[quantity] for name, r in results.items()}
+        paper = _paper_values(study, quantity)
+        drawn = spread(values, title, published, paper)
+        caption = (
+            f"{study.options.halves} random divisions with swaps, each method on the same ones: {_words(quantity)}."
+        )
+        yield Figure(f"halves-{quantity.replace('_', '-')}", drawn, caption, dict(values))
+
+
+def defect() -> Figure:
+    """Q against σ_b², naive and stable."""
+    drawn, columns = formula()
+    caption = "Q of one published leaf: eq:Q as printed loses its second logarithm when σ_b² is small against b²."
+    return Figure("formula", drawn, caption, columns)
+
+
+def _shown(study: Study) -> list[Method]:
+    return [m for m in study.methods if m.stands_for or m.name in ("LightGBM", PROFILED)]
+
+
+def _paper_values(study: Study, quantity: str) -> dict[str, float]:
+    paper: dict[str, float] = {}
+    for method in study.methods:
+        known = SIGNIFICANCE.get(("III", method.stands_for or ""))
+        if known is not None and quantity.startswith("z_") and not quantity.endswith("_optimised"):
+            paper[method.name] = known[0 if quantity == "z_stat" else 1]
+    if quantity == "delta_mu":
+        paper = {"GradBDT": DELTA_MU["III"][0], f"QBDT{CASES['III']}": DELTA_MU["III"][1]}
+    return paper
+
+
+def _words(quantity: str) -> str:
+    return {
+        "z_full": "significance of the full fit",
+        "z_full_smooth": "significance of the full fit with smoothed shifts",
+        "z_stat": "significance of the stat-only fit",
+        "delta_mu": "part of σ_μ from the sources",
+        "z_full_optimised": "significance of the full fit in optimised bins",
+        "delta_mu_optimised": "part of σ_μ from the sources in optimised bins",
+    }[quantity]

@@ -1,0 +1,195 @@
+"""`reproduce`: the whole study, step by step, into one folder; `Study` is what tables, statements and figures read."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from qbdt.analysis import examples, load, parse_analysis
+from qbdt.data import Dataset
+from qbdt.errors import ConfigError
+from qbdt.files import provenance, write_text
+from qbdt.progress import Progress, silent
+from qbdt.studies.paper.halves import Difference, Task, compare, run_halves
+from qbdt.studies.paper.methods import METHODS, Method
+from qbdt.studies.paper.published import published_result
+from qbdt.studies.paper.steps import Steps, fingerprint
+
+__all__ = ["Options", "Study", "load_events", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is run.
+
+    Attributes
+    ----------
+    data
+        Folder with the paper's files; None for the bundled sample.
+    trees
+        Trees of QBDT0. The others keep the paper's proportions: twice as many for QBDT7, ten times for GradBDT.
+    halves
+        Number of random divisions; each is used with both of its sides.
+    seed
+        Seed of the divisions and of every training.
+    jobs
+        Processes for the halves; the numbers do not depend on it.
+    """
+
+    data: Path | None = None
+    trees: int = 100
+    halves: int = 10
+    seed: int = 1
+    jobs: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
+
+    def __post_init__(self) -> None:
+        for name, least in (("trees", 1), ("halves", 0), ("seed", 0), ("jobs", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name}={getattr(self, name)}: must be at least {least}")
+        if self.data is not None and not self.data.is_dir():
+            raise ConfigError(f"--data {self.data}: no such folder")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """All results of a reproduction.
+
+    Attributes
+    ----------
+    options
+        How it was run.
+    settings
+        Everything the numbers depend on, with checksums of the files.
+    methods
+        Methods that were run, in order.
+    skipped
+        Names of those whose package is not installed.
+    published
+        For each method its results on the published split.
+    halves
+        For each method and division the results of both sides.
+    seconds
+        Time spent on each stage of this run; what was taken over from an earlier run costs nothing.
+    folder
+        Where everything lies.
+    data
+        The events.
+    """
+
+    options: Options
+    settings: dict[str, Any]
+    methods: tuple[Method, ...]
+    skipped: tuple[str, ...]
+    published: dict[str, dict[str, Any]]
+    halves: dict[str, dict[int, list[dict[str, float]]]]
+    seconds: dict[str, float]
+    folder: Path
+    data: Dataset
+
+    def values(self, method: str, quantity: str) -> list[float]:
+        """One quantity of a method on all halves."""
+        return [side[quantity] for sides in self.halves.get(method, {}).values() for side in sides]
+
+    def difference(self, first: str, second: str, quantity: str) -> Difference:
+        """Paired difference of a quantity between two methods over the halves."""
+        pair = ({i: [side[quantity] for side in sides] for i, sides in self.halves[m].items()} for m in (first, second))
+        return compare(*pair)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as plain data, without timings."""
+        return {"settings": self.settings, "published": self.published, "halves": self.halves}
+
+
+def load_events(folder: Path | None) -> Dataset:
+    """Load the paper's files from a folder, or the bundled sample."""
+    if folder is not None:
+        return load(parse_analysis(examples.text("tautaugamma"), "tautaugamma.yaml"), folder)
+    from qbdt.data.samples import tautaugamma
+
+    return tautaugamma(k=2)
+
+
+def reproduce(
+    options: Options,
+    out: Path,
+    progress: Progress = silent,
+    force: bool = False,
+    methods: Sequence[Method] = METHODS,
+) -> Study:
+    """Run the study, or what is left of it, and write its numbers to `out/study.json`.
+
+    Parameters
+    ----------
+    options
+        What to run.
+    out
+        Folder for steps, models and results.
+    progress
+        Shows how far it is.
+    force
+        Start anew, whatever the folder holds.
+    methods
+        What to compare.
+    """
+    kept = tuple(method for method in methods if method.available)
+    settings = _settings(options, kept)
+    steps = Steps(out, settings, force)
+    seconds: dict[str, float] = {}
+    data = _timed(seconds, "reading", partial(load_events, options.data))
+    published = _timed(seconds, "published split", partial(_published, options, kept, data, steps, out, progress))
+    halves = _timed(seconds, "random halves", partial(_halves, options, kept, steps, progress))
+    skipped = tuple(method.name for method in methods if not method.available)
+    study = Study(options, settings, kept, skipped, published, halves, seconds, out, data)
+    content = {**study.to_dict(), "provenance": provenance(data=options.data)}
+    write_text(out / "study.json", json.dumps(content) + "\n")
+    return study
+
+
+def _settings(options: Options, methods: Sequence[Method]) -> dict[str, Any]:
+    from qbdt import __version__
+
+    files = {} if options.data is None else {p.name: fingerprint(p) for p in sorted(options.data.glob("*.root"))}
+    plain = {name: value for name, value in asdict(options).items() if name not in ("data", "jobs")}
+    return {**plain, "qbdt": __version__, "methods": [m.name for m in methods], "files": files}
+
+
+def _published(
+    options: Options, methods: Sequence[Method], data: Dataset, steps: Steps, out: Path, progress: Progress
+) -> dict[str, dict[str, Any]]:
+    results = {}
+    with progress("published split", len(methods)) as advance:
+        for method in methods:
+            compute = partial(published_result, method, data, options.trees, options.seed, out / "models")
+            results[method.name] = steps.get(f"published-{method.key}", compute)
+            advance(1)
+    return results
+
+
+def _halves(
+    options: Options, methods: Sequence[Method], steps: Steps, progress: Progress
+) -> dict[str, dict[int, list[dict[str, float]]]]:
+    tasks = [
+        Task(method.name, number, swapped, options.trees, options.seed)
+        for number in range(options.halves)
+        for swapped in (False, True)
+        for method in methods
+        if method.in_halves
+    ]
+    results = run_halves(tasks, steps, partial(load_events, options.data), options.jobs, progress)
+    collected: dict[str, dict[int, list[dict[str, float]]]] = {}
+    for task in tasks:
+        collected.setdefault(task.method, {}).setdefault(task.number, []).append(results[task])
+    return collected
+
+
+def _timed(seconds: dict[str, float], stage: str, work: Callable[[], Any]) -> Any:
+    start = time.perf_counter()
+    result = work()
+    seconds[stage] = time.perf_counter() - start
+    return result

@@ -1,0 +1,19 @@
+"""Front door of training."""
+
+from qbdt.training.cross_trained import CrossTraining
+from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.inputs import described
+from qbdt.training.monitor import Callback, Monitor, score_significance
+from qbdt.training.settings import Settings
+from qbdt.training.train import train
+
+__all__ = [
+    "Callback",
+    "CrossTraining",
+    "FoldedEnsemble",
+    "Monitor",
+    "Settings",
+    "described",
+    "score_significance",
+    "train",
+]

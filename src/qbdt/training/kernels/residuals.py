@@ -1,0 +1,117 @@
+"""What boosting by residuals does row by row: pairs for the next tree, outputs of the last one, sums over leaves.
+
+Everything that is summed is first rounded to a multiple of a power of two, so that sums are exact and do not depend on
+order. Rows of a node are positions `begin … end − 1` of `rows`; arrays of a segment start with its row `start`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from qbdt.arrays import Fixed, Floats, Rows
+
+__all__ = ["add_outputs", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def logistic_pairs(
+    weight: Floats, log_ratio: Floats, is_signal: bool, numerator_scale: float, denominator_scale: float, out: Fixed
+) -> None:
+    """Minus the gradient, w (y − p), and the curvature, w p (1 − p), of the logistic loss at p = 1/(1 + exp(−F))."""
+    for i in range(weight.size):
+        small = np.exp(-abs(log_ratio[i]))  # of the two exponentials the one that cannot overflow
+        likely, unlikely = 1.0 / (1.0 + small), small / (1.0 + small)
+        p, rest = (likely, unlikely) if log_ratio[i] > 0.0 else (unlikely, likely)
+        gradient = weight[i] * rest if is_signal else -weight[i] * p
+        out[2 * i] = np.int64(np.rint(gradient * numerator_scale))
+        out[2 * i + 1] = np.int64(np.rint(weight[i] * p * rest * denominator_scale))
+
+
+@njit(cache=True, nogil=True)
+def add_outputs(current: Floats, width: int, rows: Rows, begin: int, end: int, start: int, output: Floats) -> None:
+    """Add a leaf's output, `width` numbers, to each of its rows."""
+    for i in range(begin, end):
+        at = (rows[i] - start) * width
+        for k in range(width):
+            current[at + k] += output[k]
+
+
+@njit(cache=True, nogil=True)
+def shift_pairs(
+    weight: Floats,
+    columns: Floats,
+    current: Floats,
+    common: float,
+    column_coefficients: Floats,
+    coefficients: Floats,
+    mean: float,
+    numerator_scale: float,
+    denominator_scale: float,
+    out: Fixed,
+) -> None:
+    """Σ_k c_k (Δ_k − n (m_k + f_k)) and n of nominal rows, n = w + w².
+
+    Parameters
+    ----------
+    weight
+        Weights of the rows.
+    columns, column_coefficients
+        Shifts given row by row, flat, and the c_k of these columns.
+    current, coefficients
+        The f_k of the rows so far, flat, and all c_k.
+    common
+        Σ_k c_k a_k for shifts that are multiples a_k of the weight.
+    mean
+        Σ_k c_k m_k of the mean relative shifts m_k.
+    """
+    n_columns, n_sources = column_coefficients.size, coefficients.size
+    for i in range(weight.size):
+        shift = weight[i] * common
+        for j in range(n_columns):
+            shift += columns[i * n_columns + j] * column_coefficients[j]
+        fitted = mean
+        for k in range(n_sources):
+            fitted += current[i * n_sources + k] * coefficients[k]
+        n = weight[i] + weight[i] * weight[i]
+        out[2 * i] = np.int64(np.rint((shift - n * fitted) * numerator_scale))
+        out[2 * i + 1] = np.int64(np.rint(n * denominator_scale))
+
+
+@njit(cache=True, nogil=True)
+def sum_weights(weight: Floats, rows: Rows, begin: int, end: int, start: int, scale: float) -> np.int64:
+    """Sum of the weights of a leaf's rows."""
+    total = np.int64(0)
+    for i in range(begin, end):
+        total += np.int64(np.rint(weight[rows[i] - start] * scale))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sum_nominal(
+    weight: Floats,
+    ratio: Floats,
+    current: Floats,
+    columns: Floats,
+    rows: Rows,
+    begin: int,
+    end: int,
+    start: int,
+    scales: Floats,
+    current_scales: Floats,
+    column_scales: Floats,
+    out: Fixed,
+) -> None:
+    """Add Σ w, Σ n, Σ n r₀, all Σ n f_k and all Σ of columns over a leaf's nominal rows."""
+    n_columns, n_sources = column_scales.size, current_scales.size
+    for i in range(begin, end):
+        row = rows[i] - start
+        w = weight[row]
+        n = w + w * w
+        out[0] += np.int64(np.rint(w * scales[0]))
+        out[1] += np.int64(np.rint(n * scales[1]))
+        out[2] += np.int64(np.rint(n * ratio[row] * scales[2]))
+        for k in range(n_sources):
+            out[3 + k] += np.int64(np.rint(n * current[row * n_sources + k] * current_scales[k]))
+        for j in range(n_columns):
+            out[3 + n_sources + j] += np.int64(np.rint(columns[row * n_columns + j] * column_scales[j]))

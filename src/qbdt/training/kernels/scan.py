@@ -1,0 +1,303 @@
+"""The split scan: every cut on every feature of a node, judged by ΔQ.
+
+What a cut is judged on are *quantities*: s, b, the Δ_k, and, where asked for, the MC variance and the two sums behind
+the effective number of simulated events. Each is a sum of histogram channels with signs ±1, as exact integers, times a
+factor; `Terms` says which. Quantity 0 is s, 1 is b, 2 … 1 + n_sources are the Δ_k.
+
+Loops are written out where numpy's own copies, sums and maxima would do: those take seconds to compile.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
+from qbdt.statistics import correlated_variance, defined, significance_value
+
+__all__ = [
+    "Rules",
+    "Terms",
+    "bound_features",
+    "node_variance",
+    "scan_features",
+    "total_sums",
+]
+
+LN2 = 0.6931471805599453
+MANTISSA = (1 << 52) - 1
+ONE = 1023 << 52
+REMAINDER = 2e-8
+"""Above what the series in `_add_bounds` leaves out, 1.1e-8, with room for rounding."""
+
+
+class Terms(NamedTuple):
+    """Terms of quantity i are first[i] … first[i+1] − 1: each a channel with a sign.
+
+    A channel is in the histogram, or in the details of its word (`is_detail`); it starts at `base`, its bins are
+    `stride` apart, its features BINS × `stride`.
+    """
+
+    first: Fixed
+    is_detail: Fixed
+    base: Fixed
+    stride: Fixed
+    sign: Fixed
+
+
+@njit(cache=True, nogil=True)
+def _load_feature(
+    hist: Fixed, details: Fixed, feature: int, n_cuts: int, terms: Terms, left: Fixed, missing: Fixed
+) -> bool:
+    """Quantities left of each cut, as left[quantity, cut − 1], and of missing values; returns whether there are any."""
+    any_missing = False
+    for quantity in range(left.shape[0]):
+        row = left[quantity]
+        row[:n_cuts] = 0
+        missing[quantity] = 0
+        for term in range(terms.first[quantity], terms.first[quantity + 1]):
+            values = details if terms.is_detail[term] else hist
+            slot = feature % FEATURES_PER_WORD if terms.is_detail[term] else feature
+            step, sign = terms.stride[term], terms.sign[term]
+            at = terms.base[term] + slot * BINS * step
+            running = np.int64(0)
+            for code in range(n_cuts):
+                running += values[at + code * step]
+                row[code] += sign * running
+            lost = values[at + MISSING * step]
+            missing[quantity] += sign * lost
+            any_missing |= lost != 0
+    return any_missing
+
+
+@njit(cache=True, nogil=True)
+def total_sums(hist: Fixed, details: Fixed, feature: int, terms: Terms) -> Fixed:
+    """Quantities of a whole node, as integers, from any one feature and the details of its word."""
+    left = np.empty((terms.first.size - 1, BINS), np.int64)
+    sums = np.empty(terms.first.size - 1, np.int64)
+    _load_feature(hist, details, feature, BINS, terms, left, sums)
+    for quantity in range(sums.size):
+        sums[quantity] = left[quantity, BINS - 1]
+    return sums
+
+
+class Rules(NamedTuple):
+    """How quantities are judged.
+
+    Their factors; the number of Δ_k; whether the MC variance follows them; the least effective number of simulated
+    background events on either side of a cut (its two sums are the last quantities), 0 for no limit.
+    """
+
+    factor: Floats
+    n_sources: int
+    has_mc: bool
+    min_entries: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def node_variance(sums: Fixed, rules: Rules) -> float:
+    """σ_b² (eq:sigmab, plus δ² where MC statistics count) of a node with b > 0."""
+    factor, n_sources = rules.factor, rules.n_sources
+    b = sums[1] * factor[1]
+    r1 = 0.0
+    r2 = 0.0
+    for k in range(2, 2 + n_sources):
+        delta = sums[k] * factor[k]
+        r = delta * delta / (b + delta * delta)
+        r1 += r
+        r2 += r * r
+    variance = correlated_variance(b, r1, r2)
+    if rules.has_mc:
+        variance += sums[2 + n_sources] * factor[2 + n_sources]
+    return variance
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _side(sums: Fixed, rules: Rules) -> float:
+    """Q of one side of a cut, or −1 where such a node is not allowed."""
+    factor = rules.factor
+    if not defined(sums[1]):
+        return -1.0
+    if rules.min_entries > 0.0:
+        n = sums.size
+        simulated = sums[n - 2] * factor[n - 2]
+        squares = sums[n - 1] * factor[n - 1]
+        if simulated <= 0.0 or simulated * simulated < rules.min_entries * squares:
+            return -1.0
+    if sums[0] <= 0:
+        return 0.0
+    variance = node_variance(sums, rules)
+    return significance_value(sums[0] * factor[0], sums[1] * factor[1], variance)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_bounds(s: Floats, b: Floats, ratio: Floats, mantissa: Floats, out: Floats) -> None:
+    """Add to `out` a number that Q cannot pass, whatever σ_b is, or −inf where b ≤ 0.
+
+    Q falls with σ_b, so eq:Q0 = 2[(s+b) ln r − s], r = (s+b)/b, is a bound. The logarithm is that of the exponent of r
+    plus 2 artanh((m−1)/(m+1)) of its mantissa m, by a series whose remainder is below REMAINDER. No loop reads memory
+    both as numbers and as bits, so all of them run in vectors.
+    """
+    bits, mantissa_bits = ratio.view(np.int64), mantissa.view(np.int64)
+    for i in range(s.size):
+        ratio[i] = (max(s[i], 0.0) + b[i]) / b[i] if b[i] > 0.0 else 1.0
+    for i in range(s.size):
+        mantissa_bits[i] = (bits[i] & MANTISSA) | ONE
+    for i in range(s.size):
+        f = (mantissa[i] - 1.0) / (mantissa[i] + 1.0)
+        g = f * f
+        series = 1.0 + g * (1 / 3 + g * (1 / 5 + g * (1 / 7 + g * (1 / 9 + g * (1 / 11 + g * (1 / 13))))))
+        log = ((bits[i] >> 52) - 1023) * LN2 + 2.0 * f * series + REMAINDER
+        signal = max(s[i], 0.0)
+        bound = 2.0 * ((signal + b[i]) * log - signal)
+        out[i] += bound if b[i] > 0.0 else -np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_bounds(left: Fixed, total: Fixed, factor: Floats, work: Floats, out: Floats) -> None:
+    """Bound on Q_L + Q_R for each cut, from s and b left of it (rows 0 and 1 of `left`)."""
+    n = out.size
+    s, b, ratio, mantissa = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+    out[:] = 0.0
+    for i in range(n):
+        s[i] = left[0, i] * factor[0]
+        b[i] = left[1, i] * factor[1]
+    _add_bounds(s, b, ratio, mantissa, out)
+    for i in range(n):
+        s[i] = (total[0] - left[0, i]) * factor[0]
+        b[i] = (total[1] - left[1, i]) * factor[1]
+    _add_bounds(s, b, ratio, mantissa, out)
+
+
+@njit(cache=True, nogil=True)
+def _first_largest(values: Floats) -> int:
+    """Return where the largest value stands, the first of equals."""
+    best = 0
+    for i in range(1, values.size):
+        if values[i] > values[best]:
+            best = i
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _add_missing(left: Fixed, n_cuts: int, missing: Fixed) -> None:
+    """Add the missing values to the quantities left of each cut."""
+    for quantity in range(missing.size):
+        for cut in range(n_cuts):
+            left[quantity, cut] += missing[quantity]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound_features(hist: Fixed, total: Fixed, factor: Floats, terms: Terms, features: Fixed, n_cuts: Fixed) -> Floats:
+    """For each feature what Q_L + Q_R cannot pass for any cut, from s and b alone; −inf where no cut is allowed."""
+    found = np.empty(features.size)
+    left = np.empty((2, BINS), np.int64)
+    missing = np.empty(2, np.int64)
+    nothing = np.empty(0, np.int64)
+    work, bound = np.empty((4, BINS)), np.empty(BINS)
+    for f in range(features.size):
+        size = n_cuts[features[f]]
+        found[f] = -np.inf
+        if size == 0:
+            continue
+        any_missing = _load_feature(hist, nothing, features[f], size, terms, left, missing)
+        for option in range(2 if any_missing else 1):
+            if option == MISSING_LEFT:
+                _add_missing(left, size, missing)
+            _fill_bounds(left, total, factor, work, bound[:size])
+            found[f] = max(found[f], bound[_first_largest(bound[:size])])
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gain(left: Fixed, total: Fixed, node_q: float, rules: Rules, side: Fixed) -> float:
+    """ΔQ of a cut with these quantities left of it, or −inf where it is not allowed; `side` is used up."""
+    for i in range(total.size):
+        side[i] = left[i]
+    left_q = _side(side, rules)
+    if left_q < 0.0:
+        return -np.inf
+    for i in range(total.size):
+        side[i] = total[i] - side[i]
+    right_q = _side(side, rules)
+    return left_q + right_q - node_q if right_q >= 0.0 else -np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _best_cut(
+    left: Fixed, total: Fixed, node_q: float, rules: Rules, bound: Floats, least: float, side: Fixed
+) -> tuple[float, int]:
+    """Largest ΔQ above `least` of one feature, and its cut, the lowest of equals; `least` and 0 where there is none.
+
+    The cut with the largest bound is judged first: few others can then still be the best.
+    """
+    leader = _first_largest(bound)
+    best_gain, best_cut, floor = least, 0, least
+    for step in range(-1, bound.size):
+        code = leader if step < 0 else step
+        if bound[code] - node_q < floor or bound[code] == -np.inf:
+            continue
+        gain = _gain(left[:, code], total, node_q, rules, side)
+        floor = max(floor, gain)
+        if step >= 0 and gain > best_gain:
+            best_gain, best_cut = gain, code + 1
+    return best_gain, best_cut
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scan_features(
+    hist: Fixed,
+    details: Fixed,
+    total: Fixed,
+    node_q: float,
+    rules: Rules,
+    terms: Terms,
+    features: Fixed,
+    n_cuts: Fixed,
+    best_left: Fixed,
+) -> tuple[float, int, int, int]:
+    """Best split over some features: largest ΔQ, ties to the first found (feature, then missing right, then cut).
+
+    A cheap bound on ΔQ is computed for every cut; only cuts that could be the best are judged exactly.
+
+    Parameters
+    ----------
+    hist, details
+        The node's histogram, and the details of the word that all these features share (empty where there are none).
+    total, node_q
+        Quantities of the node as integers, and its Q.
+    rules, terms
+        How quantities are judged, and where they are found.
+    features, n_cuts
+        Features to scan, in increasing order; number of cuts of every feature.
+    best_left
+        Receives the quantities left of the best split.
+
+    Returns
+    -------
+    gain, feature, cut, missing
+        Feature −1 where no cut is allowed; `missing` is one of the constants above.
+    """
+    best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
+    left = np.empty((total.size, BINS), np.int64)
+    missing, side = np.empty(total.size, np.int64), np.empty(total.size, np.int64)
+    work, bound = np.empty((4, BINS)), np.empty(BINS)
+    for f in range(features.size):
+        feature = features[f]
+        size = n_cuts[feature]
+        if size == 0:
+            continue
+        any_missing = _load_feature(hist, details, feature, size, terms, left, missing)
+        for option in range(2 if any_missing else 1):
+            if option == MISSING_LEFT:
+                _add_missing(left, size, missing)
+            _fill_bounds(left, total, rules.factor, work, bound[:size])
+            gain, cut = _best_cut(left, total, node_q, rules, bound[:size], best_gain, side)
+            if cut > 0:
+                best_gain, best_feature, best_cut = gain, feature, cut
+                best_missing = option if any_missing else NONE_MISSING
+                for i in range(total.size):
+                    best_left[i] = left[i, cut - 1]
+    return best_gain, best_feature, best_cut, best_missing

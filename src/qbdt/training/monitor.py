@@ -1,0 +1,140 @@
+"""What happens after each tree besides the next one: reports, early stopping, callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Role
+from qbdt.errors import ConfigError
+from qbdt.statistics import binned_significance
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["Callback", "Monitor", "TreeReport", "score_significance"]
+
+SLOPES = np.arange(1, 31) * 0.05
+"""Values of c in tanh(c · score) that are tried, as in the paper."""
+
+BINS = 20
+"""Bins on (−1, 1) of tanh(c · score), as in the paper."""
+
+
+@dataclass(frozen=True)
+class TreeReport:
+    """State of a training after one tree.
+
+    Attributes
+    ----------
+    index, n_trees
+        Number of this tree, from 0, and of trees asked for.
+    tree
+        The tree.
+    validation
+        Binned Q of the validation sample with all trees so far; None where there is none.
+    """
+
+    index: int
+    n_trees: int
+    tree: Tree
+    validation: float | None = None
+
+
+Callback: TypeAlias = Callable[[TreeReport], bool | None]
+"""Called after each tree; training stops where it returns True."""
+
+
+def score_significance(signal: Floats, s_weight: Floats, background: Floats, b_weight: Floats) -> tuple[float, float]:
+    """Binned Q (eq:Q0 over 20 bins of tanh(c · score)) for the best c, and that c.
+
+    Parameters
+    ----------
+    signal, s_weight
+        Scores and yields of signal events.
+    background, b_weight
+        The same for the background.
+
+    Returns
+    -------
+    Q, c
+        Only values of c with background in the last bin count; Q is 0 where there is none.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> q, c = score_significance(rng.normal(1, 1, 500), np.ones(500), rng.normal(-1, 1, 500), np.ones(500))
+    >>> q > 500
+    True
+    """
+    inner = np.arctanh(np.linspace(-1, 1, BINS + 1)[1:-1])
+    best = (0.0, float(SLOPES[0]))
+    for slope in SLOPES:
+        s = np.bincount(np.searchsorted(inner / slope, signal, side="right"), s_weight, BINS)
+        b = np.bincount(np.searchsorted(inner / slope, background, side="right"), b_weight, BINS)
+        if b[-1] > 0:
+            q = binned_significance(s, b)
+            best = max(best, (q, float(slope)), key=lambda found: found[0])
+    return best
+
+
+@dataclass
+class Monitor:
+    """Follows a validation sample and decides when to stop.
+
+    Parameters
+    ----------
+    validation
+        Dataset whose nominal signal and background are scored after every tree.
+    patience
+        Trees without a better binned Q after which training stops; the trees after the best are dropped. None never
+        stops.
+    callbacks
+        Called after every tree.
+    """
+
+    validation: Dataset | None = None
+    patience: int | None = None
+    callbacks: tuple[Callback, ...] = ()
+    history: list[float] = field(default_factory=list, init=False)
+    _scores: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.patience is not None and self.validation is None:
+            raise ConfigError(f"early stopping after {self.patience} trees needs a validation sample")
+        if self.patience is not None and self.patience < 1:
+            raise ConfigError(f"patience={self.patience}: must be at least 1")
+
+    @property
+    def best(self) -> int | None:
+        """Number of trees with the largest binned Q so far."""
+        return int(np.argmax(self.history)) + 1 if self.history else None
+
+    def start(self, features: tuple[str, ...]) -> None:
+        """Begin a training over these features."""
+        self.history.clear()
+        if self.validation is not None:
+            self.validation = self.validation.with_features(features).require_usable()
+            self._scores = {sample.name: np.zeros(sample.events.n_rows) for sample in self.validation.samples}
+
+    def judge(self, report: TreeReport, features: tuple[str, ...], n_threads: int) -> bool:
+        """Take note of one more tree; return whether to stop."""
+        if self.validation is not None:
+            self._follow(report.tree, features, n_threads)
+            report = TreeReport(report.index, report.n_trees, report.tree, self.history[-1])
+        stops = [bool(callback(report)) for callback in self.callbacks]
+        tired = self.patience is not None and self.best is not None and len(self.history) - self.best >= self.patience
+        return tired or any(stops)
+
+    def _follow(self, tree: Tree, features: tuple[str, ...], n_threads: int) -> None:
+        assert self.validation is not None
+        one = Ensemble(features, (tree,))
+        parts: dict[Role, list[tuple[Floats, Floats]]] = {Role.SIGNAL: [], Role.BACKGROUND: []}
+        for role, found in parts.items():
+            for sample in self.validation.of_role(role):
+                self._scores[sample.name] += one.score(sample.events, n_threads)
+                found.append((self._scores[sample.name], sample.events.weight))
+        joined = [np.concatenate(column) for role in parts for column in zip(*parts[role], strict=True)]
+        self.history.append(score_significance(joined[0], joined[1], joined[2], joined[3])[0])

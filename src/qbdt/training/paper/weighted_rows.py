@@ -1,0 +1,235 @@
+"""Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
+
+Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
+kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
+background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbdt.arrays import SUM_BITS, Columns, Fixed, Floats
+from qbdt.threads import Workers, share_ranges
+from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
+from qbdt.training.paper.weight_scaling import ALL_ROWS, Balance
+from qbdt.trees import Binning, Memory, RowStore, Segment, Side, in_memory, joined
+from qbdt.trees.kernels import add_details, add_rows, aligned_zeros
+
+__all__ = ["LocalStore", "WeightedRows"]
+
+
+class WeightedRows(RowStore):
+    """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
+
+    Parameters
+    ----------
+    segments
+        What the rows are.
+    binning
+        Where features may be cut.
+    workers
+        Threads.
+    memory
+        Where the arrays are kept.
+    """
+
+    def __init__(
+        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
+        self._floats: Floats = memory("floats", self.layout.n_rows, np.float64)
+        self._extra_floats: Floats = memory("extra_floats", self.layout.boosted_size, np.float64)
+        self._growth: Floats = memory("growth", self.layout.growth_size, np.float64)
+        self._fixed: Fixed = memory("fixed", self.layout.n_rows, np.int64)
+        self._columns: Columns = memory("columns", self.layout.extra_size, np.int32)
+        self._largest: Floats = np.zeros(2)  # bounds on a column and on a weight whose square is one, as loaded
+        self._found: Floats = np.zeros(2)  # the largest column and square of this tree, in units
+        self._growth[:] = 1.0
+        self._load_weights(segments)
+
+    def histogram(self, node: int) -> Fixed:
+        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
+        layout = self.layout
+        shares = share_ranges(self._nodes[node][: layout.n_nominal], self._workers.n_threads)
+        parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
+        arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
+        self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return joined(parts)
+
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
+        layout = self.layout
+        with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
+        shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
+        parts: Fixed = aligned_zeros((len(shares), len(words), layout.detail_size), np.int64)
+        weights = (self._words, words, layout.n_features, self._fixed, self._columns)
+        places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
+        arguments = (*weights, *places, self._rows, node == 0)
+        self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return joined(parts)
+
+    def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
+        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
+        layout = self.layout
+        ends = np.stack([self._nodes[leaf][:, 1:] for leaf in leaves])
+
+        def boost_share(share: Fixed) -> None:
+            for segment, low, high in share:
+                factor = np.ascontiguousarray(factors[:, layout.sides[segment]])
+                leaf = (self._rows, ends[:, segment], factor, low, high)
+                boost_rows(self._floats, 0, *leaf)
+                if layout.boosted[segment]:
+                    own = self._growth[layout.growth_offsets[segment] :]
+                    boost_rows(own, layout.starts[segment], *leaf)
+
+        self._workers.run(boost_share, [(share,) for share in share_ranges(layout.whole, self._workers.n_threads)])
+
+    def _load_weights(self, segments: Sequence[Segment]) -> None:
+        for (j, low, high), segment in zip(self.layout.whole, segments, strict=True):
+            weights = self._floats[low:high]
+            weights[:] = segment.events.weight
+            boosted, _, columns = self._extra_of(j, low, high)
+            for c, change in enumerate(segment.extras.boosted):
+                boosted[:, c] = change()
+                self._largest[0] = max(self._largest[0], _magnitude(boosted[:, c]))
+            for c, integers in enumerate(segment.extras.static):
+                columns[:, segment.extras.size - len(segment.extras.static) + c] = integers()
+            if segment.extras.square:
+                self._largest[1] = max(self._largest[1], _magnitude(weights))
+
+    def _extra_of(self, segment: int, low: int, high: int) -> tuple[Floats, Floats, Columns]:
+        """Views of the further columns of a segment's rows low … high − 1: initial floats, their growth, integers."""
+        layout = self.layout
+        n, before = high - low, low - int(layout.starts[segment])
+        n_boosted, width = int(layout.boosted[segment]), int(layout.widths[segment])
+        floats = self._extra_floats[int(layout.boosted_offsets[segment]) + before * n_boosted :]
+        columns = self._columns[int(layout.extra_offsets[segment]) + before * width :]
+        growth = self._growth[int(layout.growth_offsets[segment]) + before :][: n if n_boosted else 0]
+        return floats[: n * n_boosted].reshape(n, n_boosted), growth, columns[: n * width].reshape(n, width)
+
+    def count_weights(self) -> Fixed:
+        """Return how many rows each side has."""
+        sizes = self.layout.whole[:, 2] - self.layout.whole[:, 1]
+        return np.array(
+            [sum(int(n) for n, own in zip(sizes, self.layout.sides, strict=True) if own is side) for side in Side],
+            dtype=np.int64,
+        )
+
+    def largest_weights(self) -> Floats:
+        """Return the largest absolute weight of each side."""
+        found = np.zeros(len(Side))
+        for j, low, high in self.layout.whole:
+            side = self.layout.sides[j]
+            found[side] = max(found[side], _magnitude(self._floats[low:high]))
+        return found
+
+    def largest_columns(self) -> Floats:
+        """Return the largest further column, and the largest weight whose square is one, as loaded."""
+        return self._largest
+
+    def largest_quantised(self) -> Floats:
+        """Return the largest column and the largest square of this tree, in units."""
+        return self._found
+
+    def _parts(self, side: Side) -> list[Floats]:
+        """Return a side's weights with what grows with them."""
+        found: list[Floats] = []
+        for j, low, high in self.layout.whole:
+            if self.layout.sides[j] is side:
+                found += [self._floats[low:high], self._extra_of(j, low, high)[1]]
+        return found
+
+    def rescale(self, factors: Floats) -> None:
+        """Multiply all weights of each side by a power of two."""
+        for side, factor in zip(Side, factors, strict=True):
+            for part in self._parts(side):
+                part *= factor
+
+    def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
+        """Begin a tree: fixed point of all weights and further columns, and node 0 holds all rows.
+
+        Parameters
+        ----------
+        units
+            Value of one unit of a boosted column and of a squared weight.
+        seed, threshold
+            Which rows count.
+
+        Returns
+        -------
+        array
+            Sum of the absolute weights of each side, in units of 2^−SUM_BITS, whatever the draw of rows.
+        """
+
+        def quantise_share(share: Fixed) -> list[tuple[Side, int, int, int]]:
+            return [
+                (self.layout.sides[segment], *self._quantise_rows(segment, low, high, units, seed, threshold))
+                for segment, low, high in share
+            ]
+
+        shares = share_ranges(self.layout.whole, self._workers.n_threads)
+        found = [entry for part in self._workers.run(quantise_share, [(share,) for share in shares]) for entry in part]
+        self._found = np.array([entry[2:] for entry in found], dtype=np.float64).max(axis=0)
+        self._gather_rows()
+        return np.array([sum(total for where, total, *_ in found if where is side) for side in Side], dtype=np.int64)
+
+    def _quantise_rows(
+        self, segment: int, low: int, high: int, units: tuple[float, float], seed: int, threshold: int
+    ) -> tuple[int, int, int]:
+        """Fixed point of some rows; returns the sum of their absolute weights, the largest column and square."""
+        square = self.layout.squares[segment]
+        floats, fixed = self._floats[low:high], self._fixed[low:high]
+        boosted, growth, columns = self._extra_of(segment, low, high)
+        n_boosted, width = boosted.shape[1], columns.shape[1]
+        total = quantise_weights(floats, fixed, math.ldexp(1.0, SUM_BITS))
+        column = quantise_columns(boosted.ravel(), growth, columns.ravel(), width, 1 / units[0]) if n_boosted else 0
+        heaviest = quantise_squares(floats, columns.ravel(), width, n_boosted, 1 / units[1]) if square else 0
+        if threshold != ALL_ROWS:
+            first = int(self.layout.starts[segment]) - int(self.layout.firsts[segment])
+            with np.errstate(over="ignore"):
+                drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
+                drop_rows(columns.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
+        return int(total), int(column), int(heaviest)
+
+
+class LocalStore(WeightedRows):
+    """All rows of a training in this process.
+
+    Parameters
+    ----------
+    segments, binning, workers, memory
+        As for `WeightedRows`.
+    """
+
+    def __init__(
+        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
+        self._balance = Balance(self)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
+        return self._balance.units
+
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
+        """Fix the weights of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        seed, fraction
+            Share of rows that count in this tree, drawn by position; the others have weight zero.
+        """
+        self._balance.start_tree(self, seed, fraction)
+
+    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
+        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
+        self.multiply(leaves, self._balance.kept_small(factors))
+
+
+def _magnitude(values: Floats) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))

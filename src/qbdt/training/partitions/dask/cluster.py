@@ -1,0 +1,94 @@
+"""How a cluster is found or started, and what is said when it is gone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+from qbdt.errors import ClusterError, require
+from qbdt.threads import available_threads
+
+__all__ = ["connected", "said_clearly"]
+
+LOCAL = "local"
+"""Address that stands for a cluster on this machine."""
+
+TIMEOUT = "20s"
+"""How long a scheduler may take to answer."""
+
+
+@contextmanager
+def connected(address: str = LOCAL, n_workers: int | None = None) -> Iterator[Any]:
+    """Yield a client of a cluster.
+
+    Parameters
+    ----------
+    address
+        "local" starts a cluster on this machine, one process per core; an address (tcp://host:8786) or a scheduler
+        file joins one that runs; MODULE:CLASS starts one of another package with what Dask's configuration holds for
+        it, for example dask_jobqueue:SLURMCluster or dask_kubernetes.operator:KubeCluster.
+    n_workers
+        Workers to start; for a cluster on this machine one per core by default.
+    """
+    distributed = require("distributed", "training on a cluster")
+    if address == LOCAL:
+        with (
+            distributed.LocalCluster(
+                n_workers=n_workers or available_threads(),
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.ERROR,
+            ) as cluster,
+            distributed.Client(cluster, direct_to_workers=True) as client,
+        ):
+            yield client
+    elif ":" in address and "//" not in address and not address.rpartition(":")[2].isdigit():
+        with _made(address) as cluster, distributed.Client(cluster) as client:
+            cluster.scale(n_workers or 1)
+            yield client
+    else:
+        with _joined(distributed, address) as client:
+            yield client
+
+
+def _joined(distributed: Any, address: str) -> Any:
+    try:
+        if address.endswith(".json"):
+            return distributed.Client(scheduler_file=address, timeout=TIMEOUT)
+        return distributed.Client(address, timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} ({error or 'no answer'}); is it running?"
+        ) from error
+
+
+def _made(name: str) -> Any:
+    module, _, kind = name.partition(":")
+    found = getattr(require(module, f"--scheduler {name}"), kind, None)
+    if found is None:
+        raise ClusterError(f"--scheduler {name}: {module} has no {kind}")
+    return found()
+
+
+@contextmanager
+def said_clearly(client: Any) -> Iterator[None]:
+    """Turn what Dask raises when the scheduler is gone into one message."""
+    distributed = require("distributed", "training on a cluster")
+    closed = require("distributed.comm.core", "training on a cluster").CommClosedError
+    try:
+        yield
+    except distributed.KilledWorker as error:
+        raise ClusterError(f"several workers died one after the other at the same work: {error}") from error
+    except (closed, CancelledError) as error:
+        raise ClusterError(gone(client)) from error
+
+
+def gone(client: Any) -> str:
+    """Say that the scheduler is lost."""
+    return (
+        f"the Dask scheduler at {client.scheduler.address if client.scheduler else 'its address'} is gone; start a "
+        "cluster and run again: training goes on from the last checkpoint, with the same result"
+    )

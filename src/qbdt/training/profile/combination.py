@@ -1,0 +1,138 @@
+"""What the parts of a profiled training give together: one model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from qbdt.arrays import Floats, Nodes
+from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["Combination", "Part", "best_number", "combined"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Trees of one part.
+
+    Attributes
+    ----------
+    ratio
+        Trees of F.
+    shift, values
+        Trees of the shifts, with their numbers for each source (node, source).
+    integrals
+        What held-out events say of the shifts after some of their trees: the last after all of them, the one before
+        without the last tree, and so on.
+    """
+
+    ratio: tuple[Nodes, ...]
+    shift: tuple[Nodes, ...]
+    values: tuple[Floats, ...]
+    integrals: tuple[Integrals, ...]
+
+    @property
+    def fewest(self) -> int:
+        """Smallest number of trees of the shifts for which integrals are known."""
+        return len(self.shift) + 1 - len(self.integrals)
+
+    def with_shifts(self, number: int) -> Part:
+        """Return the part with so many trees of the shifts, or all where there are fewer."""
+        left_out = max(len(self.shift) - number, 0)
+        kept = len(self.shift) - left_out
+        return Part(self.ratio, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
+
+
+def best_number(parts: Sequence[Part]) -> int:
+    """Number of trees of the shifts, the same in all parts, with the smallest σ_μ of all held-out events together.
+
+    A part alone has too few events for this choice.
+    """
+    numbers = range(max(part.fewest for part in parts), max(len(part.shift) for part in parts) + 1)
+    return min(numbers, key=lambda number: _total([part.with_shifts(number) for part in parts]).uncertainty())
+
+
+def _total(parts: Sequence[Part]) -> Integrals:
+    """Integrals over the held-out events of some parts, for as many events as there are in all of them."""
+    return reduce(Integrals.__add__, (part.integrals[-1] for part in parts)).scaled(N_PARTS / len(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How the f's of all parts are added up.
+
+    Attributes
+    ----------
+    coefficients
+        Those of the shifts in t* = r₀ − Σ_k c_k f_k.
+    pulls
+        ∫ Δ_k t* over all held-out events: for exact f's the same.
+    """
+
+    coefficients: Floats
+    pulls: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Combination:
+        """Choose what is best for all held-out events together."""
+        total = _total(parts)
+        v = total.best()
+        return cls(-v[2:], total.pulls(v))
+
+    def times(self, share: float) -> Combination:
+        """Return the same with a share of the coefficients."""
+        return Combination(share * self.coefficients, self.pulls)
+
+
+def combined(
+    parts: Sequence[Part],
+    combination: Combination,
+    features: tuple[str, ...],
+    sources: tuple[str, ...],
+    log_odds: float,
+    information: tuple[float, float] | None = None,
+    categories: Mapping[int, Floats] | None = None,
+) -> ProfiledEnsemble:
+    """Average the sums of trees of some parts.
+
+    Parameters
+    ----------
+    parts, combination
+        The parts, and how to add them up.
+    features, sources, log_odds
+        Of the model.
+    information
+        What the gains of the two sums are to add up to: information about μ. None leaves them as they are.
+    categories
+        Those of the categorical features, by number.
+    """
+    known = categories or {}
+    weight = 1.0 / len(parts)
+    values = tuple(array for part in parts for array in part.values)
+    ratio = [nodes.copy() for part in parts for nodes in part.ratio]
+    shift = [nodes.copy() for part in parts for nodes in part.shift]
+    if information is not None:
+        _scale_gain(ratio, information[0] / weight)
+        _scale_gain(shift, information[1] / weight)
+    for nodes, own in zip(shift, values, strict=True):
+        nodes["value"] = own @ combination.coefficients
+    return ProfiledEnsemble(
+        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in ratio)),
+        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in shift)),
+        log_odds,
+        sources,
+        tuple(combination.coefficients.tolist()),
+        values,
+    )
+
+
+def _scale_gain(trees: Sequence[Nodes], total: float) -> None:
+    """Scale the gains of all splits such that they add up to some total."""
+    found = math.fsum(float(nodes["gain"].sum()) for nodes in trees)
+    for nodes in trees:
+        nodes["gain"] *= total / found if found > 0 else 0.0

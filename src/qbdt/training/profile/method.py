@@ -1,0 +1,191 @@
+"""The profiled training: both sums of trees on each part of the events, then the best combination of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from qbdt.arrays import Nodes
+from qbdt.data import Dataset
+from qbdt.errors import ConfigError, DataError
+from qbdt.progress import Progress, silent
+from qbdt.threads import Workers
+from qbdt.training.inputs import categories_by_number
+from qbdt.training.monitor import Monitor, TreeReport
+from qbdt.training.paper.boosting import Training, require_resumable
+from qbdt.training.partitions.partition import EventsInParts, parts_of
+from qbdt.training.profile.combination import Combination, Part, best_number, combined
+from qbdt.training.profile.expectation import SHARES, chosen_share
+from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.profiled_events import ProfiledEvents
+from qbdt.training.profile.ratio import fit_ratio
+from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.shifts import fit_shifts
+from qbdt.training.settings import Settings
+from qbdt.trees import Binning, Ensemble, Tree
+
+__all__ = ["train_profiled"]
+
+
+def train_profiled(
+    dataset: Dataset | EventsInParts,
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    monitor: Monitor | None = None,
+    progress: Progress = silent,
+    resume: Training | None = None,
+    checkpoint: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train the profiled method.
+
+    The events are divided into five parts. For each, F and the shifts are fitted on the other four, and stop growing
+    where the held-out part says so; the sums of the five are averaged, and combined to the score that is best for all
+    held-out events together.
+
+    Parameters
+    ----------
+    dataset
+        Signal, background and sources, with true yields as weights: in memory, on disk (`OutOfCore`) or on a cluster
+        (`qbdt.training.partitions.dask`).
+    settings
+        How to train. `n_trees` is what each sum of each part gets, or less.
+    n_threads
+        Threads; None for all cores. Results do not depend on it.
+    monitor
+        Callbacks; the profiled method judges itself, so it takes no validation sample.
+    progress
+        Shows how far it is.
+    resume
+        An interrupted training on the same events with the same settings: finished parts are taken from it.
+    checkpoint
+        Called with what is there after every finished part.
+
+    Returns
+    -------
+    Training
+        Interrupting with Ctrl-C returns what the finished parts give, or F so far where there is none.
+    """
+    monitor = monitor or Monitor()
+    if monitor.validation is not None:
+        raise ConfigError(
+            "method='profile' holds out events itself and stops where these say so: give no validation sample"
+        )
+    events = EventsInParts(parts_of(dataset, 1)) if isinstance(dataset, Dataset) else dataset
+    with Workers(n_threads) as workers:
+        profiled = ProfiledEvents(events.hosts(workers), settings, workers)
+        profiling = _Profiling(profiled, settings, workers, monitor, resume)
+        return profiling.run(progress, checkpoint)
+
+
+class _StoppedByCallback(Exception):
+    """A callback asked for the end."""
+
+
+class _Profiling:
+    """State of one training."""
+
+    def __init__(
+        self, events: ProfiledEvents, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+    ) -> None:
+        self.events = events
+        self.settings = settings
+        self.workers = workers
+        self.monitor = monitor
+        self.categories = categories_by_number(events.binning)
+        self.parts = _resumed(resume, events.binning, settings, events.data, len(events.sources))
+        self.unfinished: list[Nodes] = []
+        self.n_trees = 0
+        monitor.start(events.features)
+
+    def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
+        per_part = self._most_trees // N_PARTS
+        stopped = None
+        with progress("training", self._most_trees) as advance:
+            advance(len(self.parts) * per_part)
+            try:
+                while len(self.parts) < N_PARTS:
+                    before = self.n_trees
+                    self.parts.append(self._part(len(self.parts), advance))
+                    advance(per_part - (self.n_trees - before))
+                    if checkpoint is not None and len(self.parts) < N_PARTS:
+                        checkpoint(self._result(f"interrupted after {len(self.parts)} of {N_PARTS} parts"))
+            except KeyboardInterrupt:
+                stopped = f"interrupted after {len(self.parts)} of {N_PARTS} parts"
+            except _StoppedByCallback:
+                stopped = f"stopped early after {len(self.parts)} of {N_PARTS} parts"
+        return self._result(stopped)
+
+    def _part(self, number: int, advance: Callable[[int], None]) -> Part:
+        """Fit both sums of trees without one part of the events."""
+        self.unfinished = []
+
+        def after_tree(nodes: Nodes) -> None:
+            advance(1)
+            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0, self.categories))
+            self.n_trees += 1
+            if self.monitor.judge(report, self.events.features, self.workers.n_threads):
+                raise _StoppedByCallback
+
+        def after_ratio_tree(nodes: Nodes) -> None:
+            self.unfinished.append(nodes)
+            after_tree(nodes)
+
+        own = fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree)
+        shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
+        return Part(own, shifts.trees, shifts.values, shifts.integrals)
+
+    @property
+    def _most_trees(self) -> int:
+        return N_PARTS * self.settings.n_trees * (1 + bool(self.events.sources))
+
+    def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
+        """Return the model of the first sum of trees alone."""
+        features = self.events.features
+        ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
+        return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
+
+    def _result(self, stopped: str | None) -> Training:
+        events = self.events
+        if not self.parts:
+            return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
+        names = (events.features, events.sources, events.log_odds)
+        parts, expected = self.parts, None
+        if len(parts) == N_PARTS:
+            number = best_number(self.parts)
+            parts = [part.with_shifts(number) for part in self.parts]
+            combination = Combination.of(parts)
+            models = [combined([part], combination, *names, categories=self.categories) for part in parts]
+            share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
+            won = expected.full**-2 - expected.unprofiled**-2
+            information = (expected.stat**-2, won)
+            model = combined(parts, combination.times(share), *names, information, self.categories)
+        else:
+            model = combined(parts, Combination.of(parts), *names, categories=self.categories)
+        known = [
+            {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": [one.to_dict() for one in part.integrals]}
+            for part in parts
+        ]
+        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": known}, expected)
+
+
+def _resumed(
+    resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
+) -> list[Part]:
+    """Return the finished parts of an earlier training."""
+    if resume is None:
+        return []
+    require_resumable(resume, binning, settings, data)
+    assert isinstance(resume.ensemble, ProfiledEnsemble)
+    if resume.settings.n_trees != settings.n_trees:
+        raise DataError("cannot resume: the parts of a profiled training stop by themselves; n_trees must be the same")
+    model, parts = resume.ensemble, []
+    ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
+    for part in resume.data.get("parts", []):
+        own = tuple(tree.nodes for tree in islice(ratio, part["ratio"]))
+        pairs = list(islice(shift, part["shift"]))
+        integrals = tuple(Integrals.from_dict(one, n_sources) for one in part["integrals"])
+        parts.append(Part(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals))
+    return parts

@@ -1,0 +1,114 @@
+"""How much of what a source seems to do is a fluctuation of the simulation.
+
+The effect of a source on r₀, and on the yield, is found in blocks of held-out events, an event and its shifted copies
+in the same block. How much the blocks differ says how well their sum is known. A source whose effects are within the
+noise would only turn the score away from what is known: it is believed less, down to not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qbdt.arrays import Fixed, Floats
+from qbdt.data import Dataset, Events
+from qbdt.threads import Workers
+from qbdt.training.profile.inner_folds import Division
+from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.segments import shift_segments
+from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.trees import Side, exact_sum, rounded
+from qbdt.trees.kernels import LIMBS
+
+__all__ = ["BlockSums", "HeldStart", "belief", "sums_of_blocks"]
+
+
+class HeldStart(NamedTuple):
+    """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1."""
+
+    signal: Floats
+    shifts: Floats
+    blocks: Floats
+
+
+class BlockSums(NamedTuple):
+    """Exact sums over held-out rows of w f (block, segment, f, limb) and column × f (…, column, f, limb); f is r₀ or 1.
+
+    Those of partitions add up.
+    """
+
+    weight: Fixed
+    columns: Fixed
+
+    def merged(self, other: BlockSums) -> BlockSums:
+        """Sums over the rows of both."""
+        return BlockSums(self.weight + other.weight, self.columns + other.columns)
+
+    def start(self, segments: Sequence[ShiftSegment]) -> HeldStart:
+        """Integrals in events."""
+        signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
+        blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
+        return HeldStart(
+            rounded(self.weight[:, signal].sum(axis=(0, 1))),
+            _shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
+            np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
+        )
+
+
+def _shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Floats) -> Floats:
+    """∫ Δ_k f (source, f) from sums of w f (segment, f) and of columns × f (segment, column, f)."""
+    shifts = np.zeros((len(segments[0].factors), weight.shape[1]))
+    for i, one in enumerate(segments):
+        shifts += one.factors[:, None] * weight[i]
+        for j, (source, _) in enumerate(one.columns):
+            shifts[source] += columns[i, j]
+    return shifts
+
+
+def sums_of_blocks(
+    number: int, dataset: Dataset, workers: Workers, division: Division, part: int, model: ProfiledEnsemble
+) -> BlockSums:
+    """Pass over one partition of the events; the model's first sum of trees gives r₀."""
+
+    def functions(events: Events) -> tuple[Floats, Floats]:
+        ratio = model.probability(model.ratio.score(events, workers.n_threads))
+        return ratio, np.ones(len(ratio))
+
+    blocks = [_block(shift_segments(held), functions) for held in division.held_blocks(number, dataset, part)]
+    return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
+
+
+def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple[Floats, Floats]]) -> BlockSums:
+    n, n_columns = len(segments), max(len(one.columns) for one in segments)
+    found = BlockSums(
+        np.zeros((n, 2, LIMBS), dtype=np.int64),
+        np.zeros((n, n_columns, 2, LIMBS), dtype=np.int64),
+    )
+    for i, one in enumerate(segments):
+        events = one.segment.events
+        for j, f in enumerate(functions(events)):
+            found.weight[i, j] = exact_sum(events.weight * f)
+            for c, (_, column) in enumerate(one.columns):
+                found.columns[i, c, j] = exact_sum(column() * f)
+    return found
+
+
+def belief(blocks: Floats) -> Floats:
+    """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
+
+    An effect of known variance σ² is on average too large by σ² when it is squared, so the share is
+    1 − (σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
+
+    Examples
+    --------
+    >>> known, noise = np.full(20, 1.0), np.resize([1.0, -1.0], 20)
+    >>> belief(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
+    array([1.  , 0.  , 0.95])
+    """
+    effect = blocks.sum(axis=0)
+    variance = len(blocks) * blocks.var(axis=0, ddof=1)
+    known = effect**2 > variance
+    share = np.where(known, 1.0 - np.divide(variance, effect**2, out=np.zeros_like(variance), where=known), 0.0)
+    return np.asarray(share.max(axis=1))

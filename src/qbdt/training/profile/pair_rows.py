@@ -1,0 +1,143 @@
+"""Rows with a numerator and a denominator each, for trees that are grown on residuals.
+
+`PairRows` are those of one partition, `PairStore` asks all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats
+from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
+from qbdt.training.kernels.pairs import add_pairs
+from qbdt.training.kernels.weights import drop_rows
+from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.partitions.node_histograms import KeptNodes
+from qbdt.training.partitions.parted_rows import PartedRows
+from qbdt.trees import Binning, Memory, Segment, in_memory, joined
+
+__all__ = ["PairRows", "PairStore", "fixed_scale"]
+
+Result = TypeVar("Result")
+
+
+def fixed_scale(largest: float, n_rows: int) -> float:
+    """Power of two by which numbers of at most this size are multiplied, so that no sum of `n_rows` passes 2^61.
+
+    Examples
+    --------
+    >>> fixed_scale(1.0, 1) == 2.0**60, fixed_scale(0.0, 5)
+    (True, 1.0)
+    """
+    bound = largest * n_rows
+    return math.ldexp(1.0, SUM_BITS - math.frexp(bound)[1]) if bound > 0 else 1.0
+
+
+class PairRows(KeptNodes, ABC):
+    """Binned rows of a partition, the first segments of which are trained on; the others only follow the trees.
+
+    Parameters
+    ----------
+    segments, binning, workers, memory
+        As for `RowStore`.
+    n_trained
+        Number of segments whose rows trees are grown on.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        binning: Binning,
+        workers: Workers,
+        n_trained: int,
+        memory: Memory = in_memory,
+    ) -> None:
+        super().__init__(segments, binning, workers, memory)
+        self._n_trained = n_trained
+        self._trained = self.layout.whole[:n_trained]
+        self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
+
+    @abstractmethod
+    def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
+        """Write the pairs of some trained rows."""
+
+    def begin_tree(self, scales: tuple[float, float], seed: int, threshold: int) -> None:
+        """Fix the pairs of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        scales
+            What numerators and denominators are multiplied by.
+        seed, threshold
+            Which rows count, drawn by position; the others have pairs of zero.
+        """
+
+        def fill(segment: int, low: int, high: int) -> None:
+            out = self._pairs[2 * low : 2 * high]
+            self._fill_pairs(segment, low, high, scales, out)
+            if threshold != ALL_ROWS:
+                first = int(self.layout.starts[segment]) - int(self.layout.firsts[segment])
+                with np.errstate(over="ignore"):
+                    drop_rows(out, 2, 2, seed, threshold, low - first, high - first)
+
+        self._over(self._trained, fill)
+        self._gather_rows()
+
+    def _added_up(self, node: int) -> Fixed:
+        """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
+        n_features = self.layout.n_features
+        shares = share_ranges(self._nodes[node][: self._n_trained], self._workers.n_threads)
+        parts = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
+        arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
+        self._workers.run(add_pairs, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return joined(parts)
+
+    def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
+        """Rows of all leaves as (leaf · segments + segment, begin, end)."""
+        found = np.concatenate([self._nodes[leaf] for leaf in leaves])
+        found[:, 0] += np.repeat(np.arange(len(leaves)), self.layout.n_segments) * self.layout.n_segments
+        return found
+
+    def _over(self, ranges: Fixed, work: Callable[[int, int, int], Result]) -> list[Result]:
+        """Do some work for all ranges (label, begin, end), cut into shares; results in no particular order."""
+
+        def do_share(share: Fixed) -> list[Result]:
+            return [work(int(label), int(low), int(high)) for label, low, high in share]
+
+        shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
+        return [one for part in self._workers.run(do_share, [(share,) for share in shares]) for one in part]
+
+
+class PairStore(PartedRows, ABC):
+    """All rows of a training by residuals, wherever their partitions are."""
+
+    @abstractmethod
+    def _scales(self) -> tuple[float, float]:
+        """Scales of numerators and denominators of the next tree."""
+
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Floats:
+        """Fix the pairs of the next tree; node 0 holds all rows.
+
+        Parameters
+        ----------
+        seed, fraction
+            Share of rows that count in this tree, drawn by position.
+
+        Returns
+        -------
+        array
+            Value of one unit of the numerator and of the denominator.
+        """
+        scales = self._scales()
+        self._tell("begin_tree", scales, seed, ALL_ROWS if fraction >= 1 else int(fraction * 2**53), begins=True)
+        self._begin()
+        return 1.0 / np.array(scales)
+
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Return nothing for each word of features: pairs are all there is."""
+        return np.empty((len(words), 0), dtype=np.int64)

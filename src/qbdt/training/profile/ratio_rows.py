@@ -1,0 +1,134 @@
+"""Rows on which the ratio of signal to background is learnt, by a logistic loss, and rows that judge it.
+
+`RatioRows` are those of one partition, `RatioStore` asks all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbdt.arrays import Fixed, Floats
+from qbdt.threads import Workers
+from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, sum_weights
+from qbdt.training.partitions.calls import Call, Hosts, Together
+from qbdt.training.profile.pair_rows import PairRows, PairStore
+from qbdt.training.profile.score_rows import Scored, ScoreRows, ScoreStore
+from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.trees import Binning, Memory, Segment, Side, in_memory
+
+__all__ = ["RatioRows", "RatioStore"]
+
+
+class RatioRows(PairRows):
+    """Nominal rows of a partition with weights, and F = ln of the ratio of densities so far.
+
+    Rows held out are binned in the sum of the F's after each tree so far, which orders them as their mean does.
+
+    Parameters
+    ----------
+    trained
+        Signal and background processes to train on.
+    held
+        As many that only follow, with their own weights; none has a source.
+    binning, workers, memory
+        As for `RowStore`.
+    factors
+        What the weights of each side are multiplied by in training, so that both have the same sum: F = 0 is no
+        preference.
+    scale
+        What absolute weights of rows held out are multiplied by before they are rounded.
+    """
+
+    def __init__(
+        self,
+        trained: Sequence[Segment],
+        held: Sequence[ShiftSegment],
+        binning: Binning,
+        workers: Workers,
+        factors: Sequence[float],
+        scale: float,
+        memory: Memory = in_memory,
+    ) -> None:
+        segments = [*trained, *(one.segment for one in held)]
+        super().__init__(segments, binning, workers, len(trained), memory)
+        self._weight: Floats = memory("weight", int(self._trained[-1, 2]), np.float64)
+        for (_, low, high), segment in zip(self._trained, trained, strict=True):
+            np.multiply(segment.events.weight, factors[segment.side], out=self._weight[low:high])
+        self._log_ratio: Floats = memory("log_ratio", self.layout.n_rows, np.float64)
+        first = len(self._weight)
+        self._total: Floats = memory("total", self.layout.n_rows - first, np.float64)
+        ranges = zip(held, self.layout.whole[len(trained) :] - first, strict=True)
+        scored = [
+            Scored(i, one, self._total[low:high], np.broadcast_to(0.0, (high - low,)))
+            for i, (one, (_, low, high)) in enumerate(ranges)
+        ]
+        self._held = ScoreRows(scored, held, (0.0,), scale, workers, memory)
+
+    def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
+        is_signal = self.layout.sides[segment] is Side.SIGNAL
+        logistic_pairs(self._weight[low:high], self._log_ratio[low:high], is_signal, *scales, out)
+
+    def add(self, leaves: Sequence[int], outputs: Floats) -> None:
+        """Add one output per leaf to F."""
+        own = np.array(outputs)  # may have travelled
+
+        def add_range(label: int, low: int, high: int) -> None:
+            leaf = label // self.layout.n_segments
+            add_outputs(self._log_ratio, 1, self._rows, low, high, 0, own[leaf : leaf + 1])
+
+        self._over(self._leaf_ranges(leaves), add_range)
+        self._total += self._log_ratio[len(self._weight) :]
+
+    def yields(self, leaves: Sequence[int], scale: float) -> Fixed:
+        """Sums of the weights of trained rows as (leaf, side), in units."""
+        sums = np.zeros((len(leaves), len(Side)), dtype=np.int64)
+        ranges = self._leaf_ranges(leaves)
+        trained = ranges[ranges[:, 0] % self.layout.n_segments < self._n_trained]
+
+        def add_range(label: int, low: int, high: int) -> tuple[int, int]:
+            return label, int(sum_weights(self._weight, self._rows, low, high, 0, scale))
+
+        for label, total in self._over(trained, add_range):
+            leaf, segment = divmod(label, self.layout.n_segments)
+            sums[leaf, self.layout.sides[segment]] += total
+        return sums
+
+    def signal_up_to(self, keys: Fixed) -> Fixed:
+        """Absolute signal held out up to some keys, see `ScoreRows`."""
+        return self._held.signal_up_to(keys)
+
+    def fill(self, edges: Floats) -> Fixed:
+        """Exact sums over rows held out, see `ScoreRows`."""
+        return self._held.fill(edges)
+
+
+class RatioStore(PairStore):
+    """All nominal rows of a training, those that are trained on and those held out (`held`).
+
+    Parameters
+    ----------
+    hosts
+        What holds their partitions: `RatioRows`.
+    scale
+        What weights are multiplied by before they are rounded, see `fixed_scale`.
+    held
+        Segments held out; they may be those of no rows.
+    """
+
+    def __init__(self, hosts: Hosts, scale: float, held: Sequence[ShiftSegment]) -> None:
+        super().__init__(hosts)
+        self._scale = scale
+        self.held = ScoreStore(lambda call: self._ask(call)[0], held, 1)
+
+    def _scales(self) -> tuple[float, float]:
+        return self._scale, self._scale
+
+    def add(self, leaves: Sequence[int], outputs: Floats) -> None:
+        """Add one output per leaf to F."""
+        self._tell("add", tuple(leaves), outputs)
+
+    def yields(self, leaves: Sequence[int]) -> Floats:
+        """Sums of the weights of trained rows as (leaf, side)."""
+        return self._ask(Call("yields", (tuple(leaves), self._scale), Together.SUM))[0] / self._scale

@@ -1,0 +1,122 @@
+"""The score of the profiled method: t*, from two sums of trees.
+
+With s(x), b(x) and the shifts Δ_k(x) at true yields and n = s + b,
+
+    t*(x) = [s(x) − Σ_k c_k Δ_k(x)] / n(x) = p(x) − g(x),   p = s/n,   g = Σ_k c_k r_k,   r_k = Δ_k/n.
+
+The first sum of trees, F, is the logarithm of the ratio of densities (s/S)/(b/B); p = 1/(1 + exp(−F − ln(S/B))). The
+second one is g itself. The score is a monotonic map of t* to (−1, 1) with its zero where t* is what it would be without
+any knowledge of x, t₀ = S/(S + B):
+
+    score = u/(1 + |u|),   u = t*/t₀ − 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import Events
+from qbdt.errors import require
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["ProfiledEnsemble"]
+
+
+@dataclass(frozen=True, eq=False)
+class ProfiledEnsemble:
+    """Two sums of trees whose combination is t*.
+
+    Parameters
+    ----------
+    ratio
+        Trees that add up to F, the logarithm of the ratio of the densities of signal and background.
+    shift
+        Trees that add up to g = Σ_k c_k r_k; none where there are no sources.
+    log_odds
+        ln(S/B) of the yields.
+    sources
+        Names of the sources k.
+    coefficients
+        Their c_k.
+    source_values
+        For every tree of `shift` an array (node, source) of what the node adds to r_k; a node's output is its product
+        with the coefficients.
+
+    Examples
+    --------
+    >>> empty = Ensemble(("pt",), ())
+    >>> ProfiledEnsemble(empty, empty, -2.0).score(Events({"pt": [1.0, 2.0]}, np.ones(2)))
+    array([0., 0.])
+    """
+
+    ratio: Ensemble
+    shift: Ensemble
+    log_odds: float
+    sources: tuple[str, ...] = ()
+    coefficients: tuple[float, ...] = ()
+    source_values: tuple[Floats, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in order."""
+        return self.ratio.features
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """All trees: those of the ratio, then those of the shifts."""
+        return self.ratio.trees + self.shift.trees
+
+    @property
+    def weights(self) -> Floats:
+        """Tree weights, in the order of `trees`."""
+        return np.concatenate([self.ratio.weights, self.shift.weights])
+
+    @property
+    def share(self) -> float:
+        """Share t₀ = S/(S + B) of the signal in all events."""
+        return 1.0 / (1.0 + math.exp(-self.log_odds))
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Score of every event, in (−1, 1)."""
+        return self.combined(self.ratio.score(events, n_threads), self.shift.score(events, n_threads))
+
+    def combined(self, log_ratio: Floats, shift: Floats) -> Floats:
+        """Score from the two sums of trees, F and g."""
+        above = (self.probability(log_ratio) - shift) / self.share - 1.0
+        return np.asarray(above / (1.0 + np.abs(above)))
+
+    def probability(self, log_ratio: Floats) -> Floats:
+        """Share p = s/n of the signal, from F."""
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1/(1 + inf) the right answer
+            return np.asarray(1.0 / (1.0 + np.exp(-(log_ratio + self.log_odds))))
+
+    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
+        """Scores with one tree of each sum, with two, and so on; the shorter sum stays as it is at its end."""
+        zero = np.zeros(events.n_rows)
+        parts = [zero, zero]
+        stages = (part.staged_scores(events, n_threads) for part in (self.ratio, self.shift))
+        for stage in zip_longest(*stages):
+            parts = [old if new is None else new for old, new in zip(parts, stage, strict=True)]
+            yield self.combined(*parts)
+
+    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
+        """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
+        return np.concatenate([part.leaves(events, n_threads) for part in (self.ratio, self.shift)], axis=1)
+
+    def gains(self) -> Floats:
+        """Gain of all splits on each feature, in units of the profiled information."""
+        return self.ratio.gains() + self.shift.gains()
+
+    def to_frame(self) -> Any:
+        """Return all nodes as a pandas table; the column `sum` says which of the two sums a tree belongs to."""
+        pandas = require("pandas", "to_frame")
+        frames = {"ratio": self.ratio.to_frame(), "shift": self.shift.to_frame()}
+        return pandas.concat(frames, names=["sum"]).reset_index(level=0).reset_index(drop=True)

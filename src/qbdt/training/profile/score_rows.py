@@ -1,0 +1,218 @@
+"""Held-out events with their scores: `ScoreRows` those of one partition, `ScoreStore` all of them, as histograms.
+
+A score is r − a g for each of several shares a. Its bins hold equal absolute signal; their edges are scores of events,
+found by asking how much signal there is up to some value, eight bits of the value at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Fixed, Floats
+from qbdt.threads import Workers
+from qbdt.training.partitions.calls import Call, Hosts, Together
+from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.trees import Memory, Side, binned_sums, copied, in_memory, rounded
+from qbdt.trees.kernels import LIMBS
+
+__all__ = ["ScoreRows", "ScoreStore", "Scored", "Templates"]
+
+BITS = 8
+"""Bits of an edge that are found at a time."""
+
+
+class Scored(NamedTuple):
+    """Rows of one segment: its number, what they add to the shifts, and their r (r₀, or F) and g = Σ_k c_k f_k."""
+
+    number: int
+    segment: ShiftSegment
+    ratio: Floats
+    shift: Floats
+
+
+class Templates(NamedTuple):
+    """Signal, shifts (source, bin) and variance of each bin, in events."""
+
+    signal: Floats
+    shifts: Floats
+    variance: Floats
+
+
+class _Kept(NamedTuple):
+    number: int
+    nominal: bool
+    ratio: Floats
+    shift: Floats
+    weights: tuple[Floats, ...]
+
+
+class ScoreRows:
+    """Scored rows of a partition.
+
+    Parameters
+    ----------
+    scored
+        The rows; r and g are not copied, and may change.
+    segments
+        All segments there are, by number; they may be those of no rows.
+    shares
+        Shares of g in the score.
+    scale
+        What absolute weights are multiplied by before they are rounded.
+    workers, memory
+        As for `RowStore`.
+    """
+
+    def __init__(
+        self,
+        scored: Iterable[Scored],
+        segments: Sequence[ShiftSegment],
+        shares: Sequence[float],
+        scale: float,
+        workers: Workers,
+        memory: Memory = in_memory,
+    ) -> None:
+        self._shares, self._scale, self._workers = shares, scale, workers
+        self._signal = [_is_signal(one) for one in segments]
+        self._places = _places(segments)
+        self._kept = [_kept(one, memory) for one in scored]
+
+    def signal_up_to(self, keys: Fixed) -> Fixed:
+        """Absolute signal, in units, with a score of at most each of some keys, as (share, key)."""
+        return np.stack(self._workers.run(self._up_to, list(zip(self._shares, keys, strict=True))))
+
+    def _up_to(self, share: float, keys: Fixed) -> Fixed:
+        order = np.argsort(keys, kind="stable")
+        sums = np.zeros(len(keys) + 1, dtype=np.int64)
+        for one in self._kept:
+            if self._signal[one.number]:
+                above = np.searchsorted(keys[order], ordered(one.ratio - share * one.shift), side="left")
+                np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * self._scale).astype(np.int64))
+        found = np.empty_like(keys)
+        found[order] = np.cumsum(sums[:-1])
+        return found
+
+    def fill(self, edges: Floats) -> Fixed:
+        """Exact sums in the bins between edges (share, edge), as (share, what is summed, bin, limb).
+
+        Summed are the weights of each segment, then the squared weights and the columns of each nominal one.
+        """
+        sums = self._workers.run(self._filled, list(zip(self._shares, edges, strict=True)))
+        return np.stack(sums)
+
+    def _filled(self, share: float, edges: Floats) -> Fixed:
+        n_bins = len(edges) + 1
+        sums = np.zeros((self._places[-1], n_bins, LIMBS), dtype=np.int64)
+        for one in self._kept:
+            bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
+            sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
+            if one.nominal:
+                for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
+                    sums[self._places[one.number] + j] += binned_sums(weight, bins, n_bins)
+        return sums
+
+
+class ScoreStore:
+    """All held-out rows with their scores.
+
+    Parameters
+    ----------
+    ask
+        Makes a call on all partitions: `ScoreRows`, or whatever has its methods.
+    segments
+        All segments, by number; they may be those of no rows.
+    n_shares
+        Number of shares of g.
+    """
+
+    def __init__(self, ask: Callable[[Call], Fixed], segments: Sequence[ShiftSegment], n_shares: int) -> None:
+        self._ask, self._segments, self._n_shares = ask, segments, n_shares
+
+    @classmethod
+    def on(cls, hosts: Hosts, segments: Sequence[ShiftSegment], n_shares: int) -> ScoreStore:
+        """Rows that some hosts hold, and nothing else."""
+        return cls(lambda call: np.array(hosts.run([call])[0]), segments, n_shares)
+
+    def templates(self, n_bins: int) -> list[Templates]:
+        """Histograms in bins of equal signal, for each share."""
+        edges = self._equal_signal(n_bins)
+        return [self._collected(rounded(sums)) for sums in self._asked("fill", edges)]
+
+    def _equal_signal(self, n_bins: int) -> Floats:
+        """Inner edges (share, edge): the smallest scores up to which there are 1/n, 2/n … of the signal."""
+        largest = np.full((self._n_shares, 1), np.iinfo(np.int64).max)
+        total = int(self._asked("signal_up_to", largest)[0, 0])
+        targets = np.array([-(-i * total // n_bins) for i in range(1, n_bins)], dtype=np.int64)
+        found = np.zeros((self._n_shares, n_bins - 1, 1), dtype=np.uint64)
+        for shift in range(64 - BITS, -1, -BITS):
+            step, rest = np.uint64(shift), np.uint64(2**shift - 1)
+            digits = np.arange(2**BITS, dtype=np.uint64) << step
+            keys = _signed(found | digits | rest)
+            signal = self._asked("signal_up_to", keys.reshape(self._n_shares, -1)).reshape(keys.shape)
+            digit = np.argmax(signal >= targets[:, None], axis=2)
+            found |= digit[:, :, None].astype(np.uint64) << step
+        return _values(_signed(found[:, :, 0]))
+
+    def _collected(self, sums: Floats) -> Templates:
+        segments = self._segments
+        places = _places(segments)
+        signal = sums[[i for i, one in enumerate(segments) if _is_signal(one)]].sum(axis=0)
+        variance = np.zeros_like(signal)
+        shifts = np.zeros((len(segments[0].factors), len(signal)))
+        for i, one in enumerate(segments):
+            shifts += one.factors[:, None] * sums[i]
+            if one.segment.nominal:
+                variance += sums[i] + sums[places[i]]
+            for j, (source, _) in enumerate(one.columns):
+                shifts[source] += sums[places[i] + 1 + j]
+        return Templates(signal, shifts, variance)
+
+    def _asked(self, method: str, argument: NDArray[np.generic]) -> Fixed:
+        return self._ask(Call(method, (argument,), Together.SUM))
+
+
+def ordered(values: Floats) -> Fixed:
+    """Integers that are ordered as floating-point numbers are, zero and minus zero being the same.
+
+    Examples
+    --------
+    >>> keys = ordered(np.array([-np.inf, -1.0, -0.0, 0.0, 1e-300, 2.0]))
+    >>> np.diff(keys) > 0
+    array([ True,  True, False,  True,  True])
+    """
+    return _swapped((values + 0.0).view(np.int64))
+
+
+def _values(keys: Fixed) -> Floats:
+    """Inverse of `ordered`."""
+    return np.asarray(_swapped(keys).view(np.float64))
+
+
+def _swapped(bits: Fixed) -> Fixed:
+    """Reverse the order of negative numbers, whose bits grow with their size."""
+    return np.asarray(bits ^ ((bits >> 63) & np.iinfo(np.int64).max))
+
+
+def _signed(keys: NDArray[np.uint64]) -> Fixed:
+    """Integers with a sign in the order of those without."""
+    return np.asarray((keys ^ np.uint64(2**63)).view(np.int64))
+
+
+def _is_signal(one: ShiftSegment) -> bool:
+    return one.segment.nominal and one.segment.side is Side.SIGNAL
+
+
+def _places(segments: Sequence[ShiftSegment]) -> Fixed:
+    """Where the sums of a segment's squared weights and columns are, and the number of all sums."""
+    sizes = [1 + len(one.columns) if one.segment.nominal else 0 for one in segments]
+    return np.cumsum([len(segments), *sizes])
+
+
+def _kept(one: Scored, memory: Memory) -> _Kept:
+    weight = copied(one.segment.segment.events.weight, "weight", memory)
+    columns = [copied(column(), "shift_column", memory) for _, column in one.segment.columns]
+    return _Kept(one.number, one.segment.segment.nominal, one.ratio, one.shift, (weight, *columns))

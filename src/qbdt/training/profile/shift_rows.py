@@ -1,0 +1,183 @@
+"""Rows of one partition on which the relative shifts of all sources are learnt, and what they add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from qbdt.arrays import Fixed, Floats
+from qbdt.data import Events
+from qbdt.threads import Workers
+from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
+from qbdt.training.profile.pair_rows import PairRows
+from qbdt.trees import Binning, Memory, Segment, exact_sum, in_memory
+from qbdt.trees.kernels import LIMBS
+
+__all__ = ["N_SUMS", "ShiftRows", "ShiftSegment", "SumScales", "variance"]
+
+N_SUMS = 2
+"""Sums of a nominal segment before those of the f_k and the columns: n and n r₀; that of w is kept apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftSegment:
+    """Rows and what they add to the shifts of the sources.
+
+    Parameters
+    ----------
+    segment
+        The rows. Nominal ones carry the yield n = w + w² (expected events and their MC variance); rows of variations
+        only shifts.
+    factors
+        Per source k the a_k of a shift a_k w.
+    columns
+        Shifts given row by row: the source, and what makes the column.
+    """
+
+    segment: Segment
+    factors: Floats
+    columns: tuple[tuple[int, Callable[[], Floats]], ...] = ()
+
+
+class SumScales(NamedTuple):
+    """Scales of w, n and n r₀; of n f_k; and of the columns of each nominal segment."""
+
+    first: Floats
+    fitted: Floats
+    columns: tuple[Floats, ...]
+
+
+def variance(events: Events) -> Floats:
+    """Return n = w + w² of every row: expected events, and their MC variance."""
+    return np.asarray(events.weight * (1.0 + events.weight))
+
+
+class _Nominal:
+    """State of one nominal segment: f_k so far, r₀, and shifts given row by row."""
+
+    def __init__(self, segment: ShiftSegment, n_sources: int, memory: Memory) -> None:
+        n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
+        self.current: Floats = memory("current", n_rows * n_sources, np.float64)
+        self.ratio: Floats = memory("ratio", n_rows, np.float64)
+        self.columns: Floats = memory("shift_columns", n_rows * n_columns, np.float64).reshape(n_rows, n_columns)
+        for j, (_, column) in enumerate(segment.columns):
+            self.columns[:, j] = column()
+        self.sources = [source for source, _ in segment.columns]
+
+
+class ShiftRows(PairRows):
+    """Rows of all processes and variations, with their shifts and the f_k = r_k − m_k so far.
+
+    Parameters
+    ----------
+    trained, held
+        Segments to train on, and as many that only follow; nominal ones come first.
+    binning, workers, memory
+        As for `RowStore`.
+    means
+        Mean relative shift m_k of each source.
+    ratio
+        The function r₀ of events; held-out ones are integrated over.
+    """
+
+    def __init__(
+        self,
+        trained: Sequence[ShiftSegment],
+        held: Sequence[ShiftSegment],
+        binning: Binning,
+        workers: Workers,
+        means: Floats,
+        ratio: Callable[[Events], Floats],
+        memory: Memory = in_memory,
+    ) -> None:
+        segments = [*trained, *held]
+        super().__init__([one.segment for one in segments], binning, workers, len(trained), memory)
+        self.n_sources = len(means)
+        self._means = np.array(means)
+        self._factors = [one.factors for one in segments]
+        self._weight: Floats = memory("weight", self.layout.n_rows, np.float64)
+        for (_, low, high), one in zip(self.layout.whole, segments, strict=True):
+            self._weight[low:high] = one.segment.events.weight
+        self._nominal = {
+            i: _Nominal(one, self.n_sources, memory) for i, one in enumerate(segments) if one.segment.nominal
+        }
+        self._coefficients: Floats = np.zeros(self.n_sources)
+        self._gram = self._integrated(held, ratio)
+
+    def _integrated(self, held: Sequence[ShiftSegment], ratio: Callable[[Events], Floats]) -> Fixed:
+        """Keep r₀ of nominal rows that are held out; returns the exact sums of n r₀², n r₀ and n over them."""
+        found = np.zeros((3, LIMBS), dtype=np.int64)
+        for i, one in enumerate(held):
+            if one.segment.nominal:
+                r, yields = ratio(one.segment.events), variance(one.segment.events)
+                self._nominal[self._n_trained + i].ratio[:] = r
+                for j, product in enumerate((r * r, r, np.ones(len(r)))):
+                    found[j] += exact_sum(yields * product)
+        return found
+
+    def gram(self) -> Fixed:
+        """Return the exact sums of n r₀², n r₀ and n over held-out rows."""
+        return self._gram
+
+    def direct(self, coefficients: Floats) -> None:
+        """Let the next trees fit Σ_k c_k r_k."""
+        self._coefficients = np.array(coefficients)  # may have travelled
+
+    def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
+        common = float(self._factors[segment] @ self._coefficients)
+        weight = self._weight[low:high]
+        if segment not in self._nominal:
+            out[::2] = np.rint(weight * (common * scales[0])).astype(np.int64)
+            return
+        state, first, k = self._nominal[segment], int(self.layout.starts[segment]), self.n_sources
+        own = slice(low - first, high - first)
+        columns = state.columns[own].ravel()
+        current = state.current[own.start * k : own.stop * k]
+        chosen = self._coefficients[state.sources]
+        mean = float(self._means @ self._coefficients)
+        shift_pairs(weight, columns, current, common, chosen, self._coefficients, mean, *scales, out)
+
+    def sums(self, leaves: Sequence[int], scales: SumScales) -> Fixed:
+        """Sums over the rows of each leaf, in units: of w for every segment, then of all else for the nominal ones."""
+        n_segments, k = self.layout.n_segments, self.n_sources
+        n_columns = max(len(state.sources) for state in self._nominal.values())
+        totals = np.zeros((len(leaves), n_segments, 1 + N_SUMS + k + n_columns), dtype=np.int64)
+        first, fitted = np.array(scales.first), np.array(scales.fitted)  # may have travelled
+        columns = {i: np.array(scales.columns[i % self._n_trained]) for i in self._nominal}
+
+        def sum_range(label: int, low: int, high: int) -> tuple[int, Fixed]:
+            segment = label % n_segments
+            out = np.zeros(totals.shape[2], dtype=np.int64)
+            if segment in self._nominal:
+                self._sum_nominal(segment, low, high, (first, fitted, columns[segment]), out)
+            else:
+                out[0] = sum_weights(self._weight, self._rows, low, high, 0, first[0])
+            return label, out
+
+        for label, part in self._over(self._leaf_ranges(leaves), sum_range):
+            totals[label // n_segments, label % n_segments] += part
+        others = totals[:, list(self._nominal), 1:].reshape(len(leaves), -1)
+        return np.concatenate([totals[:, :, 0], others], axis=1)
+
+    def add(self, leaves: Sequence[int], outputs: Floats) -> None:
+        """Add one output per leaf and source to the f_k."""
+        k, own = self.n_sources, np.array(outputs)
+
+        def add_range(label: int, low: int, high: int) -> None:
+            leaf, segment = divmod(label, self.layout.n_segments)
+            if segment in self._nominal:
+                current = self._nominal[segment].current
+                add_outputs(current, k, self._rows, low, high, int(self.layout.starts[segment]), own[leaf])
+
+        self._over(self._leaf_ranges(leaves), add_range)
+
+    def _sum_nominal(
+        self, segment: int, low: int, high: int, scales: tuple[Floats, Floats, Floats], out: Fixed
+    ) -> None:
+        state, start = self._nominal[segment], int(self.layout.starts[segment])
+        weight = self._weight[start:]
+        arrays = (weight, state.ratio, state.current, state.columns.reshape(-1))
+        sum_nominal(*arrays, self._rows, low, high, start, *scales, out)

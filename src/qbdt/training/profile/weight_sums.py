@@ -1,0 +1,141 @@
+"""What all events of a profiled training must agree on: exact sums and bounds of their weights, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from qbdt.arrays import Fixed, Floats
+from qbdt.data import Dataset
+from qbdt.errors import DataError
+from qbdt.threads import Workers
+from qbdt.training.partitions.partition import firsts
+from qbdt.training.profile.inner_folds import N_PARTS, Division
+from qbdt.training.profile.segments import shift_segments
+from qbdt.training.profile.shift_rows import ShiftSegment, variance
+from qbdt.training.profile.shift_sums import ShiftBounds
+from qbdt.trees import Side, exact_sum, rounded
+from qbdt.trees.kernels import LIMBS
+
+__all__ = ["Sums", "WeightSums", "sums_of_part"]
+
+
+class WeightSums(NamedTuple):
+    """Σw and Σw² of some events."""
+
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over the rows of each segment in each inner part.
+
+    Attributes
+    ----------
+    rows
+        Number of rows as (inner part, segment), by number of the partition.
+    weight, square, variance
+        Exact sums of w, w² and n = w + w², as (inner part, segment, limb); n of nominal segments only.
+    columns
+        Exact sums of the shifts given row by row, as (inner part, segment, column, limb).
+    largest, largest_columns
+        Largest absolute weight of each segment, and of each of its columns.
+    """
+
+    rows: dict[int, Fixed]
+    weight: Fixed
+    square: Fixed
+    variance: Fixed
+    columns: Fixed
+    largest: Floats
+    largest_columns: Floats
+
+    def merged(self, other: Sums) -> Sums:
+        """Return the sums over the rows of both."""
+        return Sums(
+            {**self.rows, **other.rows},
+            self.weight + other.weight,
+            self.square + other.square,
+            self.variance + other.variance,
+            self.columns + other.columns,
+            np.maximum(self.largest, other.largest),
+            np.maximum(self.largest_columns, other.largest_columns),
+        )
+
+    def of_side(self, segments: Sequence[ShiftSegment], side: Side, parts: Sequence[int]) -> WeightSums:
+        """Sums over all nominal events of one side in some inner parts."""
+        own = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is side]
+        first, second = (
+            float(rounded(sums[np.ix_(parts, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
+        )
+        return WeightSums(first, second)
+
+    def means(self, segments: Sequence[ShiftSegment], parts: Sequence[int]) -> Floats:
+        """Mean relative shift ∫ Δ_k / ∫ n of each source in some inner parts."""
+        chosen = list(parts)
+        weight, columns = (rounded(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
+        out = np.zeros(len(segments[0].factors))
+        for i, one in enumerate(segments):
+            out += one.factors * weight[i]
+            for j, (source, _) in enumerate(one.columns):
+                out[source] += columns[i, j]
+        return out / float(rounded(self.variance[chosen].sum(axis=(0, 1))))
+
+    def nominal_bounds(self, segments: Sequence[ShiftSegment], parts: Sequence[int]) -> tuple[int, list[float]]:
+        """Nominal rows in some inner parts, and the largest absolute weight of each side."""
+        nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
+        n_rows = sum(int(rows[np.ix_(parts, nominal)].sum()) for rows in self.rows.values())
+        return n_rows, [
+            max(float(self.largest[i]) for i in nominal if segments[i].segment.side is side) for side in Side
+        ]
+
+    def bounds(self, segments: Sequence[ShiftSegment]) -> ShiftBounds:
+        """Return what no number of any row passes."""
+        nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
+        columns = tuple(self.largest_columns[i, : len(segments[i].columns)] for i in nominal)
+        return ShiftBounds(int(sum(rows.sum() for rows in self.rows.values())), float(self.largest.max()), columns)
+
+    def firsts(self, parts: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return where each partition's rows of some inner parts begin in each segment."""
+        return firsts({number: rows[list(parts)].sum(axis=0).tolist() for number, rows in self.rows.items()})
+
+    def require_full_parts(self, segments: Sequence[ShiftSegment]) -> None:
+        """Refuse events of which an inner part, or what is left without it, has no positive yield."""
+        for part in range(N_PARTS):
+            for chosen in ([p for p in range(N_PARTS) if p != part], [part]):
+                for side in Side:
+                    if not self.of_side(segments, side, chosen).first > 0:
+                        role = side.name.lower()
+                        raise DataError(
+                            f"too few {role} events: a {1 / N_PARTS:.0%} part of them has no positive yield"
+                        )
+
+
+def sums_of_part(number: int, dataset: Dataset, workers: Workers, division: Division) -> Sums:
+    """Sums over one partition of the events."""
+    divided = [shift_segments(division.divided(number, dataset, part)[1]) for part in range(N_PARTS)]
+    n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
+    rows = np.array([[one.segment.events.n_rows for one in part] for part in divided], dtype=np.int64)
+    weight, square, nominal = (np.zeros((N_PARTS, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
+    columns = np.zeros((N_PARTS, n_segments, n_columns, LIMBS), dtype=np.int64)
+    largest, largest_columns = np.zeros(n_segments), np.zeros((n_segments, n_columns))
+    for p, segments in enumerate(divided):
+        for i, one in enumerate(segments):
+            events = one.segment.events
+            weight[p, i], square[p, i] = exact_sum(events.weight), exact_sum(np.square(events.weight))
+            largest[i] = max(largest[i], _magnitude(events.weight))
+            if one.segment.nominal:
+                nominal[p, i] = exact_sum(variance(events))
+            for j, (_, column) in enumerate(one.columns):
+                values = column()
+                columns[p, i, j] = exact_sum(values)
+                largest_columns[i, j] = max(largest_columns[i, j], _magnitude(values))
+    return Sums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
+
+
+def _magnitude(values: Floats) -> float:
+    return float(np.abs(values).max(initial=0.0))

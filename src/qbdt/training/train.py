@@ -1,0 +1,76 @@
+"""One call for both methods: train on a dataset as the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from qbdt import training as boosting
+from qbdt.data import Dataset
+from qbdt.progress import Progress, silent
+from qbdt.training.monitor import Monitor
+from qbdt.training.paper.boosting import Training
+from qbdt.training.partitions.partition import EventsInParts
+from qbdt.training.profile.method import train_profiled
+from qbdt.training.settings import Settings
+
+__all__ = ["train"]
+
+
+def train(
+    dataset: Dataset | EventsInParts,
+    settings: Settings,
+    *,
+    n_threads: int | None = None,
+    monitor: Monitor | None = None,
+    progress: Progress = silent,
+    resume: Training | None = None,
+    checkpoint: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train by the method that `settings.method` names: the paper's or the profiled one.
+
+    Parameters
+    ----------
+    dataset
+        Signal, background and systematic sources: in memory, on disk (`OutOfCore`) or on a cluster (`OnCluster`).
+    settings
+        How to train.
+    n_threads
+        Threads; None for all cores. Results do not depend on it.
+    monitor
+        Validation sample, early stopping, callbacks.
+    progress
+        Shows how far it is.
+    resume
+        An earlier, shorter training on the same events with the same settings, to be continued: the outcome is that of
+        one uninterrupted training.
+    checkpoint
+        Called with the training so far after every tree; it decides itself when to write.
+
+    Returns
+    -------
+    Training
+        Interrupting with Ctrl-C returns what is trained so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> x = np.concatenate([rng.normal(1, 1, 300), rng.normal(-1, 1, 300)])
+    >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 300))
+    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
+    True
+    """
+    method: Any = train_profiled if settings.method == "profile" else boosting.train_paper
+    handed_over = [dataset]
+    del dataset  # so that the method can let go of it when its own arrays are filled
+    trained: Training = method(
+        handed_over.pop(),
+        settings,
+        n_threads=n_threads,
+        monitor=monitor,
+        progress=progress,
+        resume=resume,
+        checkpoint=checkpoint,
+    )
+    return trained

@@ -1,0 +1,117 @@
+"""Bin codes of values, and a hash of rows that does not depend on their order or on the order of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from qbdt.arrays import FEATURES_PER_WORD, MISSING, Codes, Fixed, Floats, Rows
+
+__all__ = ["GUIDE_CELLS", "encode", "fill_guides", "hash_rows"]
+
+GUIDE_CELLS = 1024
+"""Equal cells between the first and the last edge of a feature; each knows how many edges lie below it."""
+
+MAX_WALK = 8
+"""Where a cell has more edges than this (a few far values stretch the cells) edges are searched by halving instead."""
+
+BLOCK = 256
+"""Rows encoded at a time, so that they stay in cache while one feature after the other is read."""
+
+
+@njit(cache=True, nogil=True)
+def _cell(x: float, low: float, inverse: float) -> np.int64:
+    """Cell of a value: never falls when the value rises; below the first edge 0, at or above the last the highest."""
+    position = (x - low) * inverse + 1.0
+    position = position if position >= 0.0 else 0.0
+    return np.int64(position if position <= GUIDE_CELLS + 1.0 else GUIDE_CELLS + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def fill_guides(edges: Floats, n_edges: Fixed, low: Floats, inverse: Floats, guides: NDArray[np.uint8]) -> Fixed:
+    """For every feature and cell, the number of edges in the cells below it; returns most edges of a cell."""
+    most = np.zeros(low.size, np.int64)
+    for feature in range(low.size):
+        guides[feature, :] = 0
+        for i in range(n_edges[feature]):
+            guides[feature, _cell(edges[feature, i], low[feature], inverse[feature]) + 1] += 1
+        for cell in range(1, guides.shape[1]):
+            most[feature] = max(most[feature], guides[feature, cell])
+            guides[feature, cell] += guides[feature, cell - 1]
+    return most
+
+
+@njit(cache=True, nogil=True)
+def encode(
+    values: NDArray[Any],
+    rows: Rows,
+    features: Fixed,
+    edges: Floats,
+    low: Floats,
+    inverse: Floats,
+    guides: NDArray[np.uint8],
+    most: Fixed,
+    out: Codes,
+    start: int,
+) -> None:
+    """Bin codes of some rows: the number of edges at or below a value, or MISSING for NaN.
+
+    Parameters
+    ----------
+    values
+        Values as (row, column).
+    rows
+        Which rows of `values`.
+    features
+        Feature of each column.
+    edges
+        Increasing edges of every feature, padded with NaN to 256, so that no search runs past them.
+    low, inverse, guides, most
+        The cells that shorten the search, see `fill_guides`.
+    out, start
+        Codes as (word, row, feature in word); the first row goes to `start`.
+    """
+    for block in range(0, rows.size, BLOCK):
+        block_end = min(block + BLOCK, rows.size)
+        for column in range(features.size):
+            feature = features[column]
+            target = out[feature // FEATURES_PER_WORD, :, feature % FEATURES_PER_WORD]
+            own, guide = edges[feature], guides[feature]
+            bottom, scale = low[feature], inverse[feature]
+            if most[feature] <= MAX_WALK:
+                for i in range(block, block_end):
+                    x = np.float64(values[rows[i], column])
+                    code = np.int64(guide[_cell(x, bottom, scale)])
+                    code += np.int64(own[code] <= x)
+                    while own[code] <= x:
+                        code += 1
+                    target[start + i] = code if x == x else MISSING
+            else:
+                for i in range(block, block_end):
+                    x = np.float64(values[rows[i], column])
+                    code = np.int64(0)
+                    step = 128
+                    while step > 0:
+                        code += step * np.int64(own[code + step - 1] <= x)
+                        step >>= 1
+                    target[start + i] = code if x == x else MISSING
+
+
+@njit(cache=True, nogil=True)
+def hash_rows(values: NDArray[Any], rows: Rows, hashes: NDArray[np.uint64]) -> None:
+    """Add to the hash of each row the mixed bits of its values; the sum does not depend on the order of columns."""
+    multiplier = np.uint64(0x9E3779B97F4A7C15)
+    bits = np.empty(1, np.float64)
+    word = bits.view(np.uint64)
+    for i in range(rows.size):
+        row = rows[i]
+        total = hashes[i]
+        for column in range(values.shape[1]):
+            bits[0] = values[row, column]
+            z = word[0] * multiplier
+            z = (z ^ (z >> np.uint64(29))) * multiplier
+            total += z ^ (z >> np.uint64(32))
+        hashes[i] = total

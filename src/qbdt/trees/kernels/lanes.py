@@ -1,0 +1,124 @@
+"""Several columns of a row at once, which the compiler does not find by itself in a histogram's inner loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed
+
+__all__ = ["LANES", "add_word", "aligned_zeros", "copy_lanes"]
+
+LANES = 4
+"""Columns treated at once: 256 bits of sums; where registers are smaller the compiler uses two."""
+
+CACHE_LINE = 64
+"""Bytes that memory moves at once: vectors that straddle two lines cost twice."""
+
+
+def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Any:
+    """Return an array of zeros that starts with a cache line."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    first = -memory.ctypes.data % CACHE_LINE
+    return memory[first : first + size].view(kind).reshape(shape)
+
+
+def add_word(out: Fixed, word: np.uint64, columns: Columns, source: np.uint64, double: bool) -> None:
+    """Add four columns of a row, from `source` on, or eight where `double`, to the bins of a word's eight features.
+
+    Sums are laid out as (feature, bin, column). This is what runs where kernels are not compiled; compiled ones get
+    vectors, which stay in registers for all features.
+    """
+    n_columns = 2 * LANES if double else LANES
+    for feature in range(FEATURES_PER_WORD):
+        at = (feature * BINS + (int(word) >> (8 * feature) & 255)) * n_columns
+        for c in range(n_columns):
+            out[at + c] += columns[int(source) + c]
+
+
+def copy_lanes(out: Columns, at: np.uint64, columns: Columns, source: np.uint64) -> None:
+    """Copy four columns from `source` on to where `at` says."""
+    for lane in range(LANES):
+        out[int(at) + lane] = columns[int(source) + lane]
+
+
+def _vector(builder: Any, data: Any, index: Any, bits: int) -> Any:
+    """Return a pointer to four integers."""
+    vector = ir.VectorType(ir.IntType(bits), LANES)
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _memory(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _generate_add(n_vectors: int) -> Callable[..., Any]:
+    """Return the code of `add_word` for so many times four columns."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = ir.IntType(64)
+        sums, columns = (_memory(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        given = []
+        for vector in range(n_vectors):
+            index = builder.add(arguments[3], ir.Constant(whole, LANES * vector))
+            narrow = builder.load(_vector(builder, columns, index, 32), align=4)
+            given.append(builder.sext(narrow, ir.VectorType(whole, LANES)))
+        for feature in range(FEATURES_PER_WORD):
+            code = builder.and_(builder.lshr(arguments[1], ir.Constant(whole, 8 * feature)), ir.Constant(whole, 255))
+            row = builder.add(code, ir.Constant(whole, BINS * feature))
+            for vector, addend in enumerate(given):
+                at = builder.add(
+                    builder.mul(row, ir.Constant(whole, LANES * n_vectors)), ir.Constant(whole, LANES * vector)
+                )
+                target = _vector(builder, sums, at, 64)
+                builder.store(builder.add(builder.load(target, align=8), addend), target, align=8)
+        return context.get_dummy_value()
+
+    return generate
+
+
+@intrinsic
+def _add_four(typing: Any, out: Any, word: Any, columns: Any, source: Any) -> Any:
+    return types.void(out, word, columns, source), _generate_add(1)
+
+
+@intrinsic
+def _add_eight(typing: Any, out: Any, word: Any, columns: Any, source: Any) -> Any:
+    return types.void(out, word, columns, source), _generate_add(2)
+
+
+@intrinsic
+def _copy_four(typing: Any, out: Any, at: Any, columns: Any, source: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target, given = (_memory(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        row = builder.load(_vector(builder, given, arguments[3], 32), align=4)
+        builder.store(row, _vector(builder, target, arguments[1], 32), align=4)
+        return context.get_dummy_value()
+
+    return types.void(out, at, columns, source), generate
+
+
+# Numba gives an intrinsic its first argument.
+@overload(add_word)
+def _compiled_add_word(out: Any, word: Any, columns: Any, source: Any, double: Any) -> Any:
+    def add(out: Any, word: Any, columns: Any, source: Any, double: Any) -> None:
+        if double:
+            _add_eight(out, word, columns, source)  # type: ignore[call-arg]
+        else:
+            _add_four(out, word, columns, source)  # type: ignore[call-arg]
+
+    return add
+
+
+@overload(copy_lanes)
+def _compiled_copy_lanes(out: Any, at: Any, columns: Any, source: Any) -> Any:
+    def copy(out: Any, at: Any, columns: Any, source: Any) -> None:
+        _copy_four(out, at, columns, source)  # type: ignore[call-arg]
+
+    return copy

@@ -1,0 +1,93 @@
+"""Learning curves: ends that are known, parts that keep copies together, and the whole diagnosis in one call."""
+
+import json
+
+import numpy as np
+import pytest
+
+from qbdt.analysis.diagnosis.curves import sizes_curve, thinned, trees_curve
+from qbdt.analysis.diagnosis.diagnose import Diagnosis, diagnose
+from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.events import Events
+from qbdt.data.folds import SplitFolds
+from qbdt.errors import DataError
+from qbdt.training.folded import FoldedEnsemble
+from qbdt.trees.ensemble import Ensemble
+
+
+@pytest.fixture(scope="module")
+def whole(dataset, models, fit):
+    return strength_of(dataset.transform(lambda events: {"score": models.score(events, 1)}), fit)
+
+
+def test_the_last_number_of_trees_is_the_model(dataset, models, fit, whole):
+    curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
+    assert curve.at == (1.0, 2.0, 4.0, 8.0)
+    assert (curve.full[-1], curve.stat[-1]) == (whole.full, whole.stat)
+
+
+def test_points_are_those_of_shorter_models(dataset, models, fit):
+    short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.ensembles), models.folds)
+    scored = dataset.transform(lambda events: {"score": short.score(events, 1)})
+    curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
+    assert curve.full[1] == strength_of(scored, fit).full
+
+
+def test_parts_are_the_same_events_in_all_variations(dataset):
+    part = thinned(dataset, 0.4, seed=3)
+    kept = set(part.sample("background").events.identifier("event_number").tolist())
+    assert 0.3 < len(kept) / 1500 < 0.5
+    for source in ("r", "rate"):
+        for direction in ("up", "down"):
+            varied = part.varied(source, direction)["background"]
+            assert set(varied.identifier("event_number").tolist()) == kept
+    assert part.total(Role.BACKGROUND) == pytest.approx(2.5 * len(kept) * 1000 / 1500)
+    other = set(thinned(dataset, 0.4, seed=4).sample("background").events.identifier("event_number").tolist())
+    assert 0.3 < len(kept & other) / len(kept) < 0.5
+
+
+def test_identifiers_that_do_not_tell_events_apart():
+    events = Events({"x": np.zeros(10)}, np.ones(10), {"half": np.arange(10) % 2})
+    data = Dataset([Sample("b", Role.BACKGROUND, events)], folds=SplitFolds(2, "half"))
+    with pytest.raises(DataError, match="half do not tell events apart"):
+        thinned(data, 0.5)
+
+
+def test_sizes(dataset, trainer, fit, whole):
+    curve = sizes_curve(dataset, trainer, fit, shares=(0.25,), repeats=2, whole=whole, n_threads=1)
+    assert curve.at == (0.25, 1.0)
+    assert curve.full_spread[0] > 0 == curve.full_spread[1]
+    assert curve.full[1] == whole.full
+    with pytest.raises(DataError, match="needs folds"):
+        sizes_curve(dataset.with_folds(None), trainer, fit)
+
+
+@pytest.fixture(scope="module")
+def found(dataset, models, fit):
+    return diagnose(dataset, models, fit, repeats=1, n_threads=1)
+
+
+def test_a_diagnosis_in_one_call(found, whole):
+    assert found.strength == whole
+    assert found.sizes is None
+    titles = [table.title for table in found.tables()]
+    assert len(titles) == 5
+    assert "σ_μ against trees" in titles
+    assert Diagnosis.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_folds_of_other_models(dataset, models, fit):
+    other = FoldedEnsemble(models.ensembles, SplitFolds(2, "event_number"))
+    with pytest.raises(DataError, match="the events are divided by"):
+        diagnose(dataset, other, fit)
+
+
+def test_figures(found, tmp_path):
+    from qbdt.analysis.diagnosis.figures import diagnosis_figures
+    from qbdt.report.figures.style import save
+
+    figures = diagnosis_figures(found)
+    assert set(figures) == {"features", "learning", "sources"}
+    for name, drawn in figures.items():
+        assert save(drawn, tmp_path / f"{name}.png").stat().st_size > 5000

@@ -1,0 +1,211 @@
+"""A whole run: everything is written, nothing is redone, an interrupted training goes on, folders are not mixed up."""
+
+import json
+
+import numpy as np
+import pytest
+
+import qbdt.analysis.run as module
+import qbdt.training
+from qbdt import Dataset, Events, Sample, Systematic
+from qbdt.analysis.loading import load
+from qbdt.analysis.reading import parse_analysis, read_analysis
+from qbdt.analysis.run import run_analysis
+from qbdt.analysis.scored_files import write_scored
+from qbdt.data.dataset import Role
+from qbdt.data.folds import ModuloFolds
+from qbdt.errors import ConfigError, DataError
+from qbdt.inference.settings import FitSettings
+
+pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
+
+ANALYSIS = """
+name: small
+features: [x, y]
+weight: w
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  scale: {kind: shape, processes: ttbar, up: {columns: {x: x_up}}}
+  xs: {kind: norm, processes: ttbar, size: 0.1}
+folds: {columns: event}
+training: {n_trees: 20, n_leaves: 4}
+fit: {bins: 6, scan: false}
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("events")
+    rng = np.random.default_rng(3)
+    for name, centre, weight in (("higgs", 0.8, 0.01), ("ttbar", -0.5, 0.5)):
+        x = rng.normal(centre, 1, 3000)
+        columns = {"x": x, "x_up": x + 0.05, "y": rng.normal(-centre, 1, 3000), "w": np.full(3000, weight)}
+        pq.write_table(pa.table({**columns, "event": np.arange(3000)}), folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture
+def analysis():
+    return parse_analysis(ANALYSIS, "small.yaml")
+
+
+@pytest.fixture(scope="module")
+def finished(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    return run_analysis(parse_analysis(ANALYSIS, "small.yaml"), files, out)
+
+
+def test_everything_is_written(finished):
+    assert finished.steps == ("read", "train fold0", "train fold1", "score", "fit")
+    content = json.loads((finished.folder / "result.json").read_text())
+    assert content["fit"]["expected"]["z"] > 0
+    assert finished.tables[0].title == "Fit to Asimov data"
+    for name in ("model.qbdt", "fit/workspace.json", "fit/combine/datacard.txt", "fit/figures/pulls.png"):
+        assert (finished.folder / name).exists()
+    assert not list(finished.folder.rglob("*.part"))
+
+
+def test_a_second_run_redoes_nothing(finished, analysis, files):
+    again = run_analysis(analysis, files, finished.folder)
+    assert again.steps == ("scores: there already", "fit: there already")
+    assert again.tables == finished.tables
+
+
+def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, tmp_path):
+    import shutil
+
+    copy = tmp_path / "run"
+    shutil.copytree(finished.folder, copy)
+    other = analysis.model_copy(update={"fit": FitSettings(bins=4, scan=False)})
+    assert run_analysis(other, files, copy, figures=False).steps == ("scores: there already", "fit")
+    assert len(json.loads((copy / "fit" / "templates.json").read_text())["edges"]) <= 5
+    (aside,) = copy.glob("fit-*")
+    assert (
+        json.loads((aside / "result.json").read_text())["fit"]
+        == json.loads((finished.folder / "result.json").read_text())["fit"]
+    )
+    (copy / "note.txt").write_text("mine")
+    anew = run_analysis(other, files, copy, figures=False, force=True, origin={"command": "qbdt run"})
+    assert anew.steps == finished.steps
+    assert (copy / "note.txt").exists()
+    source = json.loads((copy / "result.json").read_text())["provenance"]
+    assert source == json.loads((copy / "fit" / "fit.json").read_text())["provenance"]
+    assert (source["command"], source["data"]) == ("qbdt run", str(files.resolve()))
+    assert [file["path"] for file in source["files"]] == [
+        str(files.resolve() / name) for name in ("higgs.parquet", "ttbar.parquet")
+    ]
+    assert {"qbdt", "numpy", "python"} <= set(source["versions"])
+
+
+def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, monkeypatch):
+    out, whole = tmp_path / "run", qbdt.training.paper.boosting.train_paper
+
+    def interrupted(*arguments, progress, **options):
+        def stop(training):
+            options["checkpoint"](training)
+            if len(training.ensemble.trees) == 10:
+                raise KeyboardInterrupt
+
+        return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
+
+    monkeypatch.setattr("qbdt.training.train.train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_analysis(analysis, files, out, figures=False)
+    assert not (out / "scored").exists()
+    monkeypatch.setattr("qbdt.training.train.train", whole)
+    resumed = run_analysis(analysis, files, out, figures=False)
+    assert resumed.steps[1] == "train fold0, going on after 10 trees"
+    assert resumed.tables == finished.tables
+
+
+def test_finished_models_are_kept(finished, analysis, files, tmp_path):
+    import shutil
+
+    out = tmp_path / "run"
+    out.mkdir()
+    shutil.copy(finished.folder / "model.qbdt", out)
+    steps = run_analysis(analysis, files, out, figures=False).steps
+    assert steps == ("read", "train fold0: there already", "train fold1: there already", "score", "fit")
+
+
+def test_a_folder_of_another_analysis(finished, files):
+    other = parse_analysis(ANALYSIS.replace("n_trees: 20", "n_trees: 30"), "other.yaml")
+    with pytest.raises(ConfigError, match="holds a run of another analysis"):
+        run_analysis(other, files, finished.folder)
+
+
+def test_files_that_have_changed(analysis, files, tmp_path):
+    import shutil
+
+    events, out = tmp_path / "events", tmp_path / "run"
+    out.mkdir()
+    shutil.copytree(files, events)
+    for _ in range(2):
+        module._claim(out, analysis, events)
+    (events / "ttbar.parquet").touch()
+    with pytest.raises(ConfigError, match="files that have changed"):
+        run_analysis(analysis, events, out)
+
+
+def test_folds_are_needed(files, tmp_path):
+    without = parse_analysis(ANALYSIS.replace("folds: {columns: event}\n", ""), "a.yaml")
+    with pytest.raises(ConfigError, match="folds: needed to run an analysis"):
+        run_analysis(without, files, tmp_path / "run")
+
+
+def scored_dataset():
+    rng = np.random.default_rng(1)
+    n = 50
+    ids = {"event": np.arange(n)}
+    s = Sample("s", Role.SIGNAL, Events({"score": rng.random(n)}, rng.random(n), ids))
+    b = Sample("b", Role.BACKGROUND, Events({"score": rng.random(n)}, rng.random(n), ids))
+    up = Events({"score": rng.random(n + 3)}, rng.random(n + 3), {"event": np.arange(n + 3)})
+    weight = Systematic.weight("sf", {"s": rng.random(n), "b": rng.random(n)}, {"s": rng.random(n), "b": rng.random(n)})
+    sources = [Systematic.shape("scale", {"b": up}), weight, Systematic.norm("xs", -0.2, processes=["b"])]
+    data = Sample("obs", Role.DATA, Events({"score": rng.random(7)}, np.ones(7), {"event": np.arange(7)}))
+    return Dataset([s, b, data], sources, ModuloFolds(2, "event"))
+
+
+def test_scored_events_are_read_back_as_they_were(tmp_path):
+    scored = scored_dataset()
+    path = write_scored(scored, tmp_path / "scored", "test", {"bins": 7})
+    plan = read_analysis(path)
+    assert plan.fit.bins == 7
+    again = load(plan, path.parent)
+    assert again.folds == scored.folds
+    for sample in scored.samples:
+        other = again.sample(sample.name)
+        assert other.role is sample.role
+        assert other.events.column("score") == pytest.approx(sample.events.column("score"), rel=1e-12)
+        assert np.array_equal(other.events.weight, sample.events.weight)
+    for source in scored.systematics:
+        assert again.systematic(source.name).kind is source.kind
+        for direction, _ in source.directions:
+            for process, events in scored.varied(source.name, direction).items():
+                varied = again.varied(source.name, direction)[process]
+                assert varied.weight == pytest.approx(events.weight, rel=1e-12)
+                assert varied.column("score") == pytest.approx(events.column("score"), rel=1e-12)
+
+
+def test_a_name_that_is_no_file_name(tmp_path):
+    events = Events({"score": [0.0]}, [1.0])
+    odd = Dataset([Sample("a/b", Role.SIGNAL, events), Sample("c", Role.BACKGROUND, events)])
+    with pytest.raises(DataError, match="'a/b': a name with a slash"):
+        write_scored(odd, tmp_path / "scored", "test", {})
+
+
+def test_the_profiled_method_runs_to_a_report(files, tmp_path):
+    from qbdt.analysis.page import run_document
+
+    text = ANALYSIS.replace("{n_trees: 20, n_leaves: 4}", "{method: profile, n_trees: 5, n_leaves: 4}")
+    analysis = parse_analysis(text)
+    assert (analysis.fit.binning, analysis.fit.transform) == ("optimised", "none")
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False)
+    assert done.tables
+    training = next(section for section in run_document(tmp_path / "run").sections if section.title == "Training")
+    assert "Expected by the training" in str(training.blocks[0])

@@ -1,0 +1,164 @@
+"""An analysis file is either understood or refused with file and line."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from qbdt.analysis import examples
+from qbdt.analysis.reading import json_schema, parse_analysis, read_analysis
+from qbdt.errors import ConfigError
+
+GOOD = """\
+features: [pt]
+samples:
+  higgs: {role: signal, files: h.root}
+  ttbar: {role: background, files: [t1.root, "t2*.root"]}
+systematics:
+  tes:
+    kind: shape
+    up: {files: up.root}
+  sf: {kind: weight, up: nominal * 1.1}
+  xs: {kind: norm, processes: ttbar, size: 0.06}
+folds: {columns: event, k: 5}
+"""
+
+
+def test_good():
+    analysis = parse_analysis(GOOD)
+    assert analysis.samples["ttbar"].files == ["t1.root", "t2*.root"]
+    assert analysis.systematics["xs"].processes == ["ttbar"]
+    assert analysis.training.n_leaves is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("features:", "feature:", "my.yaml:1: feature: unknown key; did you mean features?"),
+        ("role: signal", "rolle: signal", "my.yaml:3: samples.higgs.rolle: unknown key; did you mean role?"),
+        ("role: signal", "role: sigal", "my.yaml:3: samples.higgs.role: input should be 'signal'"),
+        ("files: h.root", "files: {a: 1}", "my.yaml:3: samples.higgs.files: a list is needed"),
+        (", files: h.root", "", "my.yaml:3: samples.higgs.files: is missing"),
+        (
+            "up: {files: up.root}",
+            "up: {fils: up.root}",
+            "my.yaml:8: systematics.tes.up.fils: unknown key; did you mean files",
+        ),
+        ("up: {files: up.root}", "up: {}", "my.yaml:8: systematics.tes.up: a shape variation needs at least one of"),
+        ("kind: shape", "kind: shap", "my.yaml:6: systematics.tes: kind 'shap': must be weight, shape or norm"),
+        ("kind: shape", "down: {tree: x}", "my.yaml:6: systematics.tes: kind is missing: weight, shape or norm"),
+        ("size: 0.06", "size: big", "my.yaml:10: systematics.xs.size: input should be a valid number"),
+        ("size: 0.06", "size: 0", "my.yaml:10: systematics.xs: size 0"),
+        ("size: 0.06", "size: 1.5", "my.yaml:10: systematics.xs.size: input should be less than 1, not 1.5"),
+        ("up: nominal * 1.1", "up: nominal * ", "my.yaml:9: systematics.sf.up: 'nominal *': invalid syntax"),
+        ("k: 5", "k: 1", "my.yaml:11: folds.k: input should be greater than or equal to 2, not 1"),
+        ("columns: event", "columns: [event, run]", "my.yaml:11: folds: by: modulo takes one column, not 2"),
+        ("  xs:", "  sf:", "my.yaml:10: sf is given twice under systematics (first in line 9)"),
+        ("features: [pt]", "features: [pt, pt]", "features: pt is given twice"),
+        ("features: [pt]", "features: []", "features: at least one is needed"),
+        ("features: [pt]", "features: [pt", "my.yaml:2: not valid YAML"),
+        ("features: [pt]", "dataset: {name: inferno}", "dataset comes with its own samples"),
+        (
+            "features: [pt]",
+            "features: [pt]\nmissing: true",
+            "my.yaml:2: missing: numbers are needed, not true or false",
+        ),
+        ("k: 5", "k: yes", "my.yaml:11: folds: k: a number is needed, not true"),
+        ("k: 5", "k: 5, salt: 3", "my.yaml:11: folds: salt goes with by: hash"),
+        ("  higgs:", "  yes:", "my.yaml:3: the name yes is read as bool; put it in quotes"),
+        ("  higgs:", "  125:", "my.yaml:3: the name 125 is read as int; put it in quotes"),
+        ("features: [pt]", "features: [pt]\nname: 2024-13-01", "my.yaml: not valid YAML"),
+        ("features: [pt]", "features: [pt]\nname: \x00", "my.yaml"),
+        ("features: [pt]", "features: [pt]\n? [a, b]\n: 1", "my.yaml:2: the name"),
+        ("files: h.root", "files: {process}/h.root", "quote text that begins with {"),
+        ("features: [pt]", "features: [pt]\ntraining: {systematics: [foo]}", "training.systematics: no source foo"),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {binning: {pz: [1, 0, 1]}}",
+            "features and bins do not match: pt, pz",
+        ),
+        ("features: [pt]", "features: [pt]\ntraining: {binning: {pt: [5, 2, 1]}}", "are no bins"),
+        (
+            "features: [pt]",
+            "features: [pt, year]\ncategorical: [yaer]",
+            "categorical: no feature yaer; there are: pt, year",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {monotonic_constraints: {pz: 1}}",
+            "training.monotonic_constraints: no feature pz",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {monotonic_constraints: {pt: 2}}",
+            "my.yaml:2: training.monotonic_constraints.pt: input should be -1, 0 or 1",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ncategorical: pt\ntraining: {monotonic_constraints: {pt: 1}}",
+            "training.monotonic_constraints: pt is categorical: its values have no order",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\ncategorical: pt\ntraining: {binning: {pt: [5, 0, 1]}}",
+            "features and bins do not match: pt",
+        ),
+        ("role: signal", "role: signal, scale: .nan", "my.yaml:3: samples.higgs.scale"),
+        ("features: [pt]", "features: !!python/object/apply:os.getcwd []", "my.yaml:1: not valid YAML"),
+        (
+            "features: [pt]",
+            "features: [pt]\ntraining: {n_leaves: 1}",
+            "my.yaml:2: training.n_leaves: input should be greater",
+        ),
+        (
+            "features: [pt]",
+            "features: [pt]\nselection: pt >> 3",
+            "my.yaml:2: selection: 'pt >> 3': 'pt >> 3' is not allowed",
+        ),
+    ],
+)
+def test_every_fault_has_file_line_and_key(old, new, message):
+    assert old in GOOD
+    with pytest.raises(ConfigError) as caught:
+        parse_analysis(GOOD.replace(old, new, 1), "my.yaml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value).strip()
+
+
+def test_a_section_without_content_counts_as_not_given():
+    analysis = parse_analysis(GOOD.partition("systematics:")[0] + "systematics:\n  # nothing yet\ntraining:\nweight:\n")
+    assert analysis.systematics == {}
+    assert analysis.weight == "1"
+
+
+def test_all_faults_are_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        parse_analysis(GOOD.replace("features", "feature").replace("role: signal", "role: x"), "my.yaml")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("my.yaml:") for line in lines)
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(ConfigError, match=r"no\.yaml: No such file"):
+        read_analysis(tmp_path / "no.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(ConfigError, match=r"binary\.yaml: not a text file"):
+        read_analysis(tmp_path / "binary.yaml")
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(ConfigError, match=r"empty\.yaml: an analysis file is a mapping"):
+        read_analysis(tmp_path / "empty.yaml")
+    (tmp_path / "list.yaml").write_text("- a\n")
+    with pytest.raises(ConfigError, match=r"list\.yaml: an analysis file is a mapping"):
+        read_analysis(tmp_path / "list.yaml")
+
+
+@pytest.mark.parametrize("name", examples.names())
+def test_examples_are_valid_and_match_the_json_schema(name):
+    text = examples.text(name)
+    parse_analysis(text, f"{name}.yaml")
+    schema = json.loads(json.dumps(json_schema()))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["samples"]["description"]
+    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))

@@ -1,0 +1,140 @@
+import awkward as ak
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from qbdt.data.expressions import FUNCTIONS, Expression
+from qbdt.errors import ExpressionError
+
+COLUMNS = {
+    "pt": np.array([10.0, 30.0, 50.0]),
+    "eta": np.array([-3.0, 0.5, 2.0], dtype=np.float32),
+    "n": np.array([0, 1, 2], dtype=np.uint8),
+    "jet.pt": np.array([1.0, 2.0, 3.0]),
+    "flag": np.array([True, False, True]),
+    "pt_ℓ": np.full(3, 100.0),
+    "pt_l": np.full(3, 20.0),
+    "µ": np.ones(3),
+    "big": np.full(3, 2**64 - 1, dtype=np.uint64),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pt > 25 and abs(eta) < 2.4", [False, True, True]),
+        ("pt > 25 && abs(eta) < 2.4 || n == 0", [True, True, True]),
+        ("not flag", [False, True, False]),
+        ("(pt > 25) & flag", [False, False, True]),
+        ("20 < pt <= 30", [False, True, False]),
+        ("n - 1", [-1, 0, 1]),
+        ("n * 200", [0, 200, 400]),
+        ("2 * jet.pt ** 2 % 5", [2, 3, 3]),
+        ("-pt + +n", [-10, -29, -48]),
+        ("max(pt, 20) + min(n, 1)", [20, 31, 51]),
+        ("where(flag, pt, -1)", [10, -1, 50]),
+        ("cos(pi * n)", [1, -1, 1]),
+        ("pt // 20", [0, 1, 2]),
+        ("isnan(log(n - 1))", [True, False, False]),
+        ("1e-3", 1e-3),
+        ("(pt > 25) + (n > 0) + flag", [1, 2, 3]),
+        ("-flag", [-1, 0, -1]),
+        ("flag - flag", [0, 0, 0]),
+        ("2 ** 64 + 0 * n", [2.0**64] * 3),
+        ("10000000000000000000000 * (n > 5)", [0, 0, 0]),
+        ("2 ** -n", [1, 0.5, 0.25]),
+        ("5 // n", [np.inf, 5, 2]),
+        ("5 % n", [np.nan, 0, 1]),
+        ("max(pt, 20, n * 20)", [20, 30, 50]),
+        ("pt > 25\n  and n > 1", [False, False, True]),
+        ("pt_ℓ + pt_l + µ", [121, 121, 121]),
+        ("big * 1", [2.0**64 - 1] * 3),
+    ],
+)
+def test_values(text, expected):
+    np.testing.assert_allclose(Expression(text).evaluate(COLUMNS), expected, rtol=1e-15)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=3, max_size=3), st.sampled_from(["+", "-", "*", "<", ">=", "=="]))
+def test_agrees_with_python(values, operator):
+    a, b, c = values
+    text = f"({a} {operator} {b}) + {c}"
+    assert Expression(text).evaluate({}) == eval(text)
+
+
+def test_elements_of_array_branches():
+    jagged = {"jet_pt": ak.Array([[50.0, 30.0], [], [20.0]])}
+    np.testing.assert_array_equal(Expression("jet_pt[1]").evaluate(jagged), [30.0, np.nan, np.nan])
+    fixed = {"p": np.arange(6.0).reshape(3, 2)}
+    np.testing.assert_array_equal(Expression("p[1] * 2").evaluate(fixed), [2, 6, 10])
+    np.testing.assert_array_equal(Expression("p[5]").evaluate(fixed), [np.nan] * 3)
+    with pytest.raises(ExpressionError, match="several values per event"):
+        Expression("p > 1").mask(fixed)
+    with pytest.raises(ExpressionError, match="several values per event"):
+        Expression("jet_pt > 1 and pt > 3").mask({**jagged, "pt": np.zeros(3)})
+    with pytest.raises(ExpressionError, match="one value per event"):
+        Expression("pt[0]").evaluate({"pt": ak.Array([1.0])})
+
+
+def test_names():
+    assert Expression("sqrt(2 * pt * jet.pt) + pi").names == {"pt", "jet.pt"}
+    assert Expression("1").names == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pt >", "'pt >': invalid syntax"),
+        ("pt + * 3", r"'pt \+ \* 3' at column 6"),
+        ("", "''"),
+        ("__import__('os').system('true')", "not allowed"),
+        ("pt.__class__.__base__", "no column"),
+        ("(1).real", "not allowed"),
+        ("[x for x in pt]", "not allowed"),
+        ("lambda: 0", "not allowed"),
+        ("pt if flag else 0", "not allowed"),
+        ("'text'", "not allowed"),
+        ("pt[eta]", "not allowed"),
+        ("pt[0:2]", "not allowed"),
+        ("open(pt)", "no function open"),
+        ("sqr(pt)", "no function sqr; did you mean sqrt"),
+        ("abs(pt, eta)", "abs takes 1 argument"),
+        ("hypot(pt)", "hypot takes 2 arguments"),
+        ("abs(x=1)", "not allowed"),
+        ("!flag", "write `not`"),
+        ("pt > 25 & eta < 2", "bind tighter than comparisons; write `and`"),
+        ("ptt > 3", "no column ptt; did you mean pt"),
+        ("pt > 0 # and eta > 9", "begins no comment"),
+        ("n >= 2 & n == 1", "bind tighter than comparisons; write `and`"),
+        ("max(pt)", "max takes two arguments or more"),
+        ("5or 3", "cannot be parsed|invalid"),
+        ("+".join(["pt"] * 900), "nested too deeply"),
+        ("(" * 500 + "1" + ")" * 500, "parse|nested|parentheses"),
+        ("-" * 3000 + "1", "parse|nested|not allowed"),
+        ("1 +" * 5000, "characters"),
+    ],
+)
+def test_bad_expressions(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        Expression(text).evaluate(COLUMNS)
+
+
+def test_a_number_is_no_selection():
+    assert Expression("n > 0").mask(COLUMNS).tolist() == [False, True, True]
+    assert Expression("flag * 1").mask(COLUMNS).tolist() == [True, False, True]
+    with pytest.raises(ExpressionError, match="is not a selection"):
+        Expression("pt").mask(COLUMNS)
+
+
+@given(st.text(alphabet="ptabs()+-*/<>=&|!.[]0123456789 _", max_size=40))
+def test_any_text_gives_an_array_or_a_clear_error(text):
+    try:
+        value = Expression(text).evaluate(COLUMNS)
+    except ExpressionError:
+        return
+    assert isinstance(value, np.ndarray)
+
+
+def test_functions_are_numpys():
+    assert all(callable(function) for function in FUNCTIONS.values())

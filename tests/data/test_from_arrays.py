@@ -1,0 +1,125 @@
+import awkward as ak
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from qbdt.data.columns import as_columns
+from qbdt.data.dataset import Dataset
+from qbdt.data.systematic import Systematic
+from qbdt.errors import DataError
+
+X = np.arange(12.0).reshape(6, 2)
+Y = np.array([1, 0, 0, 1, 0, 1])
+W = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+
+def test_labels_split_rows_without_copying_features():
+    data = Dataset.from_arrays(X, Y, W)
+    signal, background = data.samples
+    np.testing.assert_array_equal(signal.events.column("x0"), X[Y == 1, 0])
+    np.testing.assert_array_equal(background.events.weight, W[Y == 0])
+    assert np.shares_memory(signal.events._columns["x1"], X)
+
+
+def test_minus_one_is_background():
+    minus = Dataset.from_arrays(X, np.where(Y == 1, 1, -1), W)
+    assert minus.total("background") == Dataset.from_arrays(X, Y, W).total("background")
+
+
+def test_flat_sources_are_bound_to_rows():
+    mask = np.array([False, True, False, False, True, False])
+    systematics = [
+        Systematic.weight("sf", 2 * W, 0.5 * W),
+        Systematic.norm("xs", 0.1, where=mask),
+        Systematic.norm("lumi", 0.02),
+        Systematic.shape("tes", (X[:3] + 1, Y[:3], W[:3]), None),
+    ]
+    data = Dataset.from_arrays(X, Y, W, systematics)
+    np.testing.assert_array_equal(data.varied("sf", "down")["signal"].weight, 0.5 * W[Y == 1])
+    np.testing.assert_allclose(data.varied("xs", "up")["background"].weight, [2.2, 3.0, 5.5], rtol=1e-15)
+    assert data.systematic("xs").processes == ("background",)
+    assert data.varied("lumi", "up")["signal"].total == pytest.approx(1.02 * 11)
+    assert data.varied("tes", "up")["background"].n_rows == 2
+
+
+@pytest.mark.parametrize(
+    "wrap", [pd.DataFrame, pa.table, lambda t: t, ak.Array], ids=["pandas", "arrow", "dict", "awkward"]
+)
+def test_named_tables_of_any_kind(wrap):
+    table = wrap({"a": X[:, 0].copy(), "b": X[:, 1].copy()})
+    assert Dataset.from_arrays(table, Y).features == ("a", "b")
+    np.testing.assert_array_equal(as_columns(table, ["b"])["b"], X[:, 1])
+    with pytest.raises(DataError, match="no column c; there are: a, b"):
+        as_columns(table, ["c"])
+
+
+def test_arrow_nulls_are_missing_values():
+    column = as_columns(pa.table({"a": [1.0, None]}))["a"]
+    np.testing.assert_array_equal(column, [1.0, np.nan])
+
+
+def test_columns_of_a_variation_are_matched_by_name():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    data = Dataset.from_arrays(frame, Y, W, [Systematic.shape("tes", (frame[["b", "a"]], Y, W))])
+    np.testing.assert_array_equal(data.varied("tes", "up")["signal"].column("a"), X[Y == 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X, Y[:3]), "X has 6 rows, y has 3"),
+        ((X, Y, W[:2]), r"weights have shape \(2,\), X has 6 rows"),
+        ((X, np.ones(6)), "one class only: no background"),
+        ((X, np.zeros(6)), "one class only: no signal"),
+        ((X, Y + 1), r"y\[0\]=2"),
+        ((X, np.array(list("abcdef"))), "y has type"),
+        ((X, Y[:, None]), r"y has shape \(6, 1\)"),
+        ((X[:, 0], Y), "a table of rows × features"),
+        ((X, Y, np.full(6, np.nan)), "weight of row 0 is nan"),
+        ((X, Y, np.zeros(6)), "all 3 weights are zero"),
+        ((X, Y, W, [Systematic.weight("sf", W[:2])]), "systematic sf: 2 weights for the 6 rows of X"),
+        ((X, Y, W, [Systematic.shape("tes", (X[:, :1], Y, W))]), "systematic tes: X has 1 columns"),
+        ((X, Y, W, [Systematic.shape("tes", ({"a": W}, Y, W))]), "systematic tes: other features than X"),
+        ((X, Y, W, [Systematic.shape("tes", (X, Y[:2], W))]), "systematic tes: X has 6 rows, y has 2"),
+        ((X, Y, W, [Systematic.norm("xs", 0.1, where=W)]), "systematic xs: where has type float64"),
+        ((X, Y, W, [Systematic.norm("xs", 0.1, where=Y > 7)]), "systematic xs: where selects no row"),
+        ((X, Y, W, [Systematic.norm("xs", 0.1, processes=["a"])]), "make them with"),
+        ((X, Y, W, (), ["a"]), "X has 2 columns, 1 feature names are given: a"),
+        ((pd.DataFrame(X, columns=["a", "a"]), Y), "two columns are named a"),
+        ((pd.DataFrame(X, columns=[1, "1"]), Y), "two columns are named 1"),
+        ((X, Y, W, (), ["a", "a"]), "two columns are named a"),
+        ((pd.Series(W), Y), "X is a Series"),
+        ((X, Y, np.ma.masked_array(W, mask=W > 5)), "weights are masked"),
+        ((X, np.ma.masked_array(Y, mask=W > 5)), "y is masked"),
+        ((X, Y, W, [Systematic.weight("sf", np.ma.masked_array(W, mask=W > 5))]), "sf: weights are masked"),
+        ((X, Y, W, [Systematic.shape("tes", (X, Y, None))]), "systematic tes: weights are needed, since X has some"),
+        ((X, Y, W, Systematic.norm("xs", 0.1)), "a list of sources is needed"),
+        ((X, Y, np.array(list("abcdef"))), "weights have type"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(DataError, match=message):
+        Dataset.from_arrays(*arguments)
+
+
+def test_masked_features_are_missing():
+    masked = np.ma.masked_array(X, mask=X > 10)
+    column = Dataset.from_arrays(masked, Y).sample("signal").events.column("x1")
+    np.testing.assert_array_equal(column, np.where(X > 10, np.nan, X)[Y == 1, 1])
+
+
+def test_declarations_that_contradict_themselves():
+    with pytest.raises(DataError, match="both be arrays, or both name processes"):
+        Systematic.weight("sf", {"a": W}, W)  # type: ignore[call-overload]
+    with pytest.raises(DataError, match="where marks rows"):
+        Systematic.norm("xs", 0.1, Y > 0, processes=["a"])  # type: ignore[call-overload]
+    with pytest.raises(DataError, match=r"size='0\.1': a number is needed"):
+        Systematic.norm("xs", "0.1")  # type: ignore[call-overload]
+    with pytest.raises(DataError, match="where Events are needed"):
+        Systematic.shape("tes", {"a": X})  # type: ignore[dict-item]
+
+
+def test_a_shape_variation_is_a_triple():
+    with pytest.raises(DataError, match=r"a tuple \(X, y, weight\)"):
+        Systematic.shape("tes", (X, Y))  # type: ignore[arg-type]

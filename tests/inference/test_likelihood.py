@@ -1,0 +1,108 @@
+"""The likelihood against pyhf's own, its derivatives against finite differences, and extreme numbers of events."""
+
+import numpy as np
+import pyhf
+import pytest
+
+from qbdt.data.dataset import Role
+from qbdt.errors import FitError
+from qbdt.inference.asimov import asimov
+from qbdt.inference.fit import fit_templates
+from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.newton_fit import maximise
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.workspace import workspace_of
+from tests.inference.models import smooth_templates
+
+SETTINGS = {"histosys": {"interpcode": "code4p"}, "normsys": {"interpcode": "code4"}}
+
+
+def poisson_constrained():
+    """A workspace of somebody else: two bins with Poisson-constrained uncertainties."""
+    model = pyhf.simplemodels.uncorrelated_background([5.0, 10.0], [50.0, 60.0], [5.0, 12.0])
+    return pyhf.Workspace.build(model, [53.0, 65.0])
+
+
+@pytest.mark.parametrize(
+    "spec", [workspace_of(smooth_templates(5, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
+)
+def test_differences_equal_those_of_pyhf(spec):
+    likelihood = Likelihood(spec)
+    workspace = pyhf.Workspace(spec)
+    model = workspace.model(modifier_settings=SETTINGS)
+    data = workspace.data(model)
+    rng = np.random.default_rng(1)
+    points = [likelihood.start * rng.uniform(0.95, 1.05, len(likelihood.start)) for _ in range(4)]
+    ours = [likelihood.twice_nll(p) for p in points]
+    theirs = [-2 * float(model.logpdf(p, data)[0]) for p in points]
+    assert np.diff(ours) == pytest.approx(np.diff(theirs), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "spec", [workspace_of(smooth_templates(4, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
+)
+def test_derivatives_equal_finite_differences(spec):
+    likelihood = Likelihood(spec)
+    likelihood.data = likelihood.data * np.linspace(0.9, 1.2, len(likelihood.data))
+    best = likelihood.minimise()
+    assert likelihood.gradient(best.values) == pytest.approx(np.zeros(len(best.values)), abs=1e-3)
+    step = [0.02 * p.width for p in likelihood.parameters]
+    moved = np.diag(step)
+    naive = np.empty((len(step), len(step)))
+    for i in range(len(step)):
+        for j in range(len(step)):
+            corners = [
+                likelihood.twice_nll(best.values + a * moved[i] + b * moved[j]) for a in (1, -1) for b in (1, -1)
+            ]
+            naive[i, j] = (corners[0] - corners[1] - corners[2] + corners[3]) / (8 * step[i] * step[j])
+    scale = np.sqrt(np.outer(np.diag(naive), np.diag(naive)))
+    assert likelihood.hessian(best) / scale == pytest.approx(naive / scale, abs=2e-3)  # the naive one is of finite step
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
+def test_any_number_of_events(factor):
+    templates = smooth_templates(5, 2).scaled(factor)
+    summary = fit_templates(templates, FitSettings(scan=False)).expected
+    fast = asimov(templates.arrays())
+    assert summary.z == pytest.approx(float(fast.z), rel=1e-5)
+    assert summary.sigma_mu == pytest.approx(float(fast.sigma_mu), rel=1e-5)
+
+
+def test_a_bin_without_mc_uncertainty_has_no_parameter_to_fit():
+    from dataclasses import replace
+
+    templates = smooth_templates(5, 2)
+    some = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
+    templates = replace(templates, processes=tuple(replace(p, variance=p.variance * some) for p in templates.processes))
+    summary = fit_templates(templates, FitSettings(scan=False)).expected
+    assert summary.z == pytest.approx(float(asimov(templates.arrays()).z), rel=1e-5)
+    assert summary.parameter("staterror_signal_region[2]").error == 0
+
+
+def test_no_interval_where_a_bin_would_be_negative():
+    templates = smooth_templates(5, 2).scaled(1e-4)
+    assert fit_templates(templates, FitSettings(scan=False)).expected.interval is None
+
+
+@pytest.mark.parametrize("counts", [[400, 100, 20, 0], [400, 100, 20, 3]])
+def test_an_empty_bin_with_signal(counts):
+    """Signal strengths below −b/s have no likelihood: the fit, the interval and the scan stop there."""
+    s, b = np.array([0.5, 1.0, 2.0, 1.5]), np.array([400.0, 100.0, 20.0, 0.4])
+    signal = ProcessTemplates("s", Role.SIGNAL, s, 0.01 * s)
+    background = ProcessTemplates("b", Role.BACKGROUND, b, 0.2 * b, {"k": Shift(1.05 * b, 0.95 * b, mirrored=True)})
+    data = np.array(counts, dtype=float)
+    templates = TemplateSet("score", np.arange(5.0), (signal, background), ("k",), data)
+    result = fit_templates(templates, FitSettings())
+    assert result.observed is not None
+    assert result.scan is not None
+    assert result.observed.mu == pytest.approx(float(maximise(templates.arrays(), data).mu), abs=0.05)
+    assert result.scan.mu.min() > -1
+    assert np.all(np.isfinite(result.scan.full))
+
+
+def test_a_workspace_without_parameter_of_interest():
+    spec = workspace_of(smooth_templates(3, 1))
+    spec["measurements"][0]["config"]["poi"] = ""
+    with pytest.raises(FitError, match="no parameter of interest"):
+        Likelihood(spec)

@@ -1,0 +1,350 @@
+"""Cross-training: no event is ever scored by a model that trained on it or on a shifted copy of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import qbdt.training
+import qbdt.training.train
+from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
+from qbdt.data.dataset import Role
+from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
+from qbdt.data.samples import BUILTIN
+from qbdt.errors import DataError, ModelFileError, OutputError
+from qbdt.models.cross_training import cross_train, train_into
+from qbdt.models.model_file import read_cross_trained
+from qbdt.training.cross_trained import CrossTraining
+from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.inputs import described
+from qbdt.training.paper.boosting import Training
+from qbdt.training.settings import Settings
+from qbdt.trees.binning import Binning
+from qbdt.trees.ensemble import Ensemble
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """In place of a model: remembers the identifiers of all rows it was trained on, and scores 1 what it has seen."""
+
+    features: tuple[str, ...]
+    trees: tuple[()]
+    seen: frozenset[tuple[int, ...]]
+
+    def score(self, events, n_threads=None):
+        return np.array([row in self.seen for row in identities(events)], dtype=float)
+
+
+def identities(events):
+    return list(zip(*(np.asarray(events.identifier(name)).tolist() for name in events.id_names), strict=True))
+
+
+def all_events(dataset):
+    """All rows that a training on this dataset reads: nominal ones and those of every variation."""
+    yield from (sample.events for sample in dataset.samples)
+    for source in dataset.systematics:
+        for direction, _ in source.directions:
+            yield from dataset.varied(source.name, direction).values()
+
+
+def memorise(dataset, settings, **_):
+    seen = frozenset(row for events in all_events(dataset) for row in identities(events))
+    binning = Binning(dataset.features, ())
+    model: Any = Memory(dataset.features, (), seen)
+    return Training(model, binning, settings, (), "done", described(dataset))
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    monkeypatch.setattr("qbdt.training.train.train", memorise)
+
+
+def seen_events(dataset):
+    """How many nominal or varied events are scored by a model that has seen their identifiers."""
+    models = cross_train(dataset, Settings()).ensemble
+    scored = dataset.transform(lambda events: {"seen": models.score(events)})
+    return sum(int(events.column("seen").sum()) for events in all_events(scored))
+
+
+class RowFolds(ModuloFolds):
+    """A wrong rule: by the row's place in its file, which a selection after a shift changes."""
+
+    def assign(self, events):
+        return np.arange(events.n_rows) % self.k
+
+
+def test_no_event_of_the_example_is_scored_by_a_model_that_saw_it(memory):
+    """The bundled example has events that a shift moves into or out of the selection."""
+    dataset = BUILTIN["tautaugamma"](k=3).with_systematics(["tes", "met", "tauid"])
+    nominal = {row for sample in dataset.samples for row in identities(sample.events)}
+    varied = {row for events in all_events(dataset) for row in identities(events)}
+    assert len(varied - nominal) > 100, "the example has lost its migrations: this test shows nothing"
+    assert seen_events(dataset) == 0
+    wrong = dataset.with_folds(RowFolds(3, "event_number"))
+    assert seen_events(wrong) > 100, "the test does not notice a wrong rule"
+
+
+ids = st.integers(-(2**62), 2**62)
+
+
+@st.composite
+def divided(draw):
+    """Draw a small dataset whose shifted copies have lost and gained rows and are in another order, and a rule."""
+    k = draw(st.integers(2, 5))
+    rule = draw(
+        st.sampled_from(
+            [
+                ModuloFolds(k, "event"),
+                HashFolds(k, ("run", "event"), draw(ids)),
+                HashFolds(k, ("event",)),
+                SplitFolds(k, "part"),
+            ]
+        )
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    events = np.unique(np.array(draw(st.lists(ids, min_size=1, max_size=20))))
+
+    def rows(some):
+        run = some // 3
+        columns = {"event": some, "run": run, "part": (some ^ run) % k}
+        return Events({"x": rng.normal(size=len(some))}, np.ones(len(some)), columns)
+
+    def copy():
+        return rows(rng.permutation(events)[: rng.integers(len(events) + 1)])
+
+    samples = [Sample("s", Role.SIGNAL, copy()), Sample("b", Role.BACKGROUND, copy()), Sample("d", Role.DATA, copy())]
+    sources = [
+        Systematic.shape("one", {"b": copy()}),
+        Systematic.shape("two", {"s": copy(), "b": copy()}, {"s": copy(), "b": copy()}),
+    ]
+    return Dataset(samples, sources, rule)
+
+
+@settings(max_examples=60)
+@given(divided())
+def test_no_event_is_scored_by_a_model_that_saw_it_whatever_the_rule(dataset):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qbdt.training.train.train", memorise)
+        assert seen_events(dataset) == 0
+        models = cross_train(dataset, Settings()).ensemble
+    memories: Any = models.ensembles
+    for events in all_events(dataset):
+        seen = [set(identities(events)) & model.seen for model in memories]
+        assert set().union(*seen) == set(identities(events)), "an event that no model was trained on"
+
+
+def small(k=3, n=300):
+    return BUILTIN["inferno"](n=n, seed=2, k=k)
+
+
+SETTINGS = Settings(n_trees=12, n_leaves=4, max_bins=32)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "m.qbdt"
+    return path, train_into(path, small(), SETTINGS, n_threads=1)
+
+
+def test_each_model_is_what_training_without_its_fold_gives(whole):
+    _, crossed = whole
+    assert isinstance(crossed, CrossTraining)
+    for fold, training in enumerate(crossed.trainings):
+        alone = qbdt.training.paper.boosting.train_paper(small().without_fold(fold), SETTINGS, n_threads=1)
+        assert training.ensemble.trees == alone.ensemble.trees
+
+
+@pytest.mark.parametrize(("fold", "trees"), [(0, 11), (1, 0), (2, 10)])
+def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path, monkeypatch, fold, trees):
+    path, calls = tmp_path / "m.qbdt", []
+    plain = qbdt.training.paper.boosting.train_paper
+
+    def interrupted(part, settings, *, checkpoint, **options):
+        calls.append(part)
+
+        def stop(training):
+            checkpoint(training)
+            if len(calls) == fold + 1 and len(training.ensemble.trees) >= max(trees, 1):
+                raise KeyboardInterrupt
+
+        return plain(part, settings, checkpoint=stop, **options)
+
+    monkeypatch.setattr("qbdt.training.train.train", interrupted)
+    partial = train_into(path, small(), SETTINGS, n_threads=1)
+    assert isinstance(partial, CrossTraining)
+    assert not partial.complete
+    assert len(partial.trainings) == fold + 1
+    left = read_cross_trained(path)[0]
+    assert not left.complete
+    with pytest.raises(DataError, match=f"fold {fold} of 3 is trained in part only"):
+        _ = left.ensemble
+    monkeypatch.setattr("qbdt.training.train.train", plain)
+    said: list[str] = []
+    assert train_into(path, small(), SETTINGS, resume=True, n_threads=1, say=said.append).complete
+    assert path.read_bytes() == whole[0].read_bytes()
+    assert said[:fold] == [f"train fold{i}: there already" for i in range(fold)]
+    assert said[fold].startswith(f"train fold{fold}, going on after")
+
+
+def test_a_killed_training_leaves_a_file_to_go_on_from(whole, tmp_path, monkeypatch):
+    path, plain = tmp_path / "m.qbdt", qbdt.training.paper.boosting.train_paper
+
+    def killed(part, settings, *, checkpoint, **options):
+        def stop(training):
+            checkpoint(training)
+            if len(training.ensemble.trees) == 11:
+                raise SystemError
+
+        return plain(part, settings, checkpoint=stop, **options)
+
+    monkeypatch.setattr("qbdt.training.train.train", killed)
+    with pytest.raises(SystemError):
+        train_into(path, small(), SETTINGS, n_threads=1)
+    left = read_cross_trained(path)[0]
+    assert (len(left.trainings[0].ensemble.trees), left.complete) == (10, False)
+    monkeypatch.setattr("qbdt.training.train.train", plain)
+    train_into(path, small(), SETTINGS, resume=True, n_threads=1)
+    assert path.read_bytes() == whole[0].read_bytes()
+
+
+def test_what_cannot_be_resumed(whole, tmp_path):
+    path, crossed = whole
+    with pytest.raises(DataError, match="divided events by ModuloFolds"):
+        train_into(path, small(k=4), SETTINGS, resume=True)
+    with pytest.raises(DataError, match="on other events"):
+        train_into(path, small(n=301), SETTINGS, resume=True)
+    with pytest.raises(DataError, match="it holds a cross-trained one, and this is a single"):
+        train_into(path, small().with_folds(None), SETTINGS, resume=True)
+    with pytest.raises(OutputError, match="--force overwrites"):
+        train_into(path, small(), SETTINGS, force=False)
+    with pytest.raises(DataError, match="no fold rule"):
+        cross_train(small().with_folds(None), SETTINGS)
+    assert read_cross_trained(path)[0].complete
+    assert crossed.complete
+
+
+def test_average_and_missing_identifiers(whole):
+    _, crossed = whole
+    events = small().sample("signal").events
+    models = crossed.ensemble
+    mean = (
+        models.ensembles[0].score(events) + models.ensembles[1].score(events) + models.ensembles[2].score(events)
+    ) / 3
+    assert np.array_equal(models.average(events), mean)
+    bare = Events({name: events.column(name) for name in events.features}, events.weight)
+    assert np.array_equal(models.average(bare), mean)
+    with pytest.raises(DataError, match="no identifier column event_number, so which model did not see them"):
+        models.score(bare)
+    with pytest.raises(DataError, match="1 models for 2 folds"):
+        FoldedEnsemble((Ensemble(("x",), ()),), ModuloFolds(2, "event"))
+
+
+def flat(seed=1, n=400):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1, 0], n // 2)
+    return {
+        "m": rng.normal(y, 1.0),
+        "pt": rng.normal(-y, 1.0),
+        "run": np.arange(n) // 9,
+        "event": np.arange(n) + 2**60,
+    }, y
+
+
+def test_the_scikit_learn_face_trains_as_the_dataset_does():
+    """Sources of every kind, identifiers beyond what a float holds, variations with other rows."""
+    table, y = flat()
+    weight = np.random.default_rng(2).uniform(0.5, 2, len(y))
+    moved = np.random.default_rng(3).permutation(len(y))[:380]
+    shifted = {name: values[moved] for name, values in table.items()} | {"m": table["m"][moved] + 0.1}
+    where = table["pt"] > 0
+    sources = [
+        Systematic.shape("s", (shifted, y[moved], weight[moved])),
+        Systematic.weight("w", weight * 1.1, weight * 0.8),
+        Systematic.norm("n", 0.1, where),
+    ]
+    rule = HashFolds(3, ("run", "event"))
+    estimator = QBDTClassifier(n_trees=3, n_leaves=4, n_threads=1)
+    model = CrossTrainedClassifier(estimator, rule).fit(table, y, weight, sources)
+    fold = rule.assign(Events({}, weight, {"run": table["run"], "event": table["event"]}))
+    scores = model.decision_function(table)
+    for number in range(3):
+        keep, own = fold != number, fold[moved] != number
+        part = {name: table[name][keep] for name in ("m", "pt")}
+        part_sources = [
+            Systematic.shape("s", ({n: shifted[n][own] for n in ("m", "pt")}, y[moved][own], weight[moved][own])),
+            Systematic.weight("w", weight[keep] * 1.1, weight[keep] * 0.8),
+            Systematic.norm("n", 0.1, where[keep]),
+        ]
+        alone = QBDTClassifier(n_trees=3, n_leaves=4, n_threads=1).fit(part, y[keep], weight[keep], part_sources)
+        assert model.training_.trainings[number].ensemble.trees == alone.trees_
+        mine = {name: table[name][~keep] for name in ("m", "pt")}
+        assert np.array_equal(scores[~keep], alone.decision_function(mine))
+
+
+def test_the_scikit_learn_face_saves_and_loads(tmp_path):
+    table, y = flat()
+    model = CrossTrainedClassifier(QBDTClassifier(n_trees=3), ModuloFolds(2, "event")).fit(
+        {**table, "run": table["m"] * 0}, np.where(y, "sig", "bkg")
+    )
+    model.save(tmp_path / "m.qbdt")
+    back = CrossTrainedClassifier.load(tmp_path / "m.qbdt")
+    assert back.folds == model.folds
+    assert back.estimator.n_trees == 3
+    full = {**table, "run": table["m"] * 0}
+    assert np.array_equal(back.decision_function(full), model.decision_function(full))
+    assert np.array_equal(back.predict(full), model.predict(full))
+    assert set(back.predict(full)) == {"sig", "bkg"}
+    without = {name: full[name] for name in ("pt", "m", "run")}
+    assert np.array_equal(back.average_decision_function(without), back.average_decision_function(full))
+    with pytest.raises(DataError, match="no identifier column event"):
+        back.decision_function(without)
+    with pytest.raises(ModelFileError, match=r"CrossTrainedClassifier\.load"):
+        QBDTClassifier.load(tmp_path / "m.qbdt")
+
+
+def test_what_the_face_refuses():
+    table, y = flat()
+    model = CrossTrainedClassifier(QBDTClassifier(n_trees=2), ModuloFolds(2, "event"))
+    with pytest.raises(DataError, match="X has no column event, which the fold rule needs"):
+        model.fit({"m": table["m"]}, y)
+    with pytest.raises(DataError, match=r"y has shape \(3,\), X has 400 rows"):
+        model.fit(table, y[:3])
+    source = Systematic.shape("tes", ({"m": table["m"]}, y, np.ones(400)))
+    with pytest.raises(DataError, match="systematic tes has no column event"):
+        model.fit(table, y, None, [source])
+    with pytest.raises(DataError, match="without fold 0: y has one class only"):
+        model.fit({**table, "event": np.where(y, 0, 1)}, y)
+
+
+PROFILE = Settings(method="profile", n_trees=4, n_leaves=4, max_bins=32)
+
+
+def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
+    path, plain = tmp_path / "m.qbdt", qbdt.training.train.train
+    whole = train_into(tmp_path / "whole.qbdt", small(k=2), PROFILE, n_threads=1)
+    assert isinstance(whole, CrossTraining)
+    calls = []
+
+    def killed(part, settings, *, checkpoint, **options):
+        def stop(training):
+            checkpoint(training)
+            calls.append(training.stopped)
+            if len(calls) == 6:  # in the second fold
+                raise SystemError
+
+        return plain(part, settings, checkpoint=stop, **options)
+
+    monkeypatch.setattr("qbdt.training.train.train", killed)
+    with pytest.raises(SystemError):
+        train_into(path, small(k=2), PROFILE, n_threads=1)
+    left = read_cross_trained(path)[0]
+    assert [training.complete for training in left.trainings] == [True, False]
+    monkeypatch.setattr("qbdt.training.train.train", plain)
+    again = train_into(path, small(k=2), PROFILE, resume=True, n_threads=1)
+    assert again.complete
+    assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()
+    events = small(k=2).sample("signal").events
+    assert np.array_equal(read_cross_trained(path)[0].ensemble.score(events), whole.ensemble.score(events))

@@ -1,0 +1,51 @@
+"""Contestants: the same candidates in every run, and each peer trains."""
+
+import numpy as np
+import pytest
+
+from qbdt.errors import ConfigError
+from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS, chosen, named
+from tests.studies.paper.events import imitation
+
+PEERS = [contestant for contestant in CONTESTANTS if not contestant.ours]
+SMALL = {"n_trees": 5, "n_estimators": 5, "max_iter": 5}
+
+
+@pytest.mark.parametrize("contestant", CONTESTANTS, ids=lambda c: c.name)
+def test_candidates_are_the_same_in_every_run_and_differ_from_each_other(contestant):
+    eight = contestant.candidates(8)
+    assert contestant.candidates(3) == eight[:3]
+    assert len({str(settings) for settings in eight}) == len(eight)
+    if contestant.ranges:
+        assert len(eight) == 8
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda c: c.name)
+def test_peers_train_and_tell_signal_from_background(peer):
+    pytest.importorskip(peer.package.replace("scikit-learn", "sklearn"))
+    data = imitation(300, 900)
+    for settings in peer.candidates(2):
+        small = {name: min(value, SMALL.get(name, value)) for name, value in settings.items()}
+        score = peer.fit(data, small, 1)
+        signal, background = (score(sample.events) for sample in data.samples)
+        assert np.isfinite(signal).all()
+        assert signal.mean() > background.mean()
+
+
+def test_settings_of_the_papers_method_are_valid():
+    from qbdt.training.settings import Settings
+
+    for settings in named("QBDT (paper)").candidates(8):
+        assert Settings(method="paper", **settings).method == "paper"
+
+
+def test_names():
+    assert named(OURS).ours
+    assert [c.name for c in chosen(["AdaBoost", "XGBoost"])] == ["AdaBoost", "XGBoost"]
+    with pytest.raises(ConfigError, match="no contestant CatBoost; there are: LightGBM"):
+        chosen(["CatBoost"])
+
+
+def test_what_a_result_depends_on_is_named():
+    assert named("XGBoost").release.startswith("xgboost ")
+    assert named("QBDT (paper)").release != named(OURS).release

@@ -1,0 +1,35 @@
+import pytest
+
+from qbdt.tables import Table, notebook_html
+
+
+def test_markdown_escapes_cells():
+    table = Table("t", ("a|b", "n"), (("x\ny", "1.5"), ("\\", "−2 %")))
+    assert table.to_markdown().splitlines() == ["| a\\|b | n |", "| --- | ---: |", "| x y | 1.5 |", "| \\\\ | −2 % |"]
+
+
+def test_rows_must_fit_the_header():
+    with pytest.raises(ValueError, match="a row of 1 cells under 2 headings"):
+        Table("t", ("a", "b"), (("x",),))
+
+
+def test_numbers_are_aligned_to_the_right():
+    assert str(Table("t", ("name", "n"), (("a", "1"), ("b", "100")))) == "t\nname    n\na       1\nb     100"
+
+
+def test_html_escapes_cells_and_aligns_numbers():
+    table = Table("a & b", ("name", "n"), (("<x>", "1"),))
+    left, right = 'style="text-align:left"', 'style="text-align:right"'
+    assert table._repr_html_() == (
+        '<table><caption style="text-align:left;caption-side:top;white-space:nowrap">a &amp; b</caption>'
+        f"<thead><tr><th {left}>name</th><th {right}>n</th></tr></thead>"
+        f"<tbody><tr><td {left}>&lt;x&gt;</td><td {right}>1</td></tr></tbody></table>"
+    )
+
+
+def test_a_notebook_shows_the_first_tables_and_folds_the_others():
+    tables = [Table(title, ("n",), (("1",),)) for title in ("one", "two")]
+    shown = notebook_html("answer", tables, unfolded=1)
+    assert shown.startswith("<div><strong>answer</strong><table>")
+    assert shown.count("<details>") == 1
+    assert "<details><summary>two</summary>" in shown

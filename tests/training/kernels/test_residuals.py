@@ -1,0 +1,62 @@
+"""Row-by-row work of residual boosting, against numpy."""
+
+import numpy as np
+import pytest
+
+from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, shift_pairs, sum_nominal, sum_weights
+
+SCALE = 2.0**40
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("is_signal", [True, False])
+def test_logistic_pairs_are_gradient_and_curvature(rng, is_signal):
+    weight, log_ratio = rng.normal(size=50), rng.normal(0, 3, 50)
+    out = np.zeros(100, dtype=np.int64)
+    logistic_pairs(weight, log_ratio, is_signal, SCALE, SCALE, out)
+    p = 1 / (1 + np.exp(-log_ratio))
+    expected = np.stack([weight * (is_signal - p), weight * p * (1 - p)], axis=1)
+    assert out.reshape(50, 2) / SCALE == pytest.approx(expected, abs=1e-11)  # 2^-41 of rounding, and 1 - p
+
+
+def test_pairs_stay_finite_far_out():
+    out = np.zeros(4, dtype=np.int64)
+    logistic_pairs(np.ones(2), np.array([-800.0, 800.0]), True, SCALE, SCALE, out)
+    assert out.tolist() == [int(SCALE), 0, 0, 0]
+
+
+def test_shift_pairs_are_residual_and_yield(rng):
+    weight, columns, current = rng.normal(size=20), rng.normal(size=(20, 2)), rng.normal(size=(20, 3))
+    c, own = rng.normal(size=3), rng.normal(size=2)
+    out = np.zeros(40, dtype=np.int64)
+    shift_pairs(weight, columns.ravel(), current.ravel(), 0.3, own, c, 0.7, SCALE, SCALE, out)
+    n = weight + weight**2
+    expected = np.stack([0.3 * weight + columns @ own - n * (0.7 + current @ c), n], axis=1)
+    assert out.reshape(20, 2) / SCALE == pytest.approx(expected, abs=1e-11)
+
+
+def test_sums_over_a_leaf(rng):
+    weight, ratio = rng.normal(size=30), rng.random(30)
+    columns, current = rng.normal(size=(30, 2)), rng.normal(size=(30, 3))
+    rows = np.sort(rng.permutation(30)[:17]).astype(np.int32) + 5
+    own = rows[2:15] - 5
+    out = np.zeros(8, dtype=np.int64)
+    scales = np.full(3, SCALE)
+    arrays = (weight, ratio, current.ravel(), columns.ravel(), rows)
+    sum_nominal(*arrays, 2, 15, 5, scales, scales, scales[:2], out)
+    n = weight + weight**2
+    parts = [weight[own].sum(), n[own].sum(), (n * ratio)[own].sum(), *(n[:, None] * current)[own].sum(axis=0)]
+    assert out / SCALE == pytest.approx(np.array([*parts, *columns[own].sum(axis=0)]), abs=1e-10)
+    assert sum_weights(weight, rows, 2, 15, 5, SCALE) == out[0]
+
+
+def test_outputs_are_added_to_the_rows_of_a_leaf(rng):
+    current = np.zeros((6, 2))
+    add_outputs(current.reshape(-1), 2, np.array([9, 3, 5, 7], dtype=np.int32), 1, 3, 2, np.array([1.0, -2.0]))
+    expected = np.zeros((6, 2))
+    expected[[1, 3]] = [1.0, -2.0]
+    assert np.array_equal(current, expected)

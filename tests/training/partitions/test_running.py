@@ -1,0 +1,110 @@
+"""A whole run on a cluster: the model of one machine, and its fit."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qbdt.analysis import cluster_run as module
+from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.loading import load, load_parts
+from qbdt.analysis.reading import parse_analysis, read_analysis
+from qbdt.analysis.run import run_analysis
+from qbdt.data.checks.findings import find_faults
+from qbdt.progress import silent
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+ANALYSIS = """
+name: small
+features: [x, y]
+weight: w
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  scale: {kind: shape, processes: ttbar, up: {columns: {x: x + 0.05}}}
+  tag: {kind: weight, processes: ttbar, up: w * 1.1}
+  xs: {kind: norm, processes: ttbar, size: 0.1}
+folds: {columns: event}
+training: {n_trees: 4, n_leaves: 4}
+fit: {bins: 6, scan: false}
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("events")
+    rng = np.random.default_rng(3)
+    for name, centre, weight in (("higgs", 0.8, 0.01), ("ttbar", -0.5, 0.5)):
+        columns = {"x": rng.normal(centre, 1, 3000), "y": rng.normal(-centre, 1, 3000), "w": np.full(3000, weight)}
+        table = pa.table({**columns, "event": np.arange(3000)})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def local(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("local") / "run"
+    return run_analysis(parse_analysis(ANALYSIS, "small.yaml"), files, out, figures=False, n_threads=1).folder
+
+
+def test_a_profiled_run_on_the_cluster_is_that_of_one_machine(client, files, tmp_path):
+    profiled = "training: {method: profile, n_trees: 1, n_leaves: 3}"
+    text = ANALYSIS.replace("folds: {columns: event}", "folds: {columns: event, k: 2}")
+    analysis = parse_analysis(text.replace("training: {n_trees: 4, n_leaves: 4}", profiled), "small.yaml")
+    local, done = (
+        run_analysis(analysis, files, tmp_path / name, figures=False, n_threads=1, cluster=cluster).folder
+        for name, cluster in (("local", None), ("cluster", ClusterRun(client, 3)))
+    )
+    assert (done / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()
+
+
+def test_faults_of_the_input_are_said_on_the_cluster_as_on_one_machine(client, files, tmp_path, monkeypatch):
+    """A file whose weights are all 1; of many events a sample is looked at."""
+    table = pq.read_table(files / "ttbar.parquet")
+    ones = table.set_column(table.schema.get_field_index("w"), "w", pa.array(np.ones(table.num_rows)))
+    for name, content in (("higgs", pq.read_table(files / "higgs.parquet")), ("ttbar", ones)):
+        pq.write_table(content, tmp_path / f"{name}.parquet", row_group_size=500)
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    parts = load_parts(analysis, tmp_path, 3)
+    expected = [str(found) for found in find_faults(load(analysis, tmp_path))]
+    said: list[str] = []
+    cluster = ClusterRun(client, 3)
+    assert [str(found) for found in cluster._faults(parts, ("event",), said.append)] == expected != []
+    monkeypatch.setattr(module, "CHECKED", 3000)
+    assert [found.check for found in cluster._faults(parts, ("event",), said.append)] == ["weights"]
+    assert said == ["one event in 4 is looked at for faults of the input"]
+
+
+def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_path):
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    said: list[str] = []
+    cluster = ClusterRun(client, 3)
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False, say=said.append, cluster=cluster)
+    assert (done.folder / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()
+    mine, its = (json.loads((folder / "result.json").read_text())["fit"] for folder in (done.folder, local))
+    assert mine["expected"]["z"] == pytest.approx(its["expected"]["z"], rel=1e-6)  # templates add in another order
+    assert len(list((done.folder / "scored").glob("ttbar__0_up.part*.parquet"))) == 3
+    assert done.tables[-1].title == "Training on the cluster"
+    assert "score on the cluster" in said
+    again = run_analysis(analysis, files, done.folder, figures=False, cluster=cluster)
+    assert again.steps == ("scores: there already", "fit: there already")
+
+
+def test_edges_are_chosen_on_a_sample_where_there_are_many_events(client, local, monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 6000)
+    settings = parse_analysis(ANALYSIS, "small.yaml").fit
+    result = ClusterRun(client, 2).run_fit(local / "scored" / "scored.yaml", settings, silent)
+    assert result.templates.background.sum() == pytest.approx(1500.0)  # filled from all events
+
+
+def test_a_sample_stands_for_all_events(local):
+    scored = load(read_analysis(local / "scored" / "scored.yaml"), local / "scored")
+    part = module._sampled(0, scored, 0.5)
+    rows = part.sample("ttbar").events.n_rows
+    assert 1350 < rows < 1650  # 1500 ± 27
+    assert part.sample("ttbar").events.weight[0] == 2 * 0.5
+    assert part.varied("tag", "up")["ttbar"].weight[0] == pytest.approx(1.1)

@@ -1,0 +1,256 @@
+"""The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.events import Events
+from qbdt.data.folds import HashFolds
+from qbdt.data.systematic import Systematic
+from qbdt.errors import ConfigError, DataError
+from qbdt.models.model_file import read_model, write_model
+from qbdt.training.monitor import Monitor
+from qbdt.training.partitions.partition import Survey
+from qbdt.training.profile.inner_folds import N_PARTS, Division, event_rows
+from qbdt.training.profile.method import train_profiled
+from qbdt.training.settings import Settings
+from qbdt.trees.ensemble import Ensemble
+
+SETTINGS = Settings(method="profile", n_trees=12, n_leaves=4)
+
+
+def problem(seed=0, n=1500, with_ids=True, negative=False):
+    """Return a signal and a background in x and y; x is shifted, weights tilt in y, the yield is known to 10 %."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(n)
+
+    def events(x, y, weight):
+        return Events({"x": x, "y": y}, weight, {"event": ids} if with_ids else None)
+
+    flip = np.where(rng.random(n) < 0.1, -1.0, 1.25) if negative else np.ones(n)
+    s = events(rng.normal(0.8, 1, n), rng.normal(0.8, 1, n), np.full(n, 40.0 / n))
+    x, y = rng.normal(0, 1.2, n), rng.normal(0, 1.2, n)
+    x[:20] = np.nan
+    w = flip * 800.0 / n
+    sources = [
+        Systematic.shape("scale", {"b": events(x + 0.2, y, w)}, {"b": events(x - 0.2, y, w)}),
+        Systematic.shape("one", {"b": events(x, y * 1.1, w)}),
+        Systematic.weight("tilt", {"b": w * (1 + 0.2 * np.tanh(y)), "s": s.weight * 1.1}),
+        Systematic.norm("xs", 0.1, processes=["b"]),
+    ]
+    return Dataset([Sample("s", Role.SIGNAL, s), Sample("b", Role.BACKGROUND, events(x, y, w))], sources)
+
+
+def trained_on(dataset: Dataset, settings: Settings = SETTINGS, **options: Any) -> Any:
+    """Train; untyped, since every test knows that the model is a profiled one with an expectation."""
+    return train_profiled(dataset, settings, **options)
+
+
+def divided(dataset, part):
+    division = Division.of(Survey(dataset, {0: event_rows(dataset, SETTINGS)}, (), None))
+    return division.divided(0, dataset, part)
+
+
+def scores(training, dataset):
+    return np.concatenate([training.ensemble.score(sample.events, 1) for sample in dataset.samples])
+
+
+def reordered(dataset, seed=1):
+    rng = np.random.default_rng(seed)
+    orders = {sample.name: rng.permutation(sample.events.n_rows) for sample in dataset.samples}
+    samples = [Sample(s.name, s.role, s.events[orders[s.name]]) for s in dataset.samples]
+    sources = [
+        s.map(lambda process, change: change.select(orders[process], lambda e: rng.permutation(e.n_rows)))
+        for s in dataset.systematics
+    ]
+    return Dataset(samples, sources, dataset.folds)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return problem()
+
+
+@pytest.fixture(scope="module")
+def trained(dataset):
+    return trained_on(dataset, SETTINGS, n_threads=1)
+
+
+def assert_same(one, other):
+    for mine, theirs in ((one.ensemble.ratio, other.ensemble.ratio), (one.ensemble.shift, other.ensemble.shift)):
+        assert mine.trees == theirs.trees
+    assert one.ensemble.coefficients == other.ensemble.coefficients
+    assert one.expectation == other.expectation
+
+
+def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, monkeypatch):
+    def grown(patience):
+        seen: list[Any] = []
+        monkeypatch.setattr("qbdt.training.profile.shifts.PATIENCE", patience)
+        found = trained_on(dataset, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(seen.append,)))
+        return len(seen), [part["shift"] for part in found.data["parts"]]
+
+    (few, hasty), (many, patient) = grown(1), grown(SETTINGS.n_trees)
+    assert few < many
+    for kept in (hasty, patient):
+        assert max(kept) < SETTINGS.n_trees
+    assert len(set(patient)) == 1  # all parts have the same number
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "grown", "kept"),
+    [((3.0, 2.0, 4.0, 5.0), 18, 6), ((1.0, 2.0, 3.0), 12, 3), ((5.0, 4.0, 3.0, 2.0, 1.0), 24, 24)],
+)
+def test_the_ratio_stops_after_two_looks_without_gain(dataset, monkeypatch, sigmas, grown, kept):
+    seen: list[Any] = []
+    answers = iter(sigmas * N_PARTS)
+    monkeypatch.setattr("qbdt.training.profile.expectation.unprofiled_sigma", lambda store: next(answers))
+    settings = Settings(method="profile", n_trees=24, n_leaves=4)
+    found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
+    assert len(seen) == N_PARTS * grown
+    assert [part["ratio"] for part in found.data["parts"]] == [kept] * N_PARTS
+
+
+def test_the_ratio_is_the_mean_of_its_sums(dataset):
+    seen: list[Any] = []
+    settings = Settings(method="profile", n_trees=3, n_leaves=4)
+    found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
+    events, trees = dataset.sample("b").events, [report.tree for report in seen]
+    expected, first = np.zeros(events.n_rows), 0
+    for part in found.data["parts"]:
+        own = trees[first : first + part["ratio"]]
+        outputs = [Ensemble(found.ensemble.features, (tree,)).score(events) for tree in own]
+        expected += np.cumsum(outputs, axis=0).mean(axis=0) / N_PARTS
+        first += settings.n_trees
+    assert found.ensemble.ratio.score(events) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_threads", [2, 4])
+def test_threads_change_nothing(dataset, trained, n_threads):
+    assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))
+
+
+def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset, trained):
+    assert_same(trained, trained_on(reordered(dataset), SETTINGS))
+
+
+def test_rows_and_features_can_be_drawn():
+    settings = Settings(method="profile", n_trees=4, n_leaves=4, row_fraction=0.5, feature_fraction=0.5, random_state=3)
+    one, other = (trained_on(problem(2), settings, n_threads=n) for n in (1, 2))
+    assert_same(one, other)
+
+
+def test_systematics_are_won_back(trained):
+    found = trained.expectation
+    assert found.stat < found.full < 0.95 * found.unprofiled
+    assert [source.name for source in found.sources] == ["scale", "one", "tilt", "xs"]
+    assert all(source.profiled_cost < source.cost for source in found.sources if source.cost > 0.2)
+
+
+def test_without_sources_it_is_a_classifier(dataset):
+    found = trained_on(dataset.with_systematics([]), SETTINGS)
+    assert not found.ensemble.shift.trees
+    assert found.expectation.stat == found.expectation.full == found.expectation.unprofiled
+    s, b = (found.ensemble.score(sample.events) for sample in dataset.samples)
+    assert np.median(s) > np.median(b)
+
+
+def test_sources_of_noise_cost_nothing(dataset, trained):
+    rng = np.random.default_rng(8)
+    b = dataset.sample("b").events
+    noise = [
+        Systematic.weight(f"noise{i}", {"b": b.weight * (1 + 0.05 * rng.choice([-1.0, 1.0], b.n_rows))})
+        for i in range(8)
+    ]
+    more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
+    assert more.expectation.full < 1.03 * trained.expectation.full  # eight more fits to noise
+
+
+def test_negative_weights_are_trained_on():
+    found = trained_on(problem(4, negative=True), SETTINGS)
+    assert np.isfinite(scores(found, problem(4))).all()
+    assert found.expectation.full <= found.expectation.unprofiled
+
+
+def test_importances_are_in_information(trained):
+    found, recovered = trained.expectation, trained.ensemble.shift.gains().sum()
+    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.stat**-2)
+    assert recovered == pytest.approx(found.full**-2 - found.unprofiled**-2)
+
+
+def test_shifted_copies_are_in_the_part_of_their_event(dataset):
+    seen = []
+    for part in range(N_PARTS):
+        trained, held = divided(dataset, part)
+        kept = {int(i) for i in held.sample("b").events.identifier("event")}
+        for source in ("scale", "one"):
+            varied = held.varied(source, "up")["b"]
+            assert {int(i) for i in varied.identifier("event")} == kept
+        assert not kept & {int(i) for i in trained.sample("b").events.identifier("event")}
+        seen.append(kept)
+    assert set().union(*seen) == set(range(1500))
+
+
+def test_parts_are_independent_of_folds_by_the_same_hash(dataset):
+    folds = HashFolds(3, ("event",))
+    held = divided(dataset.with_folds(folds), 0)[1].sample("b").events
+    counts = np.bincount(folds.assign(held), minlength=3)
+    assert counts.min() > 0.25 * counts.sum()
+
+
+def test_without_identifiers_position_decides():
+    dataset = problem(with_ids=False)
+    _, held = divided(dataset, 1)
+    rows = [held.varied(source, "up")["b"].n_rows for source in ("scale", "one")]
+    assert rows == [held.sample("b").events.n_rows] * 2
+    assert trained_on(dataset, SETTINGS).expectation.full > 0
+
+
+def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
+    path = tmp_path / "model.qbdt"
+    write_model(path, trained)
+    again = read_model(path)[0]
+    assert_same(trained, again)
+    assert np.array_equal(scores(trained, dataset), scores(again, dataset))
+    kept: list[Any] = []
+    trained_on(dataset, SETTINGS, checkpoint=kept.append)
+    assert [len(one.data["parts"]) for one in kept] == [1, 2, 3, 4]
+    write_model(path, kept[3])
+    assert_same(trained, trained_on(dataset, SETTINGS, resume=read_model(path)[0]))
+
+
+def test_interrupting_keeps_what_is_there(dataset):
+    def interrupt(report):
+        if report.index == 30:
+            raise KeyboardInterrupt
+
+    found = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
+    assert found.stopped == "interrupted after 1 of 5 parts"
+    assert not found.complete
+    assert found.ensemble.shift.trees
+    early = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
+    assert early.stopped == "stopped early after 0 of 5 parts"
+    assert len(early.ensemble.ratio.trees) == 6
+
+
+def test_what_cannot_be_resumed_is_refused(dataset, trained):
+    with pytest.raises(DataError, match="other settings"):
+        trained_on(dataset, Settings(method="profile", n_leaves=5), resume=trained)
+    with pytest.raises(DataError, match="other events"):
+        trained_on(dataset.with_systematics(["xs"]), SETTINGS, resume=trained)
+    with pytest.raises(ConfigError, match="no validation sample"):
+        trained_on(dataset, SETTINGS, monitor=Monitor(validation=dataset))
+
+
+def test_a_monotonic_map_of_the_score(trained, dataset):
+    model, events = trained.ensemble, dataset.sample("b").events
+    t = model.probability(model.ratio.score(events)) - model.shift.score(events)
+    order = np.argsort(t, kind="stable")
+    assert np.all(np.diff(model.score(events)[order]) >= 0)
+    assert np.abs(model.score(events)).max() < 1
+    staged = list(model.staged_scores(events))
+    assert np.array_equal(staged[-1], model.score(events))
+    assert set(model.to_frame()["sum"]) == {"ratio", "shift"}
+    assert model.leaves(events).shape == (events.n_rows, len(model.trees))
