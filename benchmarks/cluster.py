@@ -20,12 +20,12 @@ import numpy as np
 
 from qbdt.data.dataset import Dataset
 from qbdt.tables import Table
+from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.dask.cluster import connected
 from qbdt.training.partitions.dask.hosts import OnCluster
 from qbdt.training.partitions.dask.traffic import Traffic
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 N_FEATURES = 28
 BLOCK = 250_000

@@ -121,10 +121,10 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         limit = int(options.limit * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     from qbdt.analysis.loading import load_parts
+    from qbdt.training.methods import train as run
     from qbdt.training.monitor import Monitor
     from qbdt.training.partitions.disk import OutOfCore
     from qbdt.training.settings import Settings
-    from qbdt.training.train import train as run
 
     begin = time.perf_counter()
     marks: list[tuple[float, int, int, float]] = []

@@ -15,8 +15,8 @@ from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
 from qbdt.models.cross_training import cross_train
 from qbdt.statistics import Expectation, SourceExpectation
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 

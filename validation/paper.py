@@ -26,7 +26,7 @@ from qbdt.inference.result import FitSummary
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.transform import scan_transform
 from qbdt.tables import Table
-from qbdt.training.train import train
+from qbdt.training.methods import train
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "tautaugamma"
 CASES: dict[int, list[str]] = {

@@ -29,8 +29,8 @@ from qbdt.data.systematic import Replaced, Reweighted, Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.tables import Table
 from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 Chance = Callable[[Events], Floats]
 Change = Callable[[Events, Floats], Floats]

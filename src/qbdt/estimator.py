@@ -1,6 +1,6 @@
 """`QBDTClassifier`: the scikit-learn face of training and scoring.
 
-Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.training.train.train`.
+Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.training.methods.train`.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ from qbdt import CrossTrainedClassifier, Dataset, QBDTClassifier, Systematic
 from qbdt.cli.app import main
 from qbdt.data.folds import HashFolds, ModuloFolds
 from qbdt.models.model_file import write_model
+from qbdt.training.methods import train
 from qbdt.training.partitions.dask.hosts import OnCluster
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import EventsInParts, parts_of
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from tests.frozen.hashes import array_hash, file_hash, model_hash, plain_hashes
 
 FOLDER = Path(__file__).parent

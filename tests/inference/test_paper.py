@@ -17,7 +17,7 @@ from qbdt.inference.building import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.transform import scan_transform
-from qbdt.training.train import train
+from qbdt.training.methods import train
 
 pytestmark = [pytest.mark.shared, pytest.mark.xdist_group("paper")]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import qbdt.training.methods
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qbdt.training
-import qbdt.training.train
 from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
@@ -59,7 +59,7 @@ def memorise(dataset, settings, **_):
 
 @pytest.fixture
 def memory(monkeypatch):
-    monkeypatch.setattr("qbdt.training.train.train", memorise)
+    monkeypatch.setattr("qbdt.training.methods.train", memorise)
 
 
 def seen_events(dataset):
@@ -127,7 +127,7 @@ def divided(draw):
 @given(divided())
 def test_no_event_is_scored_by_a_model_that_saw_it_whatever_the_rule(dataset):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qbdt.training.train.train", memorise)
+        patch.setattr("qbdt.training.methods.train", memorise)
         assert seen_events(dataset) == 0
         models = cross_train(dataset, Settings()).ensemble
     memories: Any = models.ensembles
@@ -172,7 +172,7 @@ def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path,
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.train.train", interrupted)
+    monkeypatch.setattr("qbdt.training.methods.train", interrupted)
     partial = train_into(path, small(), SETTINGS, n_threads=1)
     assert isinstance(partial, CrossTraining)
     assert not partial.complete
@@ -181,7 +181,7 @@ def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path,
     assert not left.complete
     with pytest.raises(DataError, match=f"fold {fold} of 3 is trained in part only"):
         _ = left.ensemble
-    monkeypatch.setattr("qbdt.training.train.train", plain)
+    monkeypatch.setattr("qbdt.training.methods.train", plain)
     said: list[str] = []
     assert train_into(path, small(), SETTINGS, resume=True, n_threads=1, say=said.append).complete
     assert path.read_bytes() == whole[0].read_bytes()
@@ -200,12 +200,12 @@ def test_a_killed_training_leaves_a_file_to_go_on_from(whole, tmp_path, monkeypa
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.train.train", killed)
+    monkeypatch.setattr("qbdt.training.methods.train", killed)
     with pytest.raises(SystemError):
         train_into(path, small(), SETTINGS, n_threads=1)
     left = read_cross_trained(path)[0]
     assert (len(left.trainings[0].ensemble.trees), left.complete) == (10, False)
-    monkeypatch.setattr("qbdt.training.train.train", plain)
+    monkeypatch.setattr("qbdt.training.methods.train", plain)
     train_into(path, small(), SETTINGS, resume=True, n_threads=1)
     assert path.read_bytes() == whole[0].read_bytes()
 
@@ -323,7 +323,7 @@ PROFILE = Settings(method="profile", n_trees=4, n_leaves=4, max_bins=32)
 
 
 def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
-    path, plain = tmp_path / "m.qbdt", qbdt.training.train.train
+    path, plain = tmp_path / "m.qbdt", qbdt.training.methods.train
     whole = train_into(tmp_path / "whole.qbdt", small(k=2), PROFILE, n_threads=1)
     assert isinstance(whole, CrossTraining)
     calls = []
@@ -337,12 +337,12 @@ def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.train.train", killed)
+    monkeypatch.setattr("qbdt.training.methods.train", killed)
     with pytest.raises(SystemError):
         train_into(path, small(k=2), PROFILE, n_threads=1)
     left = read_cross_trained(path)[0]
     assert [training.complete for training in left.trainings] == [True, False]
-    monkeypatch.setattr("qbdt.training.train.train", plain)
+    monkeypatch.setattr("qbdt.training.methods.train", plain)
     again = train_into(path, small(k=2), PROFILE, resume=True, n_threads=1)
     assert again.complete
     assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()

@@ -13,10 +13,10 @@ from qbdt.models.model_file import read_any_model, read_cross_trained, read_mode
 from qbdt.models.sealed_text import FORMAT_VERSION, checksum
 from qbdt.statistics import Expectation, SourceExpectation
 from qbdt.training.cross_trained import CrossTraining
+from qbdt.training.methods import train
 from qbdt.training.paper.boosting import Training
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from qbdt.trees.ensemble import Ensemble
 
 

@@ -12,10 +12,10 @@ from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_model, write_model
+from qbdt.training.methods import train
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import parts_of
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 METHODS = ("paper", "profile")
 RULES: dict[str, Any] = {"categorical_features": ["mode"], "monotonic_constraints": {"pt": 1, "eta": -1}}

@@ -18,8 +18,8 @@ from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.filling import Binning, fill
 from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 BINNINGS = st.sampled_from(["uniform", "equal_signal", "equal_background"])
 

@@ -55,7 +55,7 @@ def _rounded(path: re.Match[bytes]) -> bytes:
 
 
 def _part(name: str) -> str:
-    return files("qbdt.report").joinpath("page", name).read_text(encoding="utf-8")
+    return files("qbdt.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _data_url(kind: str, content: bytes) -> str:

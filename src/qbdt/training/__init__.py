@@ -3,9 +3,9 @@
 from qbdt.training.cross_trained import CrossTraining
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.inputs import described
+from qbdt.training.methods import train
 from qbdt.training.monitor import Callback, Monitor, score_significance
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 __all__ = [
     "Callback",

@@ -5,8 +5,8 @@ import pytest
 from qbdt.data.samples.inferno import inferno
 from qbdt.inference.settings import FitSettings
 from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 SETTINGS = Settings(n_trees=8, n_leaves=4)
 

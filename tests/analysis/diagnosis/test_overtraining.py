@@ -9,8 +9,8 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from qbdt.trees.ensemble import Ensemble
 
 

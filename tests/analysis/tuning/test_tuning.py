@@ -22,8 +22,8 @@ from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.errors import ConfigError, DataError, FitError
+from qbdt.training.methods import train as run_training
 from qbdt.training.settings import METHODS, Settings
-from qbdt.training.train import train as run_training
 from qbdt.trees.ensemble import Ensemble
 
 pytestmark = pytest.mark.xdist_group("tuning")

@@ -7,7 +7,7 @@ from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
-from tests.test_ensemble import random_tree
+from tests.trees.test_ensemble import random_tree
 
 LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = np.array([5e-324, 1e-310, -1e-40, 0.0, 0.1, 1 / 3, 16777217.0, LARGEST, -LARGEST])

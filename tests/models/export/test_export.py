@@ -24,7 +24,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
 from qbdt.trees.tree import Tree
 from tests.models.export.models import categorical_models, models, random_categorical_model, random_model, random_sum
-from tests.test_ensemble import random_tree, walk
+from tests.trees.test_ensemble import random_tree, walk
 
 
 def rows_of(model):

@@ -10,8 +10,8 @@ from qbdt.data.categories import bits_of_codes
 from qbdt.data.dataset import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.report.figures.tree import draw_tree
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from qbdt.trees.tree import Tree
 
 mpl.use("agg")

@@ -9,8 +9,8 @@ import uproot
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
+from qbdt.training.methods import train
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 pytestmark = pytest.mark.shared
 

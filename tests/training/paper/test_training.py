@@ -12,10 +12,10 @@ from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
+from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
 from qbdt.training.paper import weighted_rows as local
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from tests.training.paper.naive import NaiveQBDT
 
 NAMES = ("a", "b", "c")

@@ -14,10 +14,10 @@ from qbdt.data.readers.request import read_events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
+from qbdt.training.methods import train
 from qbdt.training.partitions.dask.collections import collection_parts
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 
 FEATURES = ["x", "y"]
 

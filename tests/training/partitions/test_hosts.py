@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from qbdt.models.model_file import write_model
+from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.dask.hosts import OnCluster
 from qbdt.training.partitions.partition import parts_of
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from tests.training.partitions.events import small_dataset
 
 pytestmark = pytest.mark.xdist_group("dask")

@@ -14,11 +14,11 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.threads import Workers
+from qbdt.training.methods import train
 from qbdt.training.partitions import partition as parts_module
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import parts_of
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from qbdt.trees.binning import QuantileSketch
 
 CASES = {

@@ -7,12 +7,12 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
+from qbdt.training.methods import train
 from qbdt.training.paper.boosting import Training
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import EventsInParts, Survey, parts_of
 from qbdt.training.profile.inner_folds import Division, event_rows
 from qbdt.training.settings import Settings
-from qbdt.training.train import train
 from tests.training.profile.test_training import problem
 
 CASES = {

@@ -255,7 +255,7 @@ def _ratio(study: Study, first: str, second: str, quantity: str, claimed: float,
         [np.mean([side[quantity] for side in sides]) for sides in study.halves[name].values()]
         for name in (first, second)
     ]
-    ratios = np.divide(*means)
+    ratios = np.array(means[0]) / np.array(means[1])
     n, mean, spread = len(ratios), float(np.mean(ratios)), float(np.std(ratios, ddof=1))
     error = spread / math.sqrt(n)
     smaller = Difference(1 - mean, error, standard_deviations(1 - mean, error, n), n)

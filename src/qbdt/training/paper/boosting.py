@@ -103,7 +103,7 @@ def train_paper(
     resume: Training | None = None,
     checkpoint: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.train.train` looks at it.
+    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.methods.train` looks at it.
 
     Parameters
     ----------

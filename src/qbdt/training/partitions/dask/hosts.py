@@ -46,7 +46,7 @@ LOOK_AROUND = 1.0
 
 @dataclass(frozen=True, eq=False)
 class OnCluster(EventsInParts):
-    """Events on the workers of a Dask cluster, for `qbdt.training.train.train`.
+    """Events on the workers of a Dask cluster, for `qbdt.training.methods.train`.
 
     Parameters
     ----------

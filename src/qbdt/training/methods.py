@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from qbdt import training as boosting
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.training.monitor import Monitor
-from qbdt.training.paper.boosting import Training
+from qbdt.training.paper.boosting import Training, train_paper
 from qbdt.training.partitions.partition import EventsInParts
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
@@ -61,7 +60,7 @@ def train(
     >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
     True
     """
-    method: Any = train_profiled if settings.method == "profile" else boosting.train_paper
+    method: Any = train_profiled if settings.method == "profile" else train_paper
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled
     trained: Training = method(
