@@ -67,11 +67,11 @@ def demo(
 
 def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
     from qbdt.report import write_report
-    from qbdt.studies.paper import METHODS, main_table, named, statements, study_document
+    from qbdt.studies.paper import METHODS, get_method, main_table, statements, study_document
     from qbdt.studies.paper import reproduce as run_study
     from qbdt.tables import show
 
-    methods = tuple(named(name) for name in DEMO_METHODS) if demo else METHODS
+    methods = tuple(get_method(name) for name in DEMO_METHODS) if demo else METHODS
     study = run_study(options, out, bar(quiet), force, methods)
     page = write_report(study_document(study, bar(quiet), brief=demo), out, bar(quiet))
     if as_json:

@@ -7,13 +7,13 @@ import pytest
 
 from qbdt.data.samples.reconstruction import SHAPES, Reconstruction
 from qbdt.errors import DataError
-from qbdt.studies.generator.amplitude import dot
+from qbdt.studies.generator.matrix_elements import dot
 from qbdt.studies.generator.constants import HIGGS_MASS, TAU_MASS
 from qbdt.studies.generator.detector import MET_RESOLUTION, Truth, measure, store, tau_resolution
-from qbdt.studies.generator.hard import BackgroundProcess, SignalProcess
+from qbdt.studies.generator.processes import BackgroundProcess, SignalProcess
 from qbdt.studies.generator.partons import FLAVOURS, PartonDensities
 from qbdt.studies.generator.shower import Shower, quiet_pythia
-from qbdt.studies.generator.taus import CHUNK, HADRONIC, LEPTONIC, TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.generator.tau_decays import CHUNK, HADRONIC, LEPTONIC, TauLibrary, decay_chunk, library_chunks
 from tests.studies.generator.kinematics import toy_densities
 
 pytest.importorskip("pythia8mc")

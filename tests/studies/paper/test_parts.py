@@ -13,7 +13,7 @@ from qbdt.report.document import Verdict
 from qbdt.studies.paper import numbers as paper
 from qbdt.studies.paper.halves import Difference, compare, standard_deviations
 from qbdt.studies.paper.measures import measure, scored_with
-from qbdt.studies.paper.methods import METHODS, named
+from qbdt.studies.paper.methods import METHODS, get_method
 from qbdt.studies.paper.paper_tables import cell
 from qbdt.studies.paper.smoothing import smoothed
 from qbdt.studies.paper.statements import verdict_of
@@ -35,7 +35,7 @@ def test_methods_have_names_and_files_of_their_own():
     assert len({m.key for m in METHODS}) == len({m.name for m in METHODS}) == len(METHODS)
     assert {m.stands_for for m in METHODS} >= {"GradBDT", "QBDT0", "QBDT1", "QBDT3", "QBDT7"}
     with pytest.raises(ConfigError, match="no method Grad"):
-        named("Grad")
+        get_method("Grad")
 
 
 def templates(up, nominal=None, variance=None):

@@ -11,14 +11,14 @@ from qbdt.report.document import Figure, Statement
 from qbdt.studies.paper import study
 from qbdt.studies.paper.document import study_document
 from qbdt.studies.paper.halves import Task, half_result
-from qbdt.studies.paper.methods import METHODS, named
+from qbdt.studies.paper.methods import METHODS, get_method
 from qbdt.studies.paper.paper_tables import main_table
 from qbdt.studies.paper.statements import statements
 from qbdt.studies.paper.study import Options, reproduce
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
-CHOSEN = tuple(named(name) for name in ("QBDT0", "QBDT7", "GradBDT", "QBDT7, 7 leaves"))
+CHOSEN = tuple(get_method(name) for name in ("QBDT0", "QBDT7", "GradBDT", "QBDT7, 7 leaves"))
 OPTIONS = Options(trees=2, halves=2, jobs=1)
 
 
@@ -104,7 +104,7 @@ def test_the_report_has_all_parts(done):
 
 def test_missing_packages_are_left_out_and_named(data, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "load_events", lambda folder: data)
-    absent = replace(METHODS[3], needs="no_such_package")
+    absent = replace(METHODS[3], package="no_such_package")
     found = reproduce(replace(OPTIONS, halves=0), tmp_path, methods=(CHOSEN[0], CHOSEN[2], absent))
     assert found.skipped == (absent.name,)
     assert absent.name not in found.published

@@ -25,8 +25,8 @@ from qbdt.errors import DataError, require
 from qbdt.files import replacing
 from qbdt.progress import Progress, silent
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
-from qbdt.studies.generator.output import PartRecord, finish_process, read_part, write_metadata, write_part
-from qbdt.studies.generator.simulate import (
+from qbdt.studies.generator.batch_files import PartRecord, finish_process, read_part, write_metadata, write_part
+from qbdt.studies.generator.simulation import (
     LIBRARY_KEY,
     PILOT_POINTS,
     Inputs,
@@ -35,7 +35,7 @@ from qbdt.studies.generator.simulate import (
     pythia_seed,
     sequence,
 )
-from qbdt.studies.generator.taus import TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
 
 __all__ = ["GenerateSettings", "generate_tautaugamma"]
 

@@ -21,7 +21,7 @@ from qbdt.report.figures import (
     tree_diagram,
     variable,
 )
-from qbdt.studies.paper.methods import BINNING, PROFILED, Method
+from qbdt.studies.paper.methods import BINNING, PROFILED, PaperMethod
 from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
 from qbdt.studies.paper.plots import formula, spread
 from qbdt.studies.paper.study import Study
@@ -195,7 +195,7 @@ def defect() -> Figure:
     return Figure("formula", drawn, caption, columns)
 
 
-def _shown(study: Study) -> list[Method]:
+def _shown(study: Study) -> list[PaperMethod]:
     return [m for m in study.methods if m.stands_for or m.name in ("LightGBM", PROFILED)]
 
 

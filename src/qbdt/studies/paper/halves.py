@@ -15,7 +15,7 @@ from qbdt.data import Dataset, HashFolds
 from qbdt.inference import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measures import measure, measure_in_optimised_bins, scored_with, templates_of
-from qbdt.studies.paper.methods import named
+from qbdt.studies.paper.methods import get_method
 from qbdt.studies.paper.steps import Steps
 
 __all__ = ["Difference", "Task", "compare", "half_result", "run_halves", "standard_deviations"]
@@ -34,7 +34,7 @@ class Task:
     @property
     def name(self) -> str:
         """Name of the step."""
-        return f"half-{self.number:02d}-{'b' if self.swapped else 'a'}-{named(self.method).key}"
+        return f"half-{self.number:02d}-{'b' if self.swapped else 'a'}-{get_method(self.method).key}"
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Difference:
 
 def half_result(task: Task, data: Dataset) -> dict[str, Any]:
     """Train and test one method on one half: seven sources, c scanned for, or the method's own bins."""
-    method = named(task.method)
+    method = get_method(task.method)
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
     train_fold, test_fold = (0, 1) if task.swapped else (1, 0)
-    trained = method.fit(split.fold(train_fold), task.n_trees * method.trees, task.seed)
+    trained = method.train(split.fold(train_fold), task.n_trees, task.seed)
     scored = scored_with(trained.score, split.fold(test_fold))
     templates, c = templates_of(scored, None if method.c is None else "scan")
     return {**measure(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}

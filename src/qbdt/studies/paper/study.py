@@ -17,7 +17,7 @@ from qbdt.errors import ConfigError
 from qbdt.files import provenance, write_text
 from qbdt.progress import Progress, silent
 from qbdt.studies.paper.halves import Difference, Task, compare, run_halves
-from qbdt.studies.paper.methods import METHODS, Method
+from qbdt.studies.paper.methods import METHODS, PaperMethod
 from qbdt.studies.paper.published import published_result
 from qbdt.studies.paper.steps import Steps, fingerprint
 
@@ -84,7 +84,7 @@ class Study:
 
     options: Options
     settings: dict[str, Any]
-    methods: tuple[Method, ...]
+    methods: tuple[PaperMethod, ...]
     skipped: tuple[str, ...]
     published: dict[str, dict[str, Any]]
     halves: dict[str, dict[int, list[dict[str, float]]]]
@@ -120,7 +120,7 @@ def reproduce(
     out: Path,
     progress: Progress = silent,
     force: bool = False,
-    methods: Sequence[Method] = METHODS,
+    methods: Sequence[PaperMethod] = METHODS,
 ) -> Study:
     """Run the study, or what is left of it, and write its numbers to `out/study.json`.
 
@@ -151,7 +151,7 @@ def reproduce(
     return study
 
 
-def _settings(options: Options, methods: Sequence[Method]) -> dict[str, Any]:
+def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any]:
     from qbdt import __version__
 
     files = {} if options.data is None else {p.name: fingerprint(p) for p in sorted(options.data.glob("*.root"))}
@@ -160,7 +160,7 @@ def _settings(options: Options, methods: Sequence[Method]) -> dict[str, Any]:
 
 
 def _published(
-    options: Options, methods: Sequence[Method], data: Dataset, steps: Steps, out: Path, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: Steps, out: Path, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     results = {}
     with progress("published split", len(methods)) as advance:
@@ -172,7 +172,7 @@ def _published(
 
 
 def _halves(
-    options: Options, methods: Sequence[Method], steps: Steps, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], steps: Steps, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
         Task(method.name, number, swapped, options.trees, options.seed)

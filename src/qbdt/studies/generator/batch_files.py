@@ -21,8 +21,8 @@ from qbdt.data.samples import FORMAT_VERSION, METADATA, SELECTION, Objects, Obje
 from qbdt.errors import require
 from qbdt.files import replacing, write_text
 from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LUMINOSITY
-from qbdt.studies.generator.hard import Pilot
-from qbdt.studies.generator.simulate import Batch
+from qbdt.studies.generator.processes import Pilot
+from qbdt.studies.generator.simulation import Batch
 
 __all__ = ["PartRecord", "finish_process", "read_part", "write_metadata", "write_part"]
 

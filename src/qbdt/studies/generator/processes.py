@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.studies.generator.amplitude import DOWN, UP, background_matrix_element, higgs_dalitz
+from qbdt.studies.generator.matrix_elements import DOWN, UP, background_matrix_element, higgs_dalitz
 from qbdt.studies.generator.constants import (
     ALPHA_S,
     BEAM_ENERGY_SQUARED,
@@ -30,7 +30,7 @@ from qbdt.studies.generator.constants import (
     HiggsCuts,
 )
 from qbdt.studies.generator.partons import FLAVOURS, GLUON, PartonDensities
-from qbdt.studies.generator.phasespace import DEFAULT_CHANNELS, ChannelSettings, decay, sample_points
+from qbdt.studies.generator.phase_space import DEFAULT_CHANNELS, ChannelSettings, decay, sample_points
 
 __all__ = ["BackgroundProcess", "HardEvents", "HardProcess", "Pilot", "SignalProcess", "run_pilot", "unweighted"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.errors import DataError
 from qbdt.studies.generator.constants import TAU_MASS
-from qbdt.studies.generator.phasespace import direction
+from qbdt.studies.generator.phase_space import direction
 from qbdt.studies.generator.shower import quiet_pythia
 
 __all__ = ["HADRONIC", "LEPTONIC", "TauLibrary", "decay_chunk", "library_chunks"]

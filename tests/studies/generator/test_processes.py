@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from qbdt.studies.generator.amplitude import dot, higgs_dalitz
+from qbdt.studies.generator.matrix_elements import dot, higgs_dalitz
 from qbdt.studies.generator.constants import CUTS, HIGGS_BR_TAUTAU, HIGGS_CUTS, HIGGS_MASS, GeneratorCuts
-from qbdt.studies.generator.hard import GLUON_FUSION, ROOT_S, BackgroundProcess, SignalProcess, run_pilot, unweighted
+from qbdt.studies.generator.processes import GLUON_FUSION, ROOT_S, BackgroundProcess, SignalProcess, run_pilot, unweighted
 from qbdt.studies.generator.partons import GLUON, PartonDensities
-from qbdt.studies.generator.phasespace import ChannelSettings, accept, sample_points
+from qbdt.studies.generator.phase_space import ChannelSettings, accept, sample_points
 from tests.studies.generator.kinematics import toy_densities
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from qbdt.data.samples import PROCESSES, Objects
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.detector import Truth, measure, store
-from qbdt.studies.generator.hard import (
+from qbdt.studies.generator.processes import (
     BackgroundProcess,
     HardEvents,
     HardProcess,
@@ -25,7 +25,7 @@ from qbdt.studies.generator.hard import (
 )
 from qbdt.studies.generator.partons import PartonDensities
 from qbdt.studies.generator.shower import Shower, quiet_pythia
-from qbdt.studies.generator.taus import HADRONIC, LEPTONIC, TauLibrary
+from qbdt.studies.generator.tau_decays import HADRONIC, LEPTONIC, TauLibrary
 
 __all__ = ["Batch", "Inputs", "Simulator", "prepare"]
 
