@@ -24,8 +24,8 @@ from qbdt.data.samples import METADATA, PROCESSES, read_metadata, write_ntuples
 from qbdt.errors import DataError, require
 from qbdt.files import replacing
 from qbdt.progress import Progress, silent
-from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.batch_files import PartRecord, finish_process, read_part, write_metadata, write_part
+from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.simulation import (
     LIBRARY_KEY,
     PILOT_POINTS,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from qbdt.data.samples import PROCESSES, Objects
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
-from qbdt.studies.generator.detector import Truth, measure, store
+from qbdt.studies.generator.detector import Truth, select, smear
+from qbdt.studies.generator.partons import PartonDensities
 from qbdt.studies.generator.processes import (
     BackgroundProcess,
     HardEvents,
@@ -21,9 +22,8 @@ from qbdt.studies.generator.processes import (
     Pilot,
     SignalProcess,
     run_pilot,
-    unweighted,
+    unweight,
 )
-from qbdt.studies.generator.partons import PartonDensities
 from qbdt.studies.generator.shower import Shower, quiet_pythia
 from qbdt.studies.generator.tau_decays import HADRONIC, LEPTONIC, TauLibrary
 
@@ -32,12 +32,12 @@ __all__ = ["Batch", "Inputs", "Simulator", "prepare"]
 
 PILOT_POINTS = 1_000_000
 PILOT_KEY, LIBRARY_KEY = 1_000, 1_001
-"""Places in the seed's tree for what is not a batch."""
+"""Spawn keys of the seed sequence for the pilot runs and the tau library; batches use the index of the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What all batches share: seed, parton densities, outcome of the pilot runs, cuts."""
+    """Inputs of every batch: seed, parton densities, results of the pilot runs, cuts."""
 
     seed: int
     densities: PartonDensities
@@ -53,7 +53,7 @@ class Inputs:
 
 
 def sequence(seed: int, *key: int) -> np.random.SeedSequence:
-    """Return the seed sequence at one place of the run's tree."""
+    """Return the seed sequence of one spawn key."""
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
@@ -113,18 +113,18 @@ class Simulator:
         seeds = sequence(self._inputs.seed, PROCESSES.index(self._name), number).spawn(2)
         rng = np.random.default_rng(seeds[0])
         largest = self._inputs.pilots[self._name].largest
-        pieces, weight_sum, clipped_sum = unweighted(self._process, rng, n_points, largest)
+        pieces, weight_sum, clipped_sum = unweight(self._process, rng, n_points, largest)
         stored = []
         n_showered = 0
         for events, piece_seeds in zip(pieces, seeds[1].spawn(len(pieces)), strict=True):
-            truth = self._decayed(rng, events, pythia_seed(piece_seeds))
+            truth = self._shower_and_decay(rng, events, pythia_seed(piece_seeds))
             n_showered += len(truth.lepton)
-            stored.append(store(measure(rng, truth)))
+            stored.append(select(smear(rng, truth)))
         objects = Objects.concatenate([objects for objects, _ in stored])
         nominal = np.concatenate([mask for _, mask in stored])
         return Batch(objects, nominal, n_points, n_showered, weight_sum, clipped_sum)
 
-    def _decayed(self, rng: np.random.Generator, events: HardEvents, seed: int) -> Truth:
+    def _shower_and_decay(self, rng: np.random.Generator, events: HardEvents, seed: int) -> Truth:
         """Shower the events and decay one tau of each, chosen at random, leptonically, the other hadronically."""
         showered = self._shower.run(events, seed)
         helicity = events.tau_helicity[showered.rows], events.antitau_helicity[showered.rows]
