@@ -216,7 +216,8 @@ def _build(
     span = np.arctanh(edge)
     inner = np.where(off_quarks, 2 * u[2] - 1, np.tanh((2 * u[2] - 1) * span))
 
-    # Rapidity of the system: flat where both momentum fractions are below one, e^(2|Y|) < s/ŝ.
+    # Rapidity of the system: flat where both momentum fractions are below one, e^(2|Y|) < s/ŝ, and |Y| is below the
+    # largest |η| of its three particles.
     half = np.minimum(cuts.eta, 0.5 * np.log(BEAM_ENERGY_SQUARED / s_hat))
     rapidity = (2 * u[4] - 1) * half
     density = _mixture(masses.densities(s_hat, s_pair), settings, (cosine, reach, flat), (inner, edge, span)) / (

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, HashFolds
+from qbdt.files import StepFolder
 from qbdt.inference import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measures import measure, measure_in_optimised_bins, scored_with, templates_of
 from qbdt.studies.paper.methods import get_method
-from qbdt.studies.paper.steps import Steps
 
 __all__ = ["Difference", "Task", "compare", "half_result", "run_halves", "standard_deviations"]
 
@@ -69,7 +69,7 @@ def half_result(task: Task, data: Dataset) -> dict[str, Any]:
 
 
 def run_halves(
-    tasks: Sequence[Task], steps: Steps, load: Callable[[], Dataset], n_jobs: int, progress: Progress
+    tasks: Sequence[Task], steps: StepFolder, load: Callable[[], Dataset], n_jobs: int, progress: Progress
 ) -> dict[Task, dict[str, Any]]:
     """Do all tasks that are not done, on `n_jobs` processes, and return all results.
 
