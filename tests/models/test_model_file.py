@@ -191,7 +191,7 @@ def profiled_training(training):
     ensemble = ProfiledEnsemble(
         Ensemble(features, trees[:2]), Ensemble(features, shift), -2.5, ("tes", "μ"), (0.25, -1 / 3), values
     )
-    expected = Expectation(0.2, 0.3, 0.4, (SourceExpectation("tes", 0.25, 0.1, 0.05),))
+    expected = Expectation(0.2, 0.3, unprofiled=0.4, sources=(SourceExpectation("tes", 0.25, 0.1, 0.05),))
     return Training(ensemble, training.binning, training.settings, (), None, training.data, expected)
 
 

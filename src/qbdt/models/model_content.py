@@ -168,7 +168,7 @@ def _expectation(content: Mapping[str, Any]) -> Expectation:
         values = [number(source.get(key), f"expectation, {key}") for key in ("coefficient", "cost", "profiled_cost")]
         sources.append(SourceExpectation(get(source, "name", str), *values))
     stat, full, unprofiled = (number(content.get(key), f"expectation, {key}") for key in ("stat", "full", "unprofiled"))
-    return Expectation(stat, full, unprofiled, tuple(sources))
+    return Expectation(stat, full, unprofiled=unprofiled, sources=tuple(sources))
 
 
 def _folds(content: Mapping[str, Any]) -> FoldRule:

@@ -4,7 +4,7 @@ from qbdt.training.cross_trained import CrossTraining
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.inputs import described
 from qbdt.training.methods import train
-from qbdt.training.monitor import Callback, Monitor, score_significance
+from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.settings import Settings
 
 __all__ = [
@@ -14,6 +14,5 @@ __all__ = [
     "Monitor",
     "Settings",
     "described",
-    "score_significance",
     "train",
 ]

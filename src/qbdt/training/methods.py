@@ -57,7 +57,7 @@ def train(
     >>> rng = np.random.default_rng(1)
     >>> x = np.concatenate([rng.normal(1, 1, 300), rng.normal(-1, 1, 300)])
     >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 300))
-    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
+    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.sigma_stat < 0.2
     True
     """
     method: Any = train_profiled if settings.method == "profile" else train_paper

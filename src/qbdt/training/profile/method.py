@@ -159,8 +159,8 @@ class _Profiling:
             combination = Combination.of(parts)
             models = [combined([part], combination, *names, categories=self.categories) for part in parts]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
-            won = expected.full**-2 - expected.unprofiled**-2
-            information = (expected.stat**-2, won)
+            won = expected.sigma_full**-2 - expected.unprofiled**-2
+            information = (expected.sigma_stat**-2, won)
             model = combined(parts, combination.times(share), *names, information, self.categories)
         else:
             model = combined(parts, Combination.of(parts), *names, categories=self.categories)
