@@ -31,7 +31,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class End:
-    """How a training ended and, where it was before its last tree, after how much: "3 trees", "1 of 5 parts"."""
+    """How a training ended and, where it was before its last tree, after how much: "3 trees", "1 of 5 folds"."""
 
     how: Ending = Ending.COMPLETE
     after: str = ""
