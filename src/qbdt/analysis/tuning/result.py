@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import yaml
 
-from qbdt.analysis.diagnosis.strength import Strength
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.figures import search_history
 from qbdt.files import write_text
 from qbdt.report.figures import save
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 
 __all__ = ["Tuning", "TuningTrial", "best_section", "write_tuning"]
@@ -74,8 +74,8 @@ class Tuning:
     method: str
     start: TuningTrial
     trials: tuple[TuningTrial, ...]
-    out_of_fold: Strength
-    nested: Strength
+    out_of_fold: Sensitivity
+    nested: Sensitivity
 
     @property
     def best(self) -> TuningTrial:
@@ -98,8 +98,8 @@ class Tuning:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _estimate(self) -> Table:
-        def cells(found: Strength) -> tuple[str, str]:
-            return f"{found.full:.4f}", f"{found.stat:.4f}"
+        def cells(found: Sensitivity) -> tuple[str, str]:
+            return f"{found.sigma_full:.4f}", f"{found.sigma_stat:.4f}"
 
         best = (f"{self.best.value:.4f}", f"{np.mean(self.best.stat):.4f}")
         start = (f"{self.start.value:.4f}", f"{np.mean(self.start.stat):.4f}")
@@ -136,7 +136,8 @@ def best_section(found: Tuning, analysis: Analysis) -> str:
     where = f"qbdt {version('qbdt')}"
     head = [
         f"# Best of {len(found.trials)} trials of qbdt tune ({where}). Expected σ_μ of this way to choose,",
-        f"# on events that took no part in the choice: {found.nested.full:.4f}; before: {found.out_of_fold.full:.4f}.",
+        f"# on events that took no part in the choice: {found.nested.sigma_full:.4f}; "
+        f"before: {found.out_of_fold.sigma_full:.4f}.",
     ]
     section_text = yaml.safe_dump({"training": section}, sort_keys=False, allow_unicode=True)
     return "\n".join([*head, section_text])

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength
 from qbdt.analysis.run import training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.judge import Judge
@@ -20,6 +19,7 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError, FitError, require
 from qbdt.files import digest
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, train
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble
@@ -77,7 +77,7 @@ def tune(
             say(f"trial {number}: σ_μ {trial.value:.4f}")
             advance(1)
     trials = tuple(_read_trial(found, i) for i, found in enumerate(_finished_trials(study)[:n_trials]))
-    searched = Tuning(base.method, start, trials, Strength(0, 0), Strength(0, 0))
+    searched = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
     chosen = [replace(base, **searched.best_without(fold).settings) for fold in range(judge.n_outer)]
     out_of_fold = _judge_whole(study, "out of fold", judge, [base] * judge.n_outer)
     return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
@@ -149,7 +149,7 @@ def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
         found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
     except (FitError, DataError):
         return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
-    return {"full": [s.full for s in found], "stat": [s.stat for s in found]}
+    return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 
 def _finished_trials(study: Any) -> list[Any]:
@@ -161,12 +161,12 @@ def _read_trial(trial: Any, number: int) -> TuningTrial:
     return TuningTrial(number, dict(trial.params), tuple(known["full"]), tuple(known["stat"]))
 
 
-def _judge_whole(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Strength:
+def _judge_whole(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Sensitivity:
     """σ_μ of the whole analysis with these settings; it stays in the study, so that it is found once."""
     key = hashlib.sha256(repr(settings).encode()).hexdigest()
     known = study.user_attrs.get(name)
     if known is None or known["settings"] != key:
         found = judge.outside(settings)
-        known = {"settings": key, "full": found.full, "stat": found.stat}
+        known = {"settings": key, "full": found.sigma_full, "stat": found.sigma_stat}
         study.set_user_attr(name, known)
-    return Strength(known["full"], known["stat"])
+    return Sensitivity(known["stat"], known["full"])
