@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data import Dataset, Events, HashFolds, Replaced
+from qbdt.data import Dataset, Events, HashFolds
 from qbdt.training.partitions.partition import Survey, firsts
 from qbdt.training.settings import Settings
 
@@ -102,7 +102,7 @@ def event_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
 def _sets(dataset: Dataset) -> list[Events]:
     """Return all sets of events that rows are selected of."""
     changes = [c for s in dataset.systematics for _, effect in s.directions for c in effect.values()]
-    return [s.events for s in dataset.samples] + [c.events for c in changes if isinstance(c, Replaced)]
+    return [s.events for s in dataset.samples] + [c.replacement for c in changes if c.replacement is not None]
 
 
 def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
