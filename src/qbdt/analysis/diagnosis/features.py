@@ -92,7 +92,7 @@ def rank_features(
             for repeat in range(repeats):
                 templates = refill(scored(scrambled(dataset, feature, seed + repeat)), settings, built)
                 after = strength_of_templates(templates, settings.mc_stat)
-                rises.append((after.full - before.full, after.stat - before.stat))
+                rises.append((after.sigma_full - before.sigma_full, after.sigma_stat - before.sigma_stat))
                 advance(1)
             (full, stat), spread = np.mean(rises, axis=0), np.std(rises, axis=0, ddof=1 if repeats > 1 else 0)
             ranks.append(

@@ -107,11 +107,11 @@ def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettin
     settings
         How it was fitted.
     """
-    full = strength_of_templates(templates, settings.mc_stat).full
+    full = strength_of_templates(templates, settings.mc_stat).sigma_full
     effects = []
     for name in templates.sources:
         others = [other for other in templates.sources if other != name]
-        without = strength_of_templates(templates.with_sources(others), settings.mc_stat).full
+        without = strength_of_templates(templates.with_sources(others), settings.mc_stat).sigma_full
         source = dataset.systematic(name)
         role = _role(dataset, source)
         features = [feature_effect(dataset, source, role, feature) for feature in dataset.features]

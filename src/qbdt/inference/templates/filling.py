@@ -16,7 +16,7 @@ from qbdt.data import Dataset, Events, FoldRule, Kind, Role, Sample, Systematic,
 from qbdt.errors import DataError, FitError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["Binning", "fill", "score_of"]
+__all__ = ["Binning", "collect_scores", "fill", "read_score"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Binning:
 
     def index(self, events: Events, what: str) -> NDArray[np.intp]:
         """Bin number of each event; `what` names the events in messages."""
-        score = score_of(events, what)
+        score = read_score(events, what)
         if self.folds is None:
             return _bin_of(score, self.edges[0])
         fold = self.folds.assign(events)
@@ -74,7 +74,7 @@ class Binning:
         return numbers
 
 
-def score_of(events: Events, what: str) -> Floats:
+def read_score(events: Events, what: str) -> Floats:
     """Score column of events, checked."""
     if len(events.features) != 1:
         names = ", ".join(events.features)
@@ -84,6 +84,15 @@ def score_of(events: Events, what: str) -> Floats:
     if bad:
         raise DataError(f"{what}: the score of {bad} of {len(score)} events is NaN or infinite")
     return score
+
+
+def collect_scores(scored: Dataset, role: Role) -> tuple[Floats, Floats]:
+    """Nominal scores and weights of all events of one role."""
+    samples = scored.of_role(role)
+    if not any(sample.events.n_rows for sample in samples):
+        raise FitError(f"no {role} events: more events, or fewer folds, are needed")
+    scores = np.concatenate([read_score(sample.events, f"sample {sample.name}") for sample in samples])
+    return scores, np.concatenate([sample.events.weight for sample in samples])
 
 
 def fill(scored: Dataset, binning: Binning, variable: str = "score") -> TemplateSet:
