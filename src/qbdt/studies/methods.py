@@ -23,8 +23,7 @@ import qbdt
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.errors import require
-from qbdt.training import Settings, train
-from qbdt.training.paper import Training
+from qbdt.training import Settings, TrainedModel, train
 
 __all__ = [
     "EventTable",
@@ -72,7 +71,7 @@ class Trained:
     """
 
     score: Scorer
-    training: Training | None = None
+    training: TrainedModel | None = None
     n_trees: int | None = None
     loss: float | None = None
 
