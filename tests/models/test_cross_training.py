@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import qbdt.training.methods
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qbdt.training
+import qbdt.training.methods
 from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
