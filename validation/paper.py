@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis import examples
+from qbdt.analysis.examples import example_text
 from qbdt.analysis.loading import load
 from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.run import training_settings
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--c", type=float, nargs="+", default=[0.25, 0.30])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    analysis = parse_analysis(examples.text("tautaugamma"), "tautaugamma.yaml")
+    analysis = parse_analysis(example_text("tautaugamma"), "tautaugamma.yaml")
     rows, plain = compare(analysis, load(analysis, options.data), options.c)
     header = ("training", "sources", "c", "scan", "Z stat", "Z full", "Z no MC", "σ_μ", "Δμ", "σ_b")
     print(Table("Fits of the paper's events, published numbers in brackets", header, tuple(rows)))

@@ -6,7 +6,7 @@ import pyarrow.parquet
 import pytest
 import uproot
 
-from qbdt.analysis import examples
+from qbdt.analysis.examples import example_text
 from qbdt.analysis.loading import load, load_parts
 from qbdt.analysis.reading import parse_analysis
 from qbdt.errors import ConfigError, DataError, ExpressionError
@@ -193,7 +193,7 @@ def test_a_feature_absent_in_one_variation(folder, tmp_path):
 
 
 def test_datasets_that_come_with_qbdt():
-    data = load(parse_analysis(examples.text("synthetic")))
+    data = load(parse_analysis(example_text("synthetic")))
     assert data.total("signal") == pytest.approx(50)
     with pytest.raises(ConfigError, match=r"no dataset 'infern' comes with qbdt; there are: .*inferno"):
         load(parse_analysis("dataset: {name: infern}"))
@@ -202,7 +202,7 @@ def test_datasets_that_come_with_qbdt():
 
 
 def test_the_papers_files(paper_files):
-    data = load(parse_analysis(examples.text("tautaugamma")), paper_files)
+    data = load(parse_analysis(example_text("tautaugamma")), paper_files)
     assert data.total("signal") == pytest.approx(87.2, abs=0.05)
     assert data.total("background") == pytest.approx(20496, abs=0.5)
     changes = {row.name: row.up for row in data.summary().sources}

@@ -113,11 +113,11 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
         return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
 
-    monkeypatch.setattr("qbdt.training.methods.train", interrupted)
+    monkeypatch.setattr("qbdt.training.methods.train_paper", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_analysis(analysis, files, out, figures=False)
     assert not (out / "scored").exists()
-    monkeypatch.setattr("qbdt.training.methods.train", whole)
+    monkeypatch.setattr("qbdt.training.methods.train_paper", whole)
     resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from qbdt.analysis import examples
+from qbdt.analysis.examples import example_names, example_text
 from qbdt.analysis.reading import json_schema, parse_analysis, read_analysis
 from qbdt.errors import ConfigError
 
@@ -154,9 +154,9 @@ def test_unreadable_files(tmp_path):
         read_analysis(tmp_path / "list.yaml")
 
 
-@pytest.mark.parametrize("name", examples.names())
+@pytest.mark.parametrize("name", example_names())
 def test_examples_are_valid_and_match_the_json_schema(name):
-    text = examples.text(name)
+    text = example_text(name)
     parse_analysis(text, f"{name}.yaml")
     schema = json.loads(json.dumps(json_schema()))
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -135,7 +135,7 @@ def test_exit_codes(tmp_path):
 
 def test_interrupted_is_130(tmp_path):
     code = (
-        "import signal, sys, qbdt.data.samples.ntuples as m\n"
+        "import signal, sys, qbdt.data.samples as m\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
         "def wait(*a, **k):\n    print('ready', flush=True)\n    import time; time.sleep(60)\n"
         "m.write_bundled_ntuples = wait\n"

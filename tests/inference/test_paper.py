@@ -7,7 +7,7 @@ what the scan finds.
 import numpy as np
 import pytest
 
-from qbdt.analysis import examples
+from qbdt.analysis.examples import example_text
 from qbdt.analysis.loading import load
 from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.run import training_settings
@@ -29,7 +29,7 @@ def scored_by(model, events):
 @pytest.fixture(scope="module")
 def scored(paper_files):
     """Even events scored by QBDT0 and QBDT7, trained on the odd ones."""
-    analysis = parse_analysis(examples.text("tautaugamma"), "tautaugamma.yaml")
+    analysis = parse_analysis(example_text("tautaugamma"), "tautaugamma.yaml")
     events = load(analysis, paper_files)
     found = {}
     for name, sources, n_trees in (("QBDT0", [], 100), ("QBDT7", [s.name for s in events.systematics], 200)):

@@ -218,7 +218,7 @@ def test_what_cannot_be_resumed(whole, tmp_path):
         train_into(path, small(n=301), SETTINGS, resume=True)
     with pytest.raises(DataError, match="it holds a cross-trained one, and this is a single"):
         train_into(path, small().with_folds(None), SETTINGS, resume=True)
-    with pytest.raises(OutputError, match="--force overwrites"):
+    with pytest.raises(OutputError, match="force=True overwrites"):
         train_into(path, small(), SETTINGS, force=False)
     with pytest.raises(DataError, match="no fold rule"):
         cross_train(small().with_folds(None), SETTINGS)

@@ -61,7 +61,7 @@ def diagnose_run(
     """
     target = Path(folder) / DIAGNOSIS_FILE
     if target.exists() and not force:
-        raise OutputError(f"{target} exists; --force overwrites it")
+        raise OutputError(f"{target} exists; force=True overwrites it")
     run = read_run(Path(folder), None if data is None else Path(data), progress)
     if run.analysis is None or not run.trainings:
         raise ConfigError(f"{folder}: no models of a finished qbdt run")

@@ -51,6 +51,9 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 INTERRUPTED = 130
 
+FLAGS = {"force=True": "--force", "resume=True": "--resume"}
+"""Arguments that messages of the library offer, and the options of the command line that set them."""
+
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder that the paths start from; the analysis file's own by default.")
@@ -125,5 +128,7 @@ def _run() -> int:
 
 
 def _refused(message: str) -> int:
+    for argument, flag in FLAGS.items():
+        message = message.replace(argument, flag)
     typer.echo(f"qbdt: {message}", err=True)
     return 2

@@ -167,7 +167,7 @@ class _Writer:
 
     def __init__(self, path: Path, force: bool, extra: Mapping[str, Any] | None) -> None:
         if not force and path.exists():
-            raise OutputError(f"{path} exists; --force overwrites it, --resume goes on from it")
+            raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
         self._path, self._extra, self._not_before = path, extra, 0.0
 
     def __call__(self, training: Training | CrossTraining) -> None:

@@ -49,7 +49,7 @@ def test_what_is_left_in_the_folder(diagnosed, folder):
 
 
 def test_it_is_not_replaced_unasked(diagnosed, folder):
-    with pytest.raises(OutputError, match="--force"):
+    with pytest.raises(OutputError, match="force=True"):
         diagnose_run(folder)
 
 

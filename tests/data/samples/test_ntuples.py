@@ -26,7 +26,7 @@ systematics:
 
 def test_files_hold_the_bundled_sample(tmp_path):
     write_bundled_ntuples(tmp_path / "data")
-    with pytest.raises(OutputError, match=r"signal\.root exists; --force overwrites it"):
+    with pytest.raises(OutputError, match=r"signal\.root exists; force=True overwrites it"):
         write_bundled_ntuples(tmp_path / "data")
     read, bundled = load(parse_analysis(ANALYSIS, "a.yaml"), tmp_path / "data"), tautaugamma(k=2)
     for source in bundled.systematics:

@@ -388,7 +388,7 @@ def test_what_cannot_be_exported(tmp_path):
     with pytest.raises(OutputError, match="there is no folder"):
         export_model(model, tmp_path / "no" / "m", "onnx")
     (tmp_path / "m.onnx").write_text("mine")
-    with pytest.raises(OutputError, match="exists; --force"):
+    with pytest.raises(OutputError, match="exists; force=True"):
         export_model(model, tmp_path / "m.onnx", "onnx", force=False)
     assert (tmp_path / "m.onnx").read_text() == "mine"
     far = random_tree(np.random.default_rng(0), 1, 2, np.array([1e300]))

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qbdt.errors import OutputError
-from qbdt.files import replacing
+from qbdt.files import replace_file
 
 __all__ = ["write_tables"]
 
@@ -32,7 +32,7 @@ def _write_root(path: Path, tables: Iterable[tuple[str, Mapping[str, NDArray[Any
     import uproot
 
     names = []
-    with replacing(path) as scratch, uproot.recreate(scratch) as file:
+    with replace_file(path) as scratch, uproot.recreate(scratch) as file:
         for name, columns in tables:
             file.mktree(name, {key: values.dtype for key, values in columns.items()}).extend(dict(columns))
             names.append(name)
@@ -49,7 +49,7 @@ def _write_parquet(folder: Path, tables: Iterable[tuple[str, Mapping[str, NDArra
         raise OutputError(f"{folder}: {error.strerror or error}") from error
     names = []
     for name, columns in tables:
-        with replacing(folder / f"{name}.parquet") as scratch:
+        with replace_file(folder / f"{name}.parquet") as scratch:
             pq.write_table(pa.table(dict(columns)), scratch)
         names.append(name)
     return names

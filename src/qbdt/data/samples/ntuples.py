@@ -19,7 +19,7 @@ from qbdt.data.samples.bundled import BUNDLED
 from qbdt.data.samples.objects import Objects, read_metadata
 from qbdt.data.samples.reconstruction import EFFICIENCIES, NOMINAL, SHAPES, Reconstruction, efficiency_weight
 from qbdt.errors import OutputError
-from qbdt.files import replacing
+from qbdt.files import replace_file
 from qbdt.progress import Progress, silent
 
 __all__ = ["write_bundled_ntuples", "write_ntuples"]
@@ -61,12 +61,12 @@ def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Prog
     paths = [out / f"{name}.root" for name in processes]
     for path in paths:
         if path.exists() and not force:
-            raise OutputError(f"{path} exists; --force overwrites it")
+            raise OutputError(f"{path} exists; force=True overwrites it")
     for path, entry in zip(paths, processes.values(), strict=True):
         source = pq.ParquetFile(folder / entry["file"])
         with (
             progress(f"writing {path.name}", source.metadata.num_rows) as advance,
-            replacing(path) as scratch,
+            replace_file(path) as scratch,
             uproot.recreate(scratch) as file,
         ):
             for group in range(source.num_row_groups):

@@ -100,7 +100,7 @@ def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Eve
         checks, warnings = _checked(exporter, events)
         places = [target.parent / file.name for file in files]
         if not force and (there := [place for place in places if place.exists()]):
-            raise OutputError(f"{there[0]} exists; --force overwrites it")
+            raise OutputError(f"{there[0]} exists; force=True overwrites it")
         for file, place in zip(files, places, strict=True):
             file.replace(place)
     return Export(to, tuple(places), tuple(checks), tuple(warnings))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset
 from qbdt.errors import OutputError
-from qbdt.files import replacing, write_text
+from qbdt.files import replace_file, write_text
 
 __all__ = ["Cache", "fingerprint"]
 
@@ -63,7 +63,7 @@ class Cache:
         if not path.exists():
             computed = [np.asarray(array, dtype=np.float64) for array in compute()]
             lengths = np.array([len(array) for array in computed], dtype=np.int64)
-            with replacing(path) as scratch, scratch.open("wb") as file:
+            with replace_file(path) as scratch, scratch.open("wb") as file:
                 np.savez(file, values=np.concatenate(computed), lengths=lengths)
         with np.load(path) as stored:
             return np.split(stored["values"], np.cumsum(stored["lengths"])[:-1])

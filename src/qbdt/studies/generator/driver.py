@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from qbdt.data.samples import METADATA, PROCESSES, read_metadata, write_ntuples
 from qbdt.errors import DataError, require
-from qbdt.files import replacing
+from qbdt.files import replace_file
 from qbdt.progress import Progress, silent
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.output import PartRecord, finish_process, read_part, write_metadata, write_part
@@ -214,7 +214,7 @@ def _ensure_library(path: Path, settings: GenerateSettings, pool: Executor, work
         for chunk in _in_order(tasks, 2 * workers if workers > 1 else 0):
             made.append(chunk)
             advance(len(chunk[0]))
-    with replacing(path) as scratch:
+    with replace_file(path) as scratch:
         TauLibrary.join(settings.tau_decays, made).save(scratch)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from qbdt import __version__
 from qbdt.data.samples import FORMAT_VERSION, METADATA, SELECTION, Objects, ObjectsWriter, Reconstruction, checksum
 from qbdt.errors import require
-from qbdt.files import replacing, write_text
+from qbdt.files import replace_file, write_text
 from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LUMINOSITY
 from qbdt.studies.generator.hard import Pilot
 from qbdt.studies.generator.simulate import Batch
@@ -44,7 +44,7 @@ def write_part(path: Path, batch: Batch) -> PartRecord:
     """Write one batch with its counts."""
     record = PartRecord(int(batch.nominal.sum()), batch.n_points, batch.n_showered, batch.weight_sum, batch.clipped_sum)
     table = batch.objects.to_table().replace_schema_metadata({COUNTS: json.dumps(asdict(record))})
-    with replacing(path) as scratch:
+    with replace_file(path) as scratch:
         pq.write_table(table, scratch, compression="zstd", use_dictionary=False)
     return record
 
@@ -65,7 +65,7 @@ def finish_process(
     path = out / f"{name}.parquet"
     stored = 0
     missing = wanted
-    with replacing(path) as scratch, ObjectsWriter(scratch) as writer:
+    with replace_file(path) as scratch, ObjectsWriter(scratch) as writer:
         for part in paths:
             objects, _ = read_part(part)
             objects = objects[: _length_with(Reconstruction(objects).passes(), missing)]

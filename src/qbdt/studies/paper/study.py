@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis import examples, load, parse_analysis
+from qbdt.analysis import load, parse_analysis
+from qbdt.analysis.examples import example_text
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError
 from qbdt.files import provenance, write_text
@@ -109,7 +110,7 @@ class Study:
 def load_events(folder: Path | None) -> Dataset:
     """Load the paper's files from a folder, or the bundled sample."""
     if folder is not None:
-        return load(parse_analysis(examples.text("tautaugamma"), "tautaugamma.yaml"), folder)
+        return load(parse_analysis(example_text("tautaugamma"), "tautaugamma.yaml"), folder)
     from qbdt.data.samples import tautaugamma
 
     return tautaugamma(k=2)

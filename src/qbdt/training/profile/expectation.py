@@ -29,7 +29,7 @@ def unprofiled_sigma(store: ScoreStore) -> float:
 def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Floats) -> tuple[float, Expectation]:
     """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals, and what it promises.
 
-    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all parts' held-out events; the store has
+    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all folds' held-out events; the store has
     a score for each of `SHARES`.
     """
     tried = {share: _usable(*found) for share, found in zip(SHARES, store.templates(BINS), strict=True)}

@@ -1,4 +1,4 @@
-"""The profiled training: both sums of trees on each part of the events, then the best combination of all."""
+"""The profiled training: both sums of trees on each fold of the events, then the best combination of all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from qbdt.training.inputs import categories_by_number
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosting import Training, require_resumable
 from qbdt.training.partitions.partition import EventsInParts, parts_of
-from qbdt.training.profile.combination import Combination, Part, best_number, combined
+from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
 from qbdt.training.profile.expectation import SHARES, chosen_share
-from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio import fit_ratio
@@ -41,8 +41,8 @@ def train_profiled(
 ) -> Training:
     """Train the profiled method.
 
-    The events are divided into five parts. For each, F and the shifts are fitted on the other four, and stop growing
-    where the held-out part says so; the sums of the five are averaged, and combined to the score that is best for all
+    The events are divided into five folds. For each, F and the shifts are fitted on the other four, and stop growing
+    where the held-out fold says so; the sums of the five are averaged, and combined to the score that is best for all
     held-out events together.
 
     Parameters
@@ -51,7 +51,7 @@ def train_profiled(
         Signal, background and sources, with true yields as weights: in memory, on disk (`OutOfCore`) or on a cluster
         (`qbdt.training.partitions.dask`).
     settings
-        How to train. `n_trees` is what each sum of each part gets, or less.
+        How to train. `n_trees` is what each sum of each fold gets, or less.
     n_threads
         Threads; None for all cores. Results do not depend on it.
     monitor
@@ -59,14 +59,14 @@ def train_profiled(
     progress
         Shows how far it is.
     resume
-        An interrupted training on the same events with the same settings: finished parts are taken from it.
+        An interrupted training on the same events with the same settings: finished folds are taken from it.
     checkpoint
-        Called with what is there after every finished part.
+        Called with what is there after every finished fold.
 
     Returns
     -------
     Training
-        Interrupting with Ctrl-C returns what the finished parts give, or F so far where there is none.
+        Interrupting with Ctrl-C returns what the finished folds give, or F so far where there is none.
     """
     monitor = monitor or Monitor()
     if monitor.validation is not None:
@@ -95,31 +95,31 @@ class _Profiling:
         self.workers = workers
         self.monitor = monitor
         self.categories = categories_by_number(events.binning)
-        self.parts = _resumed(resume, events.binning, settings, events.data, len(events.sources))
+        self.folds = _resumed(resume, events.binning, settings, events.data, len(events.sources))
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
         monitor.start(events.features)
 
     def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
-        per_part = self._most_trees // N_PARTS
+        per_fold = self._most_trees // N_FOLDS
         stopped = None
         with progress("training", self._most_trees) as advance:
-            advance(len(self.parts) * per_part)
+            advance(len(self.folds) * per_fold)
             try:
-                while len(self.parts) < N_PARTS:
+                while len(self.folds) < N_FOLDS:
                     before = self.n_trees
-                    self.parts.append(self._part(len(self.parts), advance))
-                    advance(per_part - (self.n_trees - before))
-                    if checkpoint is not None and len(self.parts) < N_PARTS:
-                        checkpoint(self._result(f"interrupted after {len(self.parts)} of {N_PARTS} parts"))
+                    self.folds.append(self._fit_fold(len(self.folds), advance))
+                    advance(per_fold - (self.n_trees - before))
+                    if checkpoint is not None and len(self.folds) < N_FOLDS:
+                        checkpoint(self._result(f"interrupted after {len(self.folds)} of {N_FOLDS} folds"))
             except KeyboardInterrupt:
-                stopped = f"interrupted after {len(self.parts)} of {N_PARTS} parts"
+                stopped = f"interrupted after {len(self.folds)} of {N_FOLDS} folds"
             except _StoppedByCallback:
-                stopped = f"stopped early after {len(self.parts)} of {N_PARTS} parts"
+                stopped = f"stopped early after {len(self.folds)} of {N_FOLDS} folds"
         return self._result(stopped)
 
-    def _part(self, number: int, advance: Callable[[int], None]) -> Part:
-        """Fit both sums of trees without one part of the events."""
+    def _fit_fold(self, number: int, advance: Callable[[int], None]) -> FoldTrees:
+        """Fit both sums of trees without one fold of the events."""
         self.unfinished = []
 
         def after_tree(nodes: Nodes) -> None:
@@ -135,11 +135,11 @@ class _Profiling:
 
         own = fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree)
         shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
-        return Part(own, shifts.trees, shifts.values, shifts.integrals)
+        return FoldTrees(own, shifts.trees, shifts.values, shifts.integrals)
 
     @property
     def _most_trees(self) -> int:
-        return N_PARTS * self.settings.n_trees * (1 + bool(self.events.sources))
+        return N_FOLDS * self.settings.n_trees * (1 + bool(self.events.sources))
 
     def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
         """Return the model of the first sum of trees alone."""
@@ -149,43 +149,45 @@ class _Profiling:
 
     def _result(self, stopped: str | None) -> Training:
         events = self.events
-        if not self.parts:
+        if not self.folds:
             return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
         names = (events.features, events.sources, events.log_odds)
-        parts, expected = self.parts, None
-        if len(parts) == N_PARTS:
-            number = best_number(self.parts)
-            parts = [part.with_shifts(number) for part in self.parts]
-            combination = Combination.of(parts)
-            models = [combined([part], combination, *names, categories=self.categories) for part in parts]
+        folds, expected = self.folds, None
+        if len(folds) == N_FOLDS:
+            number = best_number(self.folds)
+            folds = [fold.with_shifts(number) for fold in self.folds]
+            combination = Combination.of(folds)
+            models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
             won = expected.full**-2 - expected.unprofiled**-2
             information = (expected.stat**-2, won)
-            model = combined(parts, combination.times(share), *names, information, self.categories)
+            model = combine(folds, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(parts, Combination.of(parts), *names, categories=self.categories)
+            model = combine(folds, Combination.of(folds), *names, categories=self.categories)
         known = [
-            {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": [one.to_dict() for one in part.integrals]}
-            for part in parts
+            {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
+            for fold in folds
         ]
         return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": known}, expected)
 
 
 def _resumed(
     resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
-) -> list[Part]:
-    """Return the finished parts of an earlier training."""
+) -> list[FoldTrees]:
+    """Return the finished folds of an earlier training."""
     if resume is None:
         return []
     require_resumable(resume, binning, settings, data)
     assert isinstance(resume.ensemble, ProfiledEnsemble)
     if resume.settings.n_trees != settings.n_trees:
-        raise DataError("cannot resume: the parts of a profiled training stop by themselves; n_trees must be the same")
-    model, parts = resume.ensemble, []
+        raise DataError("cannot resume: the folds of a profiled training stop by themselves; n_trees must be the same")
+    model, folds = resume.ensemble, []
     ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
-    for part in resume.data.get("parts", []):
-        own = tuple(tree.nodes for tree in islice(ratio, part["ratio"]))
-        pairs = list(islice(shift, part["shift"]))
-        integrals = tuple(Integrals.from_dict(one, n_sources) for one in part["integrals"])
-        parts.append(Part(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals))
-    return parts
+    for fold in resume.data.get("parts", []):
+        own = tuple(tree.nodes for tree in islice(ratio, fold["ratio"]))
+        pairs = list(islice(shift, fold["shift"]))
+        integrals = tuple(Integrals.from_dict(one, n_sources) for one in fold["integrals"])
+        folds.append(
+            FoldTrees(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
+        )
+    return folds

@@ -15,17 +15,17 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
-from qbdt.training.profile.inner_folds import Division
+from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment
 from qbdt.trees.kernels import LIMBS, exact_sum, rounded
 from qbdt.trees.rows import Side
 
-__all__ = ["BlockSums", "HeldStart", "belief", "sums_of_blocks"]
+__all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 
 
-class HeldStart(NamedTuple):
+class HeldIntegrals(NamedTuple):
     """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1."""
 
     signal: Floats
@@ -46,11 +46,11 @@ class BlockSums(NamedTuple):
         """Sums over the rows of both."""
         return BlockSums(self.weight + other.weight, self.columns + other.columns)
 
-    def start(self, segments: Sequence[ShiftSegment]) -> HeldStart:
+    def start(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
         signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
         blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
-        return HeldStart(
+        return HeldIntegrals(
             rounded(self.weight[:, signal].sum(axis=(0, 1))),
             _shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
             np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
@@ -67,8 +67,8 @@ def _shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Floats) -
     return shifts
 
 
-def sums_of_blocks(
-    number: int, dataset: Dataset, workers: Workers, division: Division, part: int, model: ProfiledEnsemble
+def sum_blocks(
+    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, model: ProfiledEnsemble
 ) -> BlockSums:
     """Pass over one partition of the events; the model's first sum of trees gives r₀."""
 
@@ -76,7 +76,7 @@ def sums_of_blocks(
         ratio = model.probability(model.ratio.score(events, workers.n_threads))
         return ratio, np.ones(len(ratio))
 
-    blocks = [_block(shift_segments(held), functions) for held in division.held_blocks(number, dataset, part)]
+    blocks = [_block(shift_segments(held), functions) for held in folds.held_blocks(number, dataset, fold)]
     return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
 
 
@@ -95,7 +95,7 @@ def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple
     return found
 
 
-def belief(blocks: Floats) -> Floats:
+def noise_shrinkage(blocks: Floats) -> Floats:
     """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
 
     An effect of known variance σ² is on average too large by σ² when it is squared, so the share is
@@ -104,7 +104,7 @@ def belief(blocks: Floats) -> Floats:
     Examples
     --------
     >>> known, noise = np.full(20, 1.0), np.resize([1.0, -1.0], 20)
-    >>> belief(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
+    >>> noise_shrinkage(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
     array([1.  , 0.  , 0.95])
     """
     effect = blocks.sum(axis=0)

@@ -30,18 +30,18 @@ PATIENCE = 2
 
 
 def fit_ratio(
-    events: ProfiledEvents, part: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
+    events: ProfiledEvents, fold: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> tuple[Nodes, ...]:
-    """Fit F without the events of one part; returns its trees.
+    """Fit F without the events of one fold; returns its trees.
 
     F is the mean of the sums of 1, 2, … n trees, so the i-th tree counts 1 − (i − 1)/n: the last ones, which learn the
-    most noise, count least. n is what is best for the events of the part: the smallest σ_μ, without sources, of a
+    most noise, count least. n is what is best for the events of the fold: the smallest σ_μ, without sources, of a
     histogram of F. Their loss would stop too early for what a fit sees of F, the tail of pure signal.
     """
     binning = events.binning
-    sums = [events.trained(part, side) for side in Side]
+    sums = [events.trained(fold, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
-    store = events.ratio_store(part, [strength / one.first for one in sums])
+    store = events.ratio_store(fold, [strength / one.first for one in sums])
     criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
     features = np.arange(len(binning.features))
     totals = np.array([one.first for one in sums]) / strength

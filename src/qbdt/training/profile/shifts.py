@@ -14,10 +14,10 @@ import numpy as np
 from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
 from qbdt.training.inputs import feature_rules
-from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
-from qbdt.training.profile.noise import belief
+from qbdt.training.profile.noise import noise_shrinkage
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.trees import STEP, grow_next, with_yields
@@ -50,29 +50,29 @@ class FittedShifts:
 
 def fit_shifts(
     events: ProfiledEvents,
-    part: int,
+    fold: int,
     model: ProfiledEnsemble,
     settings: Settings,
     workers: Workers,
     after_tree: Callable[[Nodes], None],
 ) -> FittedShifts:
-    """Fit the shifts without the events of one part, and follow what they do there, where the model gives r₀."""
-    binning, means = events.binning, events.means(part)
-    start = events.held_start(part, model)
-    believed = np.sqrt(belief(start.blocks))
-    store = events.shift_store(part, model)
+    """Fit the shifts without the events of one fold, and follow what they do there, where the model gives r₀."""
+    binning, means = events.binning, events.means(fold)
+    start = events.held_integrals(fold, model)
+    believed = np.sqrt(noise_shrinkage(start.blocks))
+    store = events.shift_store(fold, model)
     now = Integrals.without_shifts(start.signal, store.gram(), believed[:, None] * start.shifts)
-    background = events.trained(part, Side.BACKGROUND)
+    background = events.trained(fold, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
     rules = feature_rules(binning, settings)
     criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Floats] = []
-    history, uncertainties = [now.copy()], [now.scaled(N_PARTS).uncertainty()]
+    history, uncertainties = [now.copy()], [now.scaled(N_FOLDS).uncertainty()]
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
-            scaled = now.scaled(N_PARTS)
+            scaled = now.scaled(N_FOLDS)
             store.direct(believed * scaled.pulls(scaled.best()))
         grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
@@ -85,7 +85,7 @@ def fit_shifts(
         trees.append(with_yields(nodes, fitted.signal, fitted.n - fitted.signal))
         values.append(_of_nodes(nodes, outputs))
         history.append(now.copy())
-        uncertainties.append(now.scaled(N_PARTS).uncertainty())
+        uncertainties.append(now.scaled(N_FOLDS).uncertainty())
         after_tree(trees[-1])
         if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
             break

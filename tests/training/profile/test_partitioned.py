@@ -11,7 +11,7 @@ from qbdt.training.methods import train
 from qbdt.training.paper.boosting import Training
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import EventsInParts, Survey, parts_of
-from qbdt.training.profile.inner_folds import Division, event_rows
+from qbdt.training.profile.inner_folds import InnerFolds, count_rows
 from qbdt.training.settings import Settings
 from tests.training.profile.test_training import problem
 
@@ -74,9 +74,9 @@ def test_rows_are_in_the_same_part_however_they_are_cut(with_ids):
 
     def held(count):
         parts = [part() for part in parts_of(dataset, count)]
-        survey = Survey(dataset, {i: event_rows(one, Settings()) for i, one in enumerate(parts)}, (), None)
-        division = Division.of(survey)
-        divided = [division.divided(i, one, 1)[1] for i, one in enumerate(parts)]
+        survey = Survey(dataset, {i: count_rows(one, Settings()) for i, one in enumerate(parts)}, (), None)
+        folds = InnerFolds.of(survey)
+        divided = [folds.split(i, one, 1)[1] for i, one in enumerate(parts)]
         return [
             np.concatenate([events(one).column("y") for one in divided]).tolist()
             for events in (lambda d: d.sample("b").events, lambda d: d.varied("scale", "down")["b"])
@@ -90,5 +90,5 @@ def test_too_few_events_are_refused_in_parts_as_in_one(tmp_path):
     one = Events({"x": np.arange(4.0)}, np.ones(4), {"event": np.zeros(4, dtype=np.int64)})
     dataset = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one)])
     for rows in (dataset, OutOfCore(parts_of(dataset, 2), folder=tmp_path)):
-        with pytest.raises(DataError, match=r"too few signal events: a 20% part of them has no positive yield"):
+        with pytest.raises(DataError, match=r"too few signal events: a 20% fold of them has no positive yield"):
             train(rows, Settings(method="profile"))
