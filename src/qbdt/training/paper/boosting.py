@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Fixed, Floats
-from qbdt.data import Dataset, codes_of_bits
+from qbdt.arrays import Fixed, Floats, unpack_codes
+from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.draws import drawn_features, row_seed
@@ -175,7 +175,7 @@ class _Boosting:
             edges, missing_left = self.binning.edges[node["feature"]], bool(node["missing_left"])
             table = cut_table(int(np.searchsorted(edges, node["threshold"])) + 1, missing_left)
             if tree.is_set[i]:
-                table = set_table(codes_of_bits(node["categories"]), missing_left)
+                table = set_table(unpack_codes(node["categories"]), missing_left)
             children = self.store.split(number[int(i)], int(node["feature"]), table)
             number[int(node["left"])], number[int(node["right"])] = children
         self.store.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
