@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Role, Tally, categories_of, require_categories
+from qbdt.data import Dataset, Role, Tally
 from qbdt.threads import Workers
 from qbdt.training.paper.channels import make_plan
 from qbdt.training.paper.criterion import PaperCriterion
@@ -74,8 +74,8 @@ class InMemory:
 def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
     """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     signal, background = (
         [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
     )
