@@ -18,7 +18,7 @@ from qbdt.data.dataset import Role
 from qbdt.inference.asimov import asimov
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.summary import scan_mu, summarise
-from qbdt.inference.templates.optimised import merge_by_information
+from qbdt.inference.templates.optimised_bins import merge_by_information
 from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.workspace import workspace_of
 from qbdt.tables import Table

@@ -20,7 +20,7 @@ from qbdt.analysis.run import training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.appendix import background_uncertainty
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.result import FitSummary
 from qbdt.inference.settings import FitSettings

@@ -13,7 +13,7 @@ from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.run import training_settings
 from qbdt.inference.appendix import background_uncertainty
 from qbdt.inference.asimov import asimov
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.transform import scan_transform

@@ -13,10 +13,10 @@ from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.data.systematic import Systematic
 from qbdt.inference.asimov import asimov
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.filling import Binning, fill
+from qbdt.inference.templates.score_histograms import Binning, fill
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any
 from qbdt.data import Dataset
 from qbdt.files import provenance, write_text
 from qbdt.inference.appendix import background_uncertainty, source_significances
-from qbdt.inference.building import Built, Filled, build_templates
+from qbdt.inference.construction import Built, Filled, build_templates
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood

@@ -11,8 +11,8 @@ from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import DataError, FitError
-from qbdt.inference.templates.edges import equal_yield_edges, uniform_edges
-from qbdt.inference.templates.filling import Binning, fill
+from qbdt.inference.templates.score_bins import equal_yield_edges, uniform_edges
+from qbdt.inference.templates.score_histograms import Binning, fill
 from qbdt.inference.templates.repair import bounded, pruned, with_usable_bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.templates.transform import scan_transform, tanh_scores

@@ -1,8 +1,8 @@
 """Front door of inference.templates."""
 
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
-from qbdt.inference.templates.optimised import optimised_edges
+from qbdt.inference.templates.score_bins import equal_yield_edges
+from qbdt.inference.templates.score_histograms import Binning, fill
+from qbdt.inference.templates.optimised_bins import optimised_edges
 from qbdt.inference.templates.repair import bounded, with_usable_bins
 from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, TemplateSet
 from qbdt.inference.templates.transform import tanh_scores

@@ -6,7 +6,7 @@ import numpy as np
 
 from qbdt.data import Dataset, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.filling import collect_scores
+from qbdt.inference.templates.score_histograms import collect_scores
 from qbdt.statistics import TanhScan, scan_tanh
 
 __all__ = ["scan_transform", "tanh_scores"]

@@ -12,9 +12,9 @@ from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import FitError
 from qbdt.inference.asimov import asimov
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
-from qbdt.inference.templates.optimised import merge_by_information, optimised_binning, optimised_edges
+from qbdt.inference.templates.score_bins import equal_yield_edges
+from qbdt.inference.templates.score_histograms import Binning, fill
+from qbdt.inference.templates.optimised_bins import merge_by_information, optimised_binning, optimised_edges
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.statistics import profiled_information
 
@@ -95,7 +95,7 @@ def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
         started.append(templates.n_bins)
         return [0]
 
-    monkeypatch.setattr("qbdt.inference.templates.optimised.merge_by_information", merged)
+    monkeypatch.setattr("qbdt.inference.templates.optimised_bins.merge_by_information", merged)
     rng = np.random.default_rng(1)
     samples = [
         Sample(role.value, role, Events({"score": rng.random(n)}, np.full(n, 0.1)))

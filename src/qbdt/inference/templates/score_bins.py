@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.filling import collect_scores, read_score
+from qbdt.inference.templates.score_histograms import collect_scores, read_score
 
 __all__ = ["equal_yield_edges", "uniform_edges"]
 

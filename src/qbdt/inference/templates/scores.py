@@ -8,7 +8,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.inference.templates.filling import collect_scores
+from qbdt.inference.templates.score_histograms import collect_scores
 
 __all__ = ["area_under_roc", "nominal_scores", "roc_points", "score_histogram"]
 

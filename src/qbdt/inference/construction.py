@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from qbdt.data import Dataset, Role
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.edges import equal_yield_edges, uniform_edges
-from qbdt.inference.templates.filling import Binning, fill, read_score
-from qbdt.inference.templates.optimised import optimised_binning, optimised_edges
+from qbdt.inference.templates.score_bins import equal_yield_edges, uniform_edges
+from qbdt.inference.templates.score_histograms import Binning, fill, read_score
+from qbdt.inference.templates.optimised_bins import optimised_binning, optimised_edges
 from qbdt.inference.templates.repair import bounded, pruned, with_usable_bins
 from qbdt.inference.templates.template_set import Note, TemplateSet
 from qbdt.inference.templates.transform import scan_transform, tanh_scores

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
+from qbdt.inference.templates.score_bins import equal_yield_edges
+from qbdt.inference.templates.score_histograms import Binning, fill
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.statistics import information_matrix
 
