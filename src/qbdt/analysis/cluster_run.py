@@ -22,7 +22,7 @@ from qbdt.data import Dataset, Events, HashFolds, Replaced, Reweighted, Sample, 
 from qbdt.data.checks import Finding, find_faults
 from qbdt.errors import ConfigError
 from qbdt.inference import FitResult, FitSettings, run_fit
-from qbdt.inference.templates import Binning, TemplateSet, fill, tanh_scores
+from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.models import train_into
 from qbdt.progress import Progress
 from qbdt.tables import Table
@@ -115,11 +115,11 @@ class ClusterRun:
         sample = over_parts(self.client, parts, partial(_sampled, share=share), _joined, "sample")
         wanted = settings.systematics
 
-        def filled(c: float | None, binning: Binning, title: str) -> TemplateSet:
-            one = partial(_filled, wanted=wanted, c=c, binning=binning, title=title)
+        def fill_all(c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
+            one = partial(_filled, wanted=wanted, c=c, bins=bins, title=title)
             return over_parts(self.client, parts, one, TemplateSet.__add__, "templates")
 
-        return run_fit(sample, settings, progress=progress, filled=filled)
+        return run_fit(sample, settings, progress=progress, filler=fill_all)
 
     def tables(self) -> tuple[Table, ...]:
         """What the training cost, where there was one in this run."""
@@ -190,7 +190,7 @@ def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:
 
 
 def _filled(
-    number: int, dataset: Dataset, wanted: list[str] | None, c: float | None, binning: Binning, title: str
+    number: int, dataset: Dataset, wanted: list[str] | None, c: float | None, bins: ScoreBins, title: str
 ) -> TemplateSet:
     scored = dataset if wanted is None else dataset.with_systematics(wanted)
-    return fill(scored if c is None else tanh_scores(scored, c), binning, title)
+    return fill(scored if c is None else tanh_scores(scored, c), bins, title)

@@ -23,21 +23,14 @@ from qbdt.analysis.reading import read_analysis
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError
-from qbdt.inference import (
-    FitSummary,
-    Scan,
-    area_under_roc,
-    roc_points,
-    scan_from_dict,
-    score_histogram,
-    summary_from_dict,
-)
-from qbdt.inference.templates import TemplateSet
+from qbdt.inference import FitSummary, Scan
+from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, score_histogram
 from qbdt.models import read_cross_trained
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Headline, Section, Text, provenance_tables
 from qbdt.report.figures import (
     correlation,
+    draw_tree,
     envelope,
     likelihood_scan,
     pulls,
@@ -45,7 +38,6 @@ from qbdt.report.figures import (
     roc_curves,
     stacked,
     train_and_test,
-    tree_diagram,
     tree_weights,
     variable,
 )
@@ -127,8 +119,8 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     return RunFolder(
         str(result.get("name", folder.resolve().name)),
         analysis,
-        summary_from_dict(plain["observed"] or plain["expected"]),
-        scan_from_dict(plain["scan"]),
+        FitSummary.from_dict(plain["observed"] or plain["expected"]),
+        None if plain["scan"] is None else Scan.from_dict(plain["scan"]),
         TemplateSet.from_dict(_json(fits / "templates.json", folder)),
         tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in result.get("tables", ())),
         {**plain["settings"], **_flat(result.get("analysis", {}))},
@@ -213,7 +205,7 @@ def _training(run: RunFolder) -> list[Block]:
         blocks.append(
             Figure(
                 "first-tree",
-                tree_diagram(first.trees[0], first.features, profiled=profiled),
+                draw_tree(first.trees[0], first.features, profiled=profiled),
                 "First tree of fold 0.",
                 columns,
                 True,

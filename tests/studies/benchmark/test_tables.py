@@ -2,7 +2,7 @@
 
 import pytest
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.benchmark_tables import physics_tables
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.marks import best_peer, marks
@@ -13,7 +13,7 @@ from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench,
 
 def fits(problem, contestant, z_full, sigma_full, setup=ALL_SOURCES, z_stat=1.0, sigma_stat=1.0):
     return [
-        FitRecord(problem, setup, contestant, seed, binning, bins, Sensitivity(sigma_stat, sigma_full, z_stat, z))
+        FitRecord(problem, setup, contestant, seed, binning, bins, FittedSensitivity(sigma_stat, sigma_full, z_stat, z))
         for seed, z in enumerate(z_full)
         for binning in BINNINGS
         for bins in BINS

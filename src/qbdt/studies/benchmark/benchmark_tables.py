@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.marks import Mark, best_peer, difference, marks
 from qbdt.studies.benchmark.merits import BINNINGS, BINS
@@ -18,7 +18,7 @@ from qbdt.tables import Table
 
 __all__ = ["physics_markdown", "physics_tables"]
 
-FIGURES: tuple[tuple[str, Callable[[Sensitivity], float]], ...] = (
+FIGURES: tuple[tuple[str, Callable[[FittedSensitivity], float]], ...] = (
     ("Z stat", attrgetter("z_stat")),
     ("Z full", attrgetter("z_full")),
     ("σ_μ stat", attrgetter("sigma_stat")),
@@ -131,7 +131,7 @@ def _names(records: Iterable[FitRecord]) -> Iterator[str]:
     return iter(dict.fromkeys(record.contestant for record in records))
 
 
-def _spread(records: Sequence[FitRecord], value: Callable[[Sensitivity], float]) -> str:
+def _spread(records: Sequence[FitRecord], value: Callable[[FittedSensitivity], float]) -> str:
     values = [value(record.merit) for record in records]
     if len(values) < 2:
         return f"{values[0]:.3f}"

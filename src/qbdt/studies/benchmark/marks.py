@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
 from qbdt.studies.benchmark.merits import BINNINGS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
@@ -70,12 +70,16 @@ def marks(bench: PhysicsBench) -> list[Mark]:
 def best_peer(bench: PhysicsBench, problem: str, binning: str, bins: int, setup: str = ALL_SOURCES) -> str | None:
     """Name of the best peer; None where none took part."""
     records = {name: bench.select(problem, setup, contestant=name, binning=binning, bins=bins) for name in PEERS}
-    merit: Callable[[Sensitivity], float] = (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
+    merit: Callable[[FittedSensitivity], float] = (
+        (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
+    )
     means = {name: mean_of(found, merit) for name, found in records.items() if found}
     return max(means, key=lambda name: means[name]) if means else None
 
 
-def difference(first: list[FitRecord], second: list[FitRecord], value: Callable[[Sensitivity], float]) -> Difference:
+def difference(
+    first: list[FitRecord], second: list[FitRecord], value: Callable[[FittedSensitivity], float]
+) -> Difference:
     """Difference of two contestants on the same divisions."""
     return compare(*({r.seed: [value(r.merit)] for r in records} for records in (first, second)))
 
@@ -92,7 +96,7 @@ def _pairs(
 
 
 def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: float, z_stat: float) -> Iterator[Mark]:
-    limits: tuple[tuple[str, float, Callable[[Sensitivity], float], bool], ...] = (
+    limits: tuple[tuple[str, float, Callable[[FittedSensitivity], float], bool], ...] = (
         ("Δμ_sys", delta_mu, attrgetter("delta_mu"), False),
         ("Z full", z_full, attrgetter("z_full"), True),
         ("Z stat", z_stat, attrgetter("z_stat"), True),

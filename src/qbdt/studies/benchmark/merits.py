@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qbdt.data import Dataset
 from qbdt.inference import FitSettings, build_templates, measure_sensitivity
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 
 __all__ = ["BINNINGS", "BINS", "FLOOR", "merit"]
 
@@ -15,7 +15,7 @@ FLOOR = 10.0
 """Least effective number of simulated background events in a bin."""
 
 
-def merit(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> Sensitivity:
+def merit(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> FittedSensitivity:
     """Fit the templates of a scored dataset on Asimov data.
 
     Parameters

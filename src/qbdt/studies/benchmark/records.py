@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 
 __all__ = ["ALL_SOURCES", "FitRecord", "PhysicsBench", "SyntheticRecord", "TimeRecord", "mean_of"]
 
@@ -37,7 +37,7 @@ class FitRecord:
     seed: int
     binning: str
     bins: int
-    merit: Sensitivity
+    merit: FittedSensitivity
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -116,7 +116,7 @@ class PhysicsBench:
         }
 
 
-def mean_of(records: Iterable[FitRecord], value: Callable[[Sensitivity], float]) -> float:
+def mean_of(records: Iterable[FitRecord], value: Callable[[FittedSensitivity], float]) -> float:
     """Mean of one figure of merit over fold seeds; NaN of nothing."""
     values = [value(record.merit) for record in records]
     return float(np.mean(values)) if values else float("nan")
