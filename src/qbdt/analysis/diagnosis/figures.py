@@ -10,7 +10,7 @@ from qbdt.analysis.diagnosis.curves import LearningCurve
 from qbdt.analysis.diagnosis.diagnose import Diagnosis
 from qbdt.analysis.diagnosis.features import FeatureRank
 from qbdt.analysis.diagnosis.sources import SourceEffect
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = ["diagnosis_figures", "feature_ranking", "learning_curves", "source_map"]
 

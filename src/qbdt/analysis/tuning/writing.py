@@ -13,7 +13,7 @@ from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.figures import search_history
 from qbdt.analysis.tuning.result import Tuning
 from qbdt.files import write_text
-from qbdt.report.figures import save
+from qbdt.report.style import save
 
 __all__ = ["best_section", "write_tuning"]
 

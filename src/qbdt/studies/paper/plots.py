@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 from qbdt.statistics import significance
 
 __all__ = ["formula", "naive_significance", "spread"]
