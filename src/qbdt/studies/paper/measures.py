@@ -11,8 +11,8 @@ from qbdt.data import Dataset, Events, HashFolds
 from qbdt.inference import FitSettings, build_templates, fit_asimov, measure_sensitivity
 from qbdt.inference.templates import ModelArrays, TemplateSet, bound_shifts, merge_unusable_bins
 from qbdt.statistics import quadratic_difference
+from qbdt.studies.methods import Scorer
 from qbdt.studies.paper.smoothing import smoothed
-from qbdt.studies.peers import Scorer
 
 __all__ = ["Constant", "measure", "measure_in_optimised_bins", "scored_with", "templates_of"]
 
