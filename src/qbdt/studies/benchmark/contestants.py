@@ -83,13 +83,13 @@ class Contestant(Method):
 
 
 PAPER_SOURCES = (
-    *("statistics.py", "training/draws.py", "training/paper", "training/settings.py"),
+    *("statistics.py", "training/inputs.py", "training/paper", "training/settings.py"),
     *("trees/binning.py", "trees/growth.py", "trees/growth_rules.py", "trees/splits.py", "trees/tree.py"),
 )
 """What scores of the paper's method depend on: its rules. Kernels and stores are held to them by tests."""
 
 PROFILE_SOURCES = (
-    *("statistics.py", "training/draws.py", "training/kernels", "training/profile", "training/settings.py", "trees"),
+    *("statistics.py", "training/inputs.py", "training/kernels", "training/profile", "training/settings.py", "trees"),
 )
 """What scores of the profiled method depend on: everything that its training runs through."""
 
