@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Fixed
-from qbdt.data import Dataset, Role, Tally, categories_of, require_categories
+from qbdt.data import Dataset, Role, Tally
 from qbdt.threads import Workers
 from qbdt.training.kernels.weights import splitmix
 from qbdt.training.settings import Settings
@@ -21,8 +21,8 @@ __all__ = ["choose_binning", "describe_events", "draw_features", "draw_seed", "m
 def choose_binning(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
     """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     signal, background = (
         [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
     )

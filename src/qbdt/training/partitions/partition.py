@@ -13,17 +13,8 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from qbdt.data import (
-    Categories,
-    Dataset,
-    Events,
-    FoldRule,
-    Role,
-    Tally,
-    categories_of,
-    merged_categories,
-    require_categories,
-)
+from qbdt.arrays import Categories
+from qbdt.data import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events, make_feature_rules
@@ -146,7 +137,7 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        categories = merged_categories(self.categories, other.categories)
+        categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
         return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
 
@@ -159,8 +150,8 @@ def survey_part(
 ) -> Survey:
     """Pass over one part; `count` says how many rows its sets of events have."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
