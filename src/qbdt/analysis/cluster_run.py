@@ -85,7 +85,7 @@ class ClusterRun:
         trained = train_into(model, trained_on, settings, resume=True, progress=progress, say=note)
         if not trained.complete:
             raise KeyboardInterrupt
-        for row in self.traffic.table().rows:
+        for row in self.traffic.tables()[0].rows:
             note(": ".join(map(str, row)))
         note("score on the cluster")
         target = (root / "scored").resolve()
@@ -123,7 +123,7 @@ class ClusterRun:
 
     def tables(self) -> tuple[Table, ...]:
         """What the training cost, where there was one in this run."""
-        return (self.traffic.table(),) if self.traffic.trees else ()
+        return self.traffic.tables() if self.traffic.trees else ()
 
     def _count(self) -> int:
         return self.n_parts or PARTS_PER_THREAD * max(1, sum(self.client.nthreads().values()))

@@ -203,7 +203,7 @@ def _training(run: RunFolder) -> list[Block]:
     profiled = isinstance(first, ProfiledEnsemble)
     if profiled:
         expected = [t.expectation for t in run.trainings if t.expectation is not None]
-        blocks[:0] = [Expectation.mean(expected).to_table()] if expected else []
+        blocks[:0] = Expectation.mean(expected).tables() if expected else ()
     else:
         weights = {f"fold {i}": t.ensemble.weights.tolist() for i, t in enumerate(run.trainings)}
         caption = "Weight W = ΣQ of each tree: what is left to learn."
