@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.ntuples import write_bundled_ntuples
 from qbdt.data.samples.reconstruction import EFFICIENCIES, FEATURES, SHAPES
