@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Role, Tally, categories_of, require_categories
+from qbdt.data import Dataset, Role, Tally
 from qbdt.threads import Workers
 from qbdt.training.paper.channels import make_plan
 from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.paper.weighted_rows import LocalStore
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, FeatureRules, Store, make_binning
+from qbdt.trees import Binning, make_binning
+from qbdt.trees.growth import FeatureRules, RowStore
 
 __all__ = [
     "BoostedStore",
@@ -29,15 +30,8 @@ __all__ = [
 ]
 
 
-class BoostedStore(Store, Protocol):
+class BoostedStore(RowStore, Protocol):
     """A store whose weights are boosted."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows."""
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors."""
@@ -80,8 +74,8 @@ class InMemory:
 def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
     """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     signal, background = (
         [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
     )

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Codes, Fixed, Floats
-from qbdt.data import Categories, Events, require_few_categories
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Categories, Codes, Fixed, Floats
+from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.trees.kernels.codes import GUIDE_CELLS, encode, fill_guides, hash_rows
@@ -207,7 +207,7 @@ def make_binning(
     """
     categories = categories or {}
     if not isinstance(choice, str):
-        require_few_categories(categories, max_bins)
+        _require_few_categories(categories, max_bins)
         return Binning(features, _fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
@@ -215,6 +215,16 @@ def make_binning(
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
     sketches = [QuantileSketch.of(events, workers) for events in (signal, background)]
     return quantile_binning(max_bins, features, sketches[0], sketches[1], workers, categories)
+
+
+def _require_few_categories(categories: Categories, max_bins: int) -> None:
+    """Refuse a feature with more categories than there are bins, one of which is for missing values."""
+    for name, values in categories.items():
+        if values.size > max_bins - 1:
+            raise DataError(
+                f"feature {name} is categorical and has {values.size} categories: at most {max_bins - 1} "
+                "(max_bins - 1) are possible; merge rare ones, or do not declare it categorical"
+            )
 
 
 def category_edges(values: Floats) -> Floats:
@@ -232,7 +242,7 @@ def quantile_binning(
 ) -> Binning:
     """Edges by weighted quantiles of two classes, each counting as one event in all; categories as they are."""
     known = categories or {}
-    require_few_categories(known, max_bins)
+    _require_few_categories(known, max_bins)
     n_signal, n_background = len(signal.hashes), len(background.hashes)
     weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
     weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()

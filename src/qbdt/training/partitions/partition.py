@@ -13,17 +13,8 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from qbdt.data import (
-    Categories,
-    Dataset,
-    Events,
-    FoldRule,
-    Role,
-    Tally,
-    categories_of,
-    merged_categories,
-    require_categories,
-)
+from qbdt.arrays import Categories
+from qbdt.data import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.inputs import Start, described, feature_rules
@@ -32,7 +23,8 @@ from qbdt.training.partitions.calls import Answers, Call, Hosts
 from qbdt.training.partitions.group import Group, Partition
 from qbdt.training.partitions.parted_rows import PartedStore
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Layout, Memory, QuantileSketch, in_memory, make_binning, quantile_binning
+from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
+from qbdt.trees.rows import Layout, Memory, in_memory
 
 __all__ = [
     "Builder",
@@ -143,7 +135,7 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        categories = merged_categories(self.categories, other.categories)
+        categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
         return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
 
@@ -156,8 +148,8 @@ def survey_part(
 ) -> Survey:
     """Pass over one part; `count` says how many rows its sets of events have."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
