@@ -15,8 +15,7 @@ from typing import Any
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loader import load
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.appendix import background_uncertainty
