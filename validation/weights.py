@@ -24,7 +24,7 @@ from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.systematic import Variation
+from qbdt.data.variations import Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table

@@ -12,7 +12,7 @@ from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.cms_htautau import cms_htautau
 from qbdt.data.samples.inferno import inferno
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 

@@ -233,7 +233,7 @@ class _Loader:
         if varied_ids:
             raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
         selection = request.selection.names if request.selection else ()
-        used = ColumnPlan(request.derived, (), "").reached((*request.features, *request.weight.names, *selection))
+        used = ColumnPlan(request.derived, (), "").find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
