@@ -77,6 +77,11 @@ class Binning:
         """Number of edges of each feature."""
         return np.array([edges.size for edges in self.edges], dtype=np.int64)
 
+    @property
+    def categories_by_number(self) -> dict[int, Floats]:
+        """Values of categorical features by number of the feature, as trees have them."""
+        return {self.features.index(name): values for name, values in self.categories.items()}
+
     @cached_property
     def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Fixed]:
         """Edges in the form that the kernel reads, and the cells that shorten its search."""
@@ -100,8 +105,8 @@ class Binning:
     def _value_of_code(self) -> dict[int, Floats]:
         """For each categorical feature, by number, the value of each code; NaN where a code has none."""
         found = {}
-        for name, values in self.categories.items():
-            found[self.features.index(name)] = padded = np.full(BINS, np.nan)
+        for feature, values in self.categories_by_number.items():
+            found[feature] = padded = np.full(BINS, np.nan)
             padded[: values.size] = values
         return found
 
