@@ -25,7 +25,7 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.identity import event_keys
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.systematic import Replaced, Reweighted, Variation
+from qbdt.data.systematic import Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
@@ -68,12 +68,8 @@ def reweighted(dataset: Dataset, change: Change) -> Dataset:
     def varied(process: str, variation: Variation) -> Variation:
         if dataset.sample(process).role is not Role.BACKGROUND:
             return variation
-        match variation:
-            case Replaced(events):
-                return Replaced(events.with_weight(change(events, events.weight)))
-            case Reweighted(weight):
-                return Reweighted(change(dataset.sample(process).events, weight))
-        return variation
+        events = dataset.sample(process).events if variation.replacement is None else variation.replacement
+        return variation.map_weights(lambda weight: change(events, weight))
 
     samples = [
         Sample(s.name, s.role, s.events.with_weight(change(s.events, s.events.weight)))

@@ -15,7 +15,8 @@ from qbdt.training.paper.channels import make_plan
 from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.paper.weighted_rows import LocalStore
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, FeatureRules, Store, make_binning
+from qbdt.trees import Binning, make_binning
+from qbdt.trees.growth import FeatureRules, RowStore
 
 __all__ = [
     "BoostedStore",
@@ -29,15 +30,8 @@ __all__ = [
 ]
 
 
-class BoostedStore(Store, Protocol):
+class BoostedStore(RowStore, Protocol):
     """A store whose weights are boosted."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows."""
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors."""

@@ -8,7 +8,7 @@ from qbdt.threads import Workers
 from qbdt.training.partitions.group import Group
 from qbdt.training.profile.score_rows import Scored, ScoreRows, ScoreStore, ordered
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees.layout import Segment, Side
+from qbdt.trees.rows.layout import Segment, Side
 
 SHARES = (0.0, 0.5)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, FoldRule, Kind, Role, Sample, Scaled, Systematic
+from qbdt.data import Dataset, Events, FoldRule, Kind, Role, Sample, Systematic, Variation
 from qbdt.errors import DataError, FitError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
@@ -149,14 +149,12 @@ def _shift(source: Systematic, sample: Sample, nominal: Floats, binning: Binning
     return Shift(sides["up"], sides["down"], factors=_factors(source, changes))
 
 
-def _factors(source: Systematic, changes: Mapping[str, object]) -> tuple[float, float] | None:
+def _factors(source: Systematic, changes: Mapping[str, Variation]) -> tuple[float, float] | None:
     """Return the factors of a source that scales the whole process; None for anything that can change a shape."""
     if source.kind is not Kind.NORM:
         return None
-    down, up = changes["down"], changes["up"]
-    if isinstance(down, Scaled) and isinstance(up, Scaled) and down.where is None and up.where is None:
-        return (1.0 + down.size, 1.0 + up.size)
-    return None
+    down, up = changes["down"].relative_size, changes["up"].relative_size
+    return None if down is None or up is None else (1.0 + down, 1.0 + up)
 
 
 def _histogram(events: Events, binning: Binning, what: str) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats
-from qbdt.data import Dataset, codes_of_bits
+from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.draws import drawn_features, row_seed
@@ -16,20 +16,8 @@ from qbdt.training.inputs import InMemory, Start, TrainingRows, categories_by_nu
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.settings import Settings
-from qbdt.trees import (
-    Binning,
-    Ensemble,
-    Grown,
-    Growth,
-    LeafGrowth,
-    PublishedGrowth,
-    Tree,
-    TreeDetails,
-    cut_table,
-    grow,
-    set_table,
-    with_thresholds,
-)
+from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
 
@@ -130,7 +118,7 @@ class _Boosting:
             return self._end(Ending.INTERRUPTED)
         return self.end or End()
 
-    def _start_tree(self, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
+    def _start_tree(self, features: Fixed, details: SystematicHistograms) -> tuple[Fixed, Fixed] | None:
         """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
         self._fix_weights()
         root = self.store.histogram(0)
@@ -146,13 +134,13 @@ class _Boosting:
     def _one_tree(self) -> None:
         settings = self.settings
         features = drawn_features(settings, len(self.trees), len(self.features))
-        details = TreeDetails(self.store)
+        details = SystematicHistograms(self.store)
         start = self._start_tree(features, details)
         if start is None:
             return
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = grow(self.store, self.criterion, rule, *start, features, depth, details)
+        grown = TreeGrower(self.store, self.criterion, rule, features, depth, details).grow(*start)
         if len(grown.leaves) < 2:
             self.end = self._end(Ending.NO_GAIN)
             return
@@ -172,18 +160,15 @@ class _Boosting:
         number = {0: 0}
         for i in np.flatnonzero(~tree.is_leaf):
             node = tree.nodes[i]
-            edges, missing_left = self.binning.edges[node["feature"]], bool(node["missing_left"])
-            table = cut_table(int(np.searchsorted(edges, node["threshold"])) + 1, missing_left)
-            if tree.is_set[i]:
-                table = set_table(codes_of_bits(node["categories"]), missing_left)
-            children = self.store.split(number[int(i)], int(node["feature"]), table)
+            goes_right = tree.codes_right(int(i), self.binning.edges[node["feature"]])
+            children = self.store.split(number[int(i)], int(node["feature"]), goes_right)
             number[int(node["left"])], number[int(node["right"])] = children
         self.store.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
         self._keep(tree)
 
     def _weighted(self, grown: Grown) -> Tree:
         """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
-        nodes = with_thresholds(grown, self.binning.edges)
+        nodes = grown.with_thresholds(self.binning.edges)
         leaves = nodes["feature"] < 0
         weight = self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist()))
         return Tree(nodes, weight, categories_by_number(self.binning))

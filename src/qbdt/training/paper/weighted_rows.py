@@ -1,8 +1,8 @@
 """Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
-background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
+kept in a range that all rows of a training agree on (`WeightScaling`), so one scale serves all trees. Further columns
+of background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import numpy as np
 from qbdt.arrays import SUM_BITS, Columns, Fixed, Floats
 from qbdt.threads import Workers, share_ranges
 from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
-from qbdt.training.paper.weight_scaling import ALL_ROWS, Balance
-from qbdt.trees import Binning, Memory, RowStore, Segment, Side, in_memory, joined
-from qbdt.trees.kernels import add_details, add_rows, aligned_zeros
+from qbdt.training.paper.weight_scaling import ALL_ROWS, WeightScaling
+from qbdt.trees import Binning
+from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
+from qbdt.trees.rows import BinnedRows, Memory, Segment, Side, in_memory, joined
 
 __all__ = ["LocalStore", "WeightedRows"]
 
 
-class WeightedRows(RowStore):
+class WeightedRows(BinnedRows):
     """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
 
     Parameters
@@ -60,7 +61,7 @@ class WeightedRows(RowStore):
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
         layout = self.layout
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
@@ -69,7 +70,7 @@ class WeightedRows(RowStore):
         weights = (self._words, words, layout.n_features, self._fixed, self._columns)
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
         arguments = (*weights, *places, self._rows, node == 0)
-        self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
@@ -209,12 +210,12 @@ class LocalStore(WeightedRows):
         self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
     ) -> None:
         super().__init__(segments, binning, workers, memory)
-        self._balance = Balance(self)
+        self._scaling = WeightScaling(self)
 
     @property
     def units(self) -> tuple[float, float]:
         """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
-        return self._balance.units
+        return self._scaling.units
 
     def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
         """Fix the weights of the next tree; node 0 holds all rows.
@@ -224,11 +225,11 @@ class LocalStore(WeightedRows):
         seed, fraction
             Share of rows that count in this tree, drawn by position; the others have weight zero.
         """
-        self._balance.start_tree(self, seed, fraction)
+        self._scaling.start_tree(self, seed, fraction)
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self.multiply(leaves, self._balance.kept_small(factors))
+        self.multiply(leaves, self._scaling.kept_small(factors))
 
 
 def _magnitude(values: Floats) -> float:

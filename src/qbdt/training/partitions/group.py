@@ -21,9 +21,9 @@ class Partition(KeptNodes, WeightedRows):
     def _added_up(self, node: int) -> Fixed:
         return WeightedRows.histogram(self, node)
 
-    def details(self, node: int, words: Fixed) -> Fixed:
-        """Sums of all other weights, see `WeightedRows.details`. Words may have travelled."""
-        return super().details(node, np.array(words))
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all other weights, see `WeightedRows.systematic_histograms`. Words may have travelled."""
+        return super().systematic_histograms(node, np.array(words))
 
 
 class Group:

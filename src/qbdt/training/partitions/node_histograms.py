@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed
-from qbdt.trees import RowStore
+from qbdt.trees.rows import BinnedRows
 
 __all__ = ["KeptNodes"]
 
 
-class KeptNodes(RowStore, ABC):
+class KeptNodes(BinnedRows, ABC):
     """Rows of a partition.
 
     Of two children it adds up the one that is smaller *here* and finds the other by exact subtraction, so that nobody
@@ -30,7 +30,7 @@ class KeptNodes(RowStore, ABC):
         self._gather_rows()
 
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
-        """Divide a node, see `RowStore.split`."""
+        """Divide a node, see `BinnedRows.split`."""
         left, right = super().split(node, feature, goes_right)
         self._origin[left] = self._origin[right] = (node, left, right)
         return left, right

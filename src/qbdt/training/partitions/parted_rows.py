@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed, Floats
-from qbdt.training.paper.weight_scaling import Balance
+from qbdt.training.paper.weight_scaling import WeightScaling
 from qbdt.training.partitions.calls import Call, Hosts, Together
-from qbdt.trees import Layout
+from qbdt.trees.rows import Layout
 
 __all__ = ["PartedRows", "PartedStore"]
 
@@ -42,9 +42,9 @@ class PartedRows:
         self._know(node)
         return self._histograms[node].copy()
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights of a node for some words, one row each."""
-        return self._ask(Call("details", (node, words), Together.SUM))[0]
+        return self._ask(Call("systematic_histograms", (node, words), Together.SUM))[0]
 
     def size(self, node: int) -> int:
         """Number of rows in a node."""
@@ -110,20 +110,20 @@ class PartedStore(PartedRows):
         super().__init__(hosts)
         self.layout = layout
         self._found: Floats = np.zeros(2)
-        self._balance = Balance(self)
+        self._scaling = WeightScaling(self)
 
     @property
     def units(self) -> tuple[float, float]:
         """Value of one unit of a boosted column and of a squared weight in this tree."""
-        return self._balance.units
+        return self._scaling.units
 
     def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
         """Fix the weights of the next tree; node 0 holds all rows."""
-        self._balance.start_tree(self, seed, fraction)
+        self._scaling.start_tree(self, seed, fraction)
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self._tell("multiply", tuple(leaves), self._balance.kept_small(factors))
+        self._tell("multiply", tuple(leaves), self._scaling.kept_small(factors))
 
     def count_weights(self) -> Fixed:
         """Return how many weights each side has."""

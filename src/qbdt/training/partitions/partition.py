@@ -32,7 +32,8 @@ from qbdt.training.partitions.calls import Answers, Call, Hosts
 from qbdt.training.partitions.group import Group, Partition
 from qbdt.training.partitions.parted_rows import PartedStore
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Layout, Memory, QuantileSketch, in_memory, make_binning, quantile_binning
+from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
+from qbdt.trees.rows import Layout, Memory, in_memory
 
 __all__ = [
     "Builder",

@@ -19,8 +19,8 @@ from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Side, exact_sum, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, exact_sum, rounded
+from qbdt.trees.rows import Side
 
 __all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 

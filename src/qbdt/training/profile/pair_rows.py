@@ -12,14 +12,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats
+from qbdt.arrays import BINS, SUM_BITS, Fixed
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.kernels.weights import drop_rows
 from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.node_histograms import KeptNodes
 from qbdt.training.partitions.parted_rows import PartedRows
-from qbdt.trees import Binning, Memory, Segment, in_memory, joined
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Segment, in_memory, joined
 
 __all__ = ["PairRows", "PairStore", "fixed_scale"]
 
@@ -44,7 +45,7 @@ class PairRows(KeptNodes, ABC):
     Parameters
     ----------
     segments, binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     n_trained
         Number of segments whose rows trees are grown on.
     """
@@ -116,28 +117,26 @@ class PairRows(KeptNodes, ABC):
 class PairStore(PartedRows, ABC):
     """All rows of a training by residuals, wherever their partitions are."""
 
+    units: tuple[float, float] = (1.0, 1.0)
+    """Values of one unit of the numerator and of the denominator in this tree."""
+
     @abstractmethod
     def _scales(self) -> tuple[float, float]:
         """Scales of numerators and denominators of the next tree."""
 
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Floats:
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
         """Fix the pairs of the next tree; node 0 holds all rows.
 
         Parameters
         ----------
         seed, fraction
             Share of rows that count in this tree, drawn by position.
-
-        Returns
-        -------
-        array
-            Value of one unit of the numerator and of the denominator.
         """
         scales = self._scales()
         self._tell("begin_tree", scales, seed, ALL_ROWS if fraction >= 1 else int(fraction * 2**53), begins=True)
         self._begin()
-        return 1.0 / np.array(scales)
+        self.units = (1.0 / scales[0], 1.0 / scales[1])
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Return nothing for each word of features: pairs are all there is."""
         return np.empty((len(words), 0), dtype=np.int64)

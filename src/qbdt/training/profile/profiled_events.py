@@ -23,7 +23,8 @@ from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment
 from qbdt.training.profile.shift_sums import ShiftStore
 from qbdt.training.profile.weight_sums import Sums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Memory, Side, copied, in_memory
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Side, copied, in_memory
 
 __all__ = ["ProfiledEvents"]
 

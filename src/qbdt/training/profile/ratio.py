@@ -14,7 +14,7 @@ from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.trees import STEP, grow_next, with_yields
 from qbdt.training.settings import Settings
-from qbdt.trees import Side, with_thresholds
+from qbdt.trees.rows import Side
 
 __all__ = ["fit_ratio"]
 
@@ -52,7 +52,7 @@ def fit_ratio(
         grown = grow_next(store, criterion, features, settings, number)
         if grown is None:
             break
-        nodes = with_thresholds(grown, binning.edges)
+        nodes = grown.with_thresholds(binning.edges)
         nodes["value"] *= STEP * settings.learning_rate
         store.add(grown.leaves, nodes["value"][nodes["feature"] < 0])
         trees.append(with_yields(nodes, *(store.yields(grown.leaves) * totals).T))

@@ -13,8 +13,9 @@ from qbdt.data import Events
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
 from qbdt.training.profile.pair_rows import PairRows
-from qbdt.trees import Binning, Memory, Segment, exact_sum, in_memory
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees import Binning
+from qbdt.trees.kernels import LIMBS, exact_sum
+from qbdt.trees.rows import Memory, Segment, in_memory
 
 __all__ = ["N_SUMS", "ShiftRows", "ShiftSegment", "SumScales", "variance"]
 
@@ -76,7 +77,7 @@ class ShiftRows(PairRows):
     trained, held
         Segments to train on, and as many that only follow; nominal ones come first.
     binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     means
         Mean relative shift m_k of each source.
     ratio

@@ -12,7 +12,8 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.training.partitions.calls import Call, Hosts, Together
 from qbdt.training.profile.pair_rows import PairStore, fixed_scale
 from qbdt.training.profile.shift_rows import N_SUMS, ShiftSegment, SumScales
-from qbdt.trees import Side, rounded
+from qbdt.trees.kernels import rounded
+from qbdt.trees.rows import Side
 
 __all__ = ["LeafSums", "ShiftBounds", "ShiftStore"]
 

@@ -22,7 +22,7 @@ from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.trees import STEP, grow_next, with_yields
 from qbdt.training.settings import Settings
-from qbdt.trees import Side, with_thresholds
+from qbdt.trees.rows import Side
 
 __all__ = ["FittedShifts", "fit_shifts"]
 
@@ -81,7 +81,7 @@ def fit_shifts(
         outputs = STEP * settings.learning_rate * ((fitted.shifts - fitted.fitted) / fitted.n[:, None] - means)
         now.add_tree(judged._replace(shifts=believed * judged.shifts), outputs)
         store.add(grown.leaves, outputs)
-        nodes = with_thresholds(grown, binning.edges)
+        nodes = grown.with_thresholds(binning.edges)
         trees.append(with_yields(nodes, fitted.signal, fitted.n - fitted.signal))
         values.append(_of_nodes(nodes, outputs))
         history.append(now.copy())

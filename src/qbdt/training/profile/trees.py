@@ -9,7 +9,7 @@ from qbdt.training.draws import drawn_features, row_seed
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import PairStore
 from qbdt.training.settings import Settings
-from qbdt.trees import Grown, LeafGrowth, grow
+from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
 
 __all__ = ["STEP", "grow_next", "with_yields"]
 
@@ -21,12 +21,13 @@ def grow_next(
     store: PairStore, criterion: NewtonCriterion, allowed: Fixed, settings: Settings, number: int
 ) -> Grown | None:
     """Grow the tree with this number on a store's pairs by allowed features; None where no split gains anything."""
-    factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
+    store.start_tree(row_seed(settings, number), settings.row_fraction)
     root = store.histogram(0)
-    sums = criterion.start_tree(root, factor)
+    sums = criterion.start_tree(root, np.array(store.units))
     features = allowed[drawn_features(settings, number, len(allowed))]
     rule = LeafGrowth(settings.n_leaves)
-    grown = grow(store, criterion, rule, root, sums, features, settings.max_depth or settings.n_leaves)
+    grower = TreeGrower(store, criterion, rule, features, settings.max_depth or settings.n_leaves)
+    grown = grower.grow(root, sums)
     return grown if len(grown.leaves) > 1 else None
 
 

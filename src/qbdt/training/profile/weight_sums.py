@@ -17,8 +17,8 @@ from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment, variance
 from qbdt.training.profile.shift_sums import ShiftBounds
-from qbdt.trees import Side, exact_sum, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, exact_sum, rounded
+from qbdt.trees.rows import Side
 
 __all__ = ["Sums", "WeightSums", "sum_partition"]
 
