@@ -17,7 +17,7 @@ from qbdt.inference.building import build_templates
 from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.filling import Binning, fill
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 

@@ -26,7 +26,7 @@ from qbdt.inference.templates import Binning, TemplateSet, fill, tanh_scores
 from qbdt.models import train_into
 from qbdt.progress import Progress
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble, Settings
+from qbdt.training import Model, Settings
 from qbdt.training.partitions import rows_of
 from qbdt.training.partitions.dask import OnCluster, Traffic, over_parts
 
@@ -90,7 +90,6 @@ class ClusterRun:
         note("score on the cluster")
         target = (root / "scored").resolve()
         writing = begun(target)
-        assert isinstance(trained.ensemble, FoldedEnsemble)
         score = partial(_score, ensemble=trained.ensemble, folder=writing)
         empty = over_parts(self.client, parts, score, _first, "score")
         fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
@@ -129,7 +128,7 @@ class ClusterRun:
         return self.n_parts or PARTS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
 
-def _score(number: int, dataset: Dataset, ensemble: FoldedEnsemble, folder: Path) -> Dataset:
+def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Dataset:
     """Write the scored part; return its dataset without rows."""
     scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
     write_part(scored, folder, f".part{number:05}")

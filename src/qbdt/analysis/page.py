@@ -51,8 +51,7 @@ from qbdt.report.figures import (
 )
 from qbdt.statistics import Expectation
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble, TrainedModel
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import FoldedEnsemble, TrainedModel, gain_shares
 
 __all__ = ["RunFolder", "read_run", "run_document"]
 
@@ -193,14 +192,13 @@ def _training(run: RunFolder) -> list[Block]:
     if not run.trainings:
         return []
     first = run.trainings[0].ensemble
-    gains = np.array([t.ensemble.gains() for t in run.trainings])
-    share = gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300)
+    share = np.concatenate([gain_shares(training.ensemble) for training in run.trainings])
     order = np.argsort(-share.mean(axis=0))
     rows = tuple((first.features[i], *(f"{100 * fold[i]:.1f}" for fold in share)) for i in order)
     header = ("variable", *(f"fold {i}" for i in range(len(run.trainings))))
     rows_of_tree = first.trees[0].rows(first.features, 0) if first.trees else []
     blocks: list[Block] = [Table("Share of each variable in the gain of all splits (%)", header, rows)]
-    profiled = isinstance(first, ProfiledEnsemble)
+    profiled = run.trainings[0].settings.method == "profile"
     if profiled:
         expected = [t.expectation for t in run.trainings if t.expectation is not None]
         blocks[:0] = [Expectation.mean(expected).to_table()] if expected else []

@@ -16,9 +16,7 @@ from qbdt.errors import ConfigError, OutputError
 from qbdt.files import write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.figures import save
-from qbdt.training import FoldedEnsemble, train
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import FoldedEnsemble, SingleModel, train
 
 __all__ = ["Diagnosed", "diagnose_run"]
 
@@ -71,7 +69,7 @@ def diagnose_run(
         raise ConfigError(f"{folder}: {len(run.trainings)} models, the analysis has {run.data.folds}")
     wanted, settings = run.analysis.training.systematics, run.trainings[0].settings
 
-    def trainer(part: Dataset) -> Ensemble | ProfiledEnsemble:
+    def trainer(part: Dataset) -> SingleModel:
         events = part if wanted is None else part.with_systematics(wanted)
         return train(events, settings, n_threads=n_threads).ensemble
 

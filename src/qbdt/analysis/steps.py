@@ -15,7 +15,7 @@ from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTrainedModel, FoldedEnsemble, TrainedModel
+from qbdt.training import AnyTrainedModel, TrainedModel
 
 __all__ = ["events_to_score", "load_for_training", "scored_tables", "seen_samples"]
 
@@ -44,7 +44,7 @@ def load_for_training(
 def scored_tables(
     plan: Analysis,
     folder: Path,
-    training: TrainedModel | CrossTrainedModel,
+    training: AnyTrainedModel,
     column: str,
     *,
     average: Sequence[str] = (),
@@ -78,7 +78,7 @@ def scored_tables(
 
 
 def events_to_score(
-    plan: Analysis, folder: Path, training: TrainedModel | CrossTrainedModel, progress: Progress = silent
+    plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
     """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
     dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
@@ -86,13 +86,9 @@ def events_to_score(
         yield name, events
 
 
-def seen_samples(training: TrainedModel | CrossTrainedModel) -> list[str]:
+def seen_samples(training: AnyTrainedModel) -> list[str]:
     """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
-    return _simulated(training) if isinstance(training, TrainedModel) else []
-
-
-def _trainings(training: TrainedModel | CrossTrainedModel) -> tuple[TrainedModel, ...]:
-    return training.trainings if isinstance(training, CrossTrainedModel) else (training,)
+    return _simulated(training.trainings[0]) if training.folds is None else []
 
 
 def _simulated(training: TrainedModel) -> list[str]:
@@ -118,11 +114,11 @@ def _with_folds(plan: Analysis, k: int | None, columns: list[str]) -> Analysis:
     return plan.model_copy(update={"folds": plan.folds.model_copy(update={"k": k})})
 
 
-def _averaged(training: TrainedModel | CrossTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
+def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
     """Samples that the average of the models scores; refused for what a model was trained on."""
-    if patterns and not isinstance(training, CrossTrainedModel):
+    if patterns and training.folds is None:
         raise ConfigError("--average: the model is a single one: there is nothing to average")
-    trained = {name for one in _trainings(training) for name in _simulated(one)}
+    trained = {name for one in training.trainings for name in _simulated(one)}
     found: set[str] = set()
     for pattern in patterns:
         matched = set(fnmatch.filter(samples, pattern))
@@ -134,9 +130,9 @@ def _averaged(training: TrainedModel | CrossTrainedModel, patterns: Sequence[str
     return found
 
 
-def _ruled(plan: Analysis, training: TrainedModel | CrossTrainedModel, averaged: Collection[str]) -> Analysis:
+def _ruled(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str]) -> Analysis:
     """Return the analysis with the model's own rule, whose columns are read; without any where all are averaged."""
-    if not isinstance(training, CrossTrainedModel):
+    if training.folds is None:
         return plan
     all_averaged = set(averaged) == set(plan.samples)
     return plan.model_copy(update={"folds": None if all_averaged else Folds(**training.folds.to_dict())})
@@ -144,7 +140,7 @@ def _ruled(plan: Analysis, training: TrainedModel | CrossTrainedModel, averaged:
 
 def _tables(
     dataset: Dataset,
-    training: TrainedModel | CrossTrainedModel,
+    training: AnyTrainedModel,
     column: str,
     averaged: Collection[str],
     threads: int | None,
@@ -154,10 +150,7 @@ def _tables(
     def table(process: str, events: Events) -> dict[str, NDArray[Any]]:
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}
-        if isinstance(model, FoldedEnsemble) and process in averaged:
-            scores = model.average(events, threads)
-        else:
-            scores = model.score(events, threads)
+        scores = (model.average if process in averaged else model.score)(events, threads)
         return {**columns, **identifiers, "weight": events.weight, column: scores}
 
     for name, process, events in _named(dataset):
