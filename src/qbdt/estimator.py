@@ -24,8 +24,6 @@ from qbdt.data import (
     FoldRule,
     Kind,
     as_columns,
-    chosen_features,
-    directions_by_name,
 )
 from qbdt.errors import ConfigError, DataError
 from qbdt.models import read_cross_trained, read_model, write_model
@@ -257,13 +255,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
     def _settings(self, features: Sequence[str]) -> Settings:
-        names = Settings.rules()
-        resolved = {
-            "random_state": 0 if self.random_state is None else self.random_state,
-            "categorical_features": chosen_features(self.categorical_features, features, "categorical_features"),
-            "monotonic_constraints": directions_by_name(self.monotonic_constraints, features, "monotonic_constraints"),
-        }
-        return Settings(**{**{name: getattr(self, name) for name in names}, **resolved})
+        values = {name: getattr(self, name) for name in Settings.rules()}
+        return Settings.for_features(features, **{**values, "random_state": self.random_state or 0})
 
     def _extra(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}

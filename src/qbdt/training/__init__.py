@@ -5,7 +5,7 @@ whose `ensemble` scores events; a `CrossTrainedModel` holds one for each fold.
 """
 
 from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
-from qbdt.training.inputs import described
+from qbdt.training.inputs import describe_events
 from qbdt.training.methods import train
 from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
 from qbdt.training.monitor import Callback, Monitor
@@ -23,7 +23,7 @@ __all__ = [
     "Settings",
     "SingleModel",
     "TrainedModel",
-    "described",
+    "describe_events",
     "gain_shares",
     "train",
 ]

@@ -5,7 +5,6 @@ The YAML section `training:`, the parameters of `QBDTClassifier` and the model f
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -13,7 +12,7 @@ from numbers import Real
 from textwrap import fill, indent
 from typing import Any
 
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, hint_at
 from qbdt.trees import BinningChoice
 
 __all__ = ["Rule", "Settings"]
@@ -169,6 +168,13 @@ class Settings:
         if both:
             raise ConfigError(f"feature {both[0]} is categorical: its values have no order for a monotonic constraint")
 
+    @classmethod
+    def for_features(cls, features: Sequence[str], **values: Any) -> Settings:
+        """Settings whose features are given by name, by position, or by a mask or list over all features."""
+        for name, resolve in (("categorical_features", _choose_names), ("monotonic_constraints", _name_directions)):
+            values[name] = resolve(values.get(name), features, name)
+        return cls(**values)
+
     def require_features(self, features: Sequence[str]) -> None:
         """Refuse settings for features that are not there."""
         asked = {
@@ -178,9 +184,7 @@ class Settings:
         for setting, names in asked.items():
             for name in names:
                 if name not in features:
-                    close = difflib.get_close_matches(name, features, n=1)
-                    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(features)}"
-                    raise ConfigError(f"{setting}: no feature {name}; {hint}")
+                    raise ConfigError(f"{setting}: no feature {name}; {hint_at(name, features)}")
 
     @classmethod
     def rules(cls) -> dict[str, Rule]:
@@ -238,6 +242,54 @@ def _sort_directions(constraints: Any) -> dict[str, int]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _choose_names(choice: Any, features: Sequence[str], what: str) -> list[str]:
+    """Names of features that are given by name, by position, or by a mask over all.
+
+    Examples
+    --------
+    >>> _choose_names([False, True], ["pt", "year"], "categorical_features"), _choose_names([0], ["pt"], "")
+    (['year'], ['pt'])
+    """
+    if choice is None:
+        return []
+    given = np.asarray(choice)
+    if given.ndim != 1:
+        raise ConfigError(f"{what}={choice!r}: a list of names or positions of features, or a mask, is needed")
+    if given.dtype == np.bool_:
+        if len(given) != len(features):
+            raise ConfigError(f"{what}: a mask of {len(given)} entries for {len(features)} features")
+        return [name for name, chosen in zip(features, given, strict=True) if chosen]
+    return [_name_of(one, features, what) for one in given.tolist()]
+
+
+def _name_directions(constraints: Any, features: Sequence[str], what: str) -> dict[str, Any]:
+    """Values by name that are given by name, by position, or in a list over all features.
+
+    Examples
+    --------
+    >>> _name_directions([1, 0], ["pt", "eta"], ""), _name_directions({1: -1}, ["pt", "m"], "")
+    ({'pt': 1, 'eta': 0}, {'m': -1})
+    """
+    if constraints is None:
+        return {}
+    if isinstance(constraints, Mapping):
+        return {_name_of(one, features, what): direction for one, direction in constraints.items()}
+    given = np.asarray(constraints)
+    if given.shape != (len(features),):
+        raise ConfigError(f"{what} has shape {given.shape}: one number for each of {len(features)} features is needed")
+    return dict(zip(features, given.tolist(), strict=True))
+
+
+def _name_of(one: Any, features: Sequence[str], what: str) -> str:
+    if isinstance(one, str):
+        return one
+    if not isinstance(one, int | np.integer) or isinstance(one, bool):
+        raise ConfigError(f"{what}: {one!r}: must be a name or a position")
+    if not 0 <= one < len(features):
+        raise ConfigError(f"{what}: position {one}: there are {len(features)} features, counted from 0")
+    return features[int(one)]
 
 
 if Settings.__doc__:  # absent under python -OO

@@ -347,13 +347,13 @@ def test_progress_is_told():
 
 def test_a_store_needs_few_bytes_per_row():
     dataset = problem(24).with_systematics([])
-    from qbdt.training.inputs import binning_of
-    from qbdt.training.paper.channels import make_plan
+    from qbdt.training.inputs import choose_binning
+    from qbdt.training.paper.channels import make_quantities
 
     with Workers(1) as workers:
         settings = Settings()
         store = local.LocalStore(
-            make_plan(dataset, False, 0.0).segments, binning_of(dataset, settings, workers), workers
+            make_quantities(dataset, settings).segments, choose_binning(dataset, settings, workers), workers
         )
     arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._columns)
     assert sum(array.nbytes for array in arrays) / store.layout.n_rows <= 8 + 24  # eight features fill a word

@@ -18,7 +18,7 @@ from qbdt.data.checks.shapes import typical_size
 from qbdt.data.checks.variations import variation_findings
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.folds import hash_whole
+from qbdt.data.identity import hash_columns
 from qbdt.tables import Table
 
 __all__ = ["Finding", "find_faults", "findings_table"]
@@ -229,4 +229,4 @@ def _row_keys(events: Events) -> NDArray[np.uint64] | None:
     fine = [c for c in columns if c.size and np.unique(c[:10_000]).size > 0.2 * min(c.size, 10_000)]
     if len(fine) < 2 or events.n_rows < 2 * LEAST_ROWS:
         return None
-    return hash_whole([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])
+    return hash_columns([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
-from qbdt.data.feature_names import repeated
 from qbdt.data.readers.arrow import MemoryTable
 from qbdt.data.readers.column_plan import ColumnPlan
 from qbdt.data.readers.column_stack import ColumnStack
 from qbdt.data.readers.table import TableFile, expand, open_table
-from qbdt.errors import DataError
+from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
 __all__ = ["NOMINAL", "Request", "read_events", "read_request"]
@@ -111,7 +110,7 @@ def read_request(
     progress: Progress = silent,
 ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
     """Read all tables in turn; returns the events and the weights of the variations."""
-    if twice := repeated(request.features):
+    if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
     names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])

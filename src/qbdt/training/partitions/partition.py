@@ -13,21 +13,14 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from qbdt.data import (
-    Categories,
-    Dataset,
-    Events,
-    FoldRule,
-    Role,
-    Tally,
-    categories_of,
-    merged_categories,
-    require_categories,
-)
+from qbdt.arrays import Categories
+from qbdt.data import Dataset, Events, FoldRule, Role, Tally
 from qbdt.errors import DataError
 from qbdt.threads import Workers
-from qbdt.training.inputs import Start, described, feature_rules
-from qbdt.training.paper.channels import Whole, make_plan
+from qbdt.training.inputs import describe_events, make_feature_rules
+from qbdt.training.paper.boosting import Prepared
+from qbdt.training.paper.channels import largest_background_weight, make_quantities
+from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.partitions.calls import Answers, Call, Hosts
 from qbdt.training.partitions.group import Group, Partition
 from qbdt.training.partitions.parted_rows import PartedStore
@@ -104,7 +97,7 @@ class EventsInParts:
         """Return what is to hold the parts: this process, unless they are of another kind."""
         return Here(self.parts, workers)
 
-    def start(self, settings: Settings, workers: Workers) -> Start:
+    def prepare(self, settings: Settings, workers: Workers) -> Prepared:
         """Read, check and bin them for the paper's method."""
         return start_in_parts(self.hosts(workers), settings, workers)
 
@@ -144,7 +137,7 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        categories = merged_categories(self.categories, other.categories)
+        categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
         return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
 
@@ -157,8 +150,8 @@ def survey_part(
 ) -> Survey:
     """Pass over one part; `count` says how many rows its sets of events have."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
@@ -183,13 +176,13 @@ class PaperBuild:
 
     settings: Settings
     binning: Binning
-    whole: Whole
+    largest: float
     firsts: dict[int, tuple[int, ...]]
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Partition:
         """Return the store of one part."""
-        plan = make_plan(dataset, self.settings.mc_stat, self.settings.min_leaf_entries, self.whole)
-        pairs = zip(plan.segments, self.firsts[number], strict=True)
+        quantities = make_quantities(dataset, self.settings, self.largest)
+        pairs = zip(quantities.segments, self.firsts[number], strict=True)
         return Partition([replace(one, first=first) for one, first in pairs], self.binning, workers, memory)
 
 
@@ -242,24 +235,25 @@ def agreed_binning(survey: Survey, settings: Settings, workers: Workers) -> Binn
     return make_binning(settings.binning, settings.max_bins, features, (), (), workers, known)
 
 
-def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> Start:
+def start_in_parts(hosts: PartHosts, settings: Settings, workers: Workers) -> Prepared:
     """Agree on bins and units, make the stores, and return what a training begins with."""
     find = partial(survey_part, settings=settings, count=_planned_rows)
     survey = hosts.over(find, Survey.merged, "survey")
     empty, binning = survey.empty, agreed_binning(survey, settings, workers)
     samples = survey.tallies[: len(empty.samples)]
-    whole = Whole.of(samples)
-    hosts.build(PaperBuild(settings, binning, whole, firsts(survey.rows)))
-    plan = make_plan(empty, settings.mc_stat, settings.min_leaf_entries, whole)
-    layout = Layout(plan.segments, len(binning.features))
-    criterion = plan.criterion(layout, feature_rules(binning, settings), settings.min_leaf_entries, workers)
-    return Start(empty.features, described(empty, samples), binning, PartedStore(hosts, layout), criterion)
+    largest = largest_background_weight(samples)
+    hosts.build(PaperBuild(settings, binning, largest, firsts(survey.rows)))
+    quantities = make_quantities(empty, settings, largest)
+    layout = Layout(quantities.segments, len(binning.features))
+    rules = make_feature_rules(binning, settings)
+    criterion = PaperCriterion(quantities, layout, settings.min_leaf_entries, rules, workers)
+    return Prepared(empty.features, describe_events(empty, samples), binning, PartedStore(hosts, layout), criterion)
 
 
 def _planned_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
     """Rows of each segment of the paper's method."""
-    plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1.0))
-    return tuple(segment.events.n_rows for segment in plan.segments)
+    quantities = make_quantities(dataset, settings, largest=1.0)
+    return tuple(segment.events.n_rows for segment in quantities.segments)
 
 
 def firsts(rows: Mapping[int, Sequence[int]]) -> dict[int, tuple[int, ...]]:

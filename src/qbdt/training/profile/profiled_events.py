@@ -10,7 +10,7 @@ from functools import partial
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
-from qbdt.training.inputs import described
+from qbdt.training.inputs import describe_events
 from qbdt.training.partitions.partition import PartHosts, Survey, agreed_binning, survey_part
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
@@ -48,7 +48,7 @@ class ProfiledEvents:
         empty = survey.empty
         self.binning: Binning = agreed_binning(survey, settings, workers)
         self.features = empty.features
-        self.data = described(empty, survey.tallies[: len(empty.samples)])
+        self.data = describe_events(empty, survey.tallies[: len(empty.samples)])
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from qbdt.arrays import Nodes
 from qbdt.threads import Workers
-from qbdt.training.inputs import feature_rules
+from qbdt.training.inputs import make_feature_rules
 from qbdt.training.profile.expectation import unprofiled_sigma
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.profiled_events import ProfiledEvents
@@ -42,7 +42,7 @@ def fit_ratio(
     sums = [events.trained(fold, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)  # effective entries of the poorer side
     store = events.ratio_store(fold, [strength / one.first for one in sums])
-    criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(binning, settings), workers)
+    criterion = NewtonCriterion(RIDGE, LEAST, make_feature_rules(binning, settings), workers)
     features = np.arange(len(binning.features))
     totals = np.array([one.first for one in sums]) / strength
     looks = {max(1, round(share * settings.n_trees)) for share in SHARES}

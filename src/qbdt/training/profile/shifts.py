@@ -13,7 +13,7 @@ import numpy as np
 
 from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
-from qbdt.training.inputs import feature_rules
+from qbdt.training.inputs import make_feature_rules
 from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
@@ -64,7 +64,7 @@ def fit_shifts(
     now = Integrals.without_shifts(start.signal, store.gram(), believed[:, None] * start.shifts)
     background = events.trained(fold, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    rules = feature_rules(binning, settings)
+    rules = make_feature_rules(binning, settings)
     criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats, Nodes
-from qbdt.training.draws import drawn_features, row_seed
+from qbdt.training.inputs import draw_features, draw_seed
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import PairStore
 from qbdt.training.settings import Settings
@@ -21,10 +21,10 @@ def grow_next(
     store: PairStore, criterion: NewtonCriterion, allowed: Fixed, settings: Settings, number: int
 ) -> Grown | None:
     """Grow the tree with this number on a store's pairs by allowed features; None where no split gains anything."""
-    store.start_tree(row_seed(settings, number), settings.row_fraction)
+    store.start_tree(draw_seed(settings, number), settings.row_fraction)
     root = store.histogram(0)
     sums = criterion.start_tree(root, np.array(store.units))
-    features = allowed[drawn_features(settings, number, len(allowed))]
+    features = allowed[draw_features(settings, number, len(allowed))]
     rule = LeafGrowth(settings.n_leaves)
     grower = TreeGrower(store, criterion, rule, features, settings.max_depth or settings.n_leaves)
     grown = grower.grow(root, sums)
