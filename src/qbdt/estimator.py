@@ -212,7 +212,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in the gain of all splits: ΔQ, or for "profile" information about μ."""
-        return gain_shares(self.ensemble_)[0]
+        return np.asarray(gain_shares(self.ensemble_)[0])
 
     def to_frame(self) -> Any:
         """Return all nodes as a pandas table: one row per node, with its cuts, yields and output."""
@@ -256,7 +256,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _settings(self, features: Sequence[str]) -> Settings:
         values = {name: getattr(self, name) for name in Settings.rules()}
-        return Settings.for_features(features, **{**values, "random_state": self.random_state or 0})
+        seed = 0 if self.random_state is None else self.random_state
+        return Settings.for_features(features, **{**values, "random_state": seed})
 
     def _extra(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}

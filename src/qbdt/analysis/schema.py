@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
@@ -162,8 +162,11 @@ def _fields_of_settings() -> dict[str, Any]:
 _Training: Any = create_model("_Training", __base__=Section, **_fields_of_settings())
 
 
-class Training(_Training):  # type: ignore[misc]  # made of the declaration in qbdt.training
-    """Settings of the training, named as in `QBDTClassifier`."""
+class Training(_Training):
+    """Settings of the training, named as in `QBDTClassifier`: those declared in `qbdt.training`."""
+
+    if TYPE_CHECKING:  # read here; types cannot see the others
+        method: str
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"

@@ -12,6 +12,8 @@ from numbers import Real
 from textwrap import fill, indent
 from typing import Any
 
+import numpy as np
+
 from qbdt.errors import ConfigError, hint_at
 from qbdt.trees import BinningChoice
 
