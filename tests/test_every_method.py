@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from qbdt.cli.app import app
 from qbdt.data.folds import HashFolds
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.studies.benchmark import contestants, problems
 from qbdt.studies.paper import study
 from qbdt.studies.paper.methods import METHODS, PROFILED

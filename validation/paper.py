@@ -13,10 +13,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.appendix import background_uncertainty

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.data.checks.findings import find_faults
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
@@ -12,7 +12,7 @@ from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.cms_htautau import cms_htautau
 from qbdt.data.samples.inferno import inferno
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 

@@ -7,10 +7,9 @@ what the scan finds.
 import numpy as np
 import pytest
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import load, training_settings
 from qbdt.inference.appendix import background_uncertainty
 from qbdt.inference.asimov import asimov
 from qbdt.inference.building import build_templates

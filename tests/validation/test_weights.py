@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validation.weights import everywhere, reweighted, signed, study, table
 
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
@@ -61,8 +61,8 @@ def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
 @settings(max_examples=25)
 def test_any_factor_changes_rounding_only(seed, factor, binning):
     base = scored(seed)
-    plain = strength_of(base, FitSettings(binning=binning, bins=8))
-    other = strength_of(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
+    plain = compute_sensitivity(base, FitSettings(binning=binning, bins=8))
+    other = compute_sensitivity(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
     assert other.sigma_full == pytest.approx(plain.sigma_full, rel=1e-9)  # sums of 800 rounded products
     assert other.sigma_stat == pytest.approx(plain.sigma_stat, rel=1e-9)
 
@@ -82,7 +82,9 @@ def test_from_training_to_the_fit():
         models = FoldedEnsemble(
             tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
         )
-        return strength_of(data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale))
+        return compute_sensitivity(
+            data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale)
+        )
 
     assert found(dataset, 1.0) == found(dataset.scaled(2.0**20), 2.0**-20)
 

@@ -10,7 +10,8 @@ from qbdt.data.dataset import Dataset, Role, Sample, Tally
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
 from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
-from qbdt.data.systematic import FlatSystematic, Kind, Systematic, Variation
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.data.variations import Variation
 
 __all__ = [
     "Dataset",

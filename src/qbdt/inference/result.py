@@ -11,7 +11,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.tables import Table, notebook_html
+from qbdt.tables import Table, render_html
 
 __all__ = [
     "BackgroundUncertainty",
@@ -186,7 +186,7 @@ class FitSummary:
         )
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.headline, self.tables(), unfolded=2)
+        return render_html(self.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -329,7 +329,7 @@ class FitResult:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.best.headline, self.tables(), unfolded=2)
+        return render_html(self.best.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""

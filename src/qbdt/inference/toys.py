@@ -71,15 +71,15 @@ class ToyStudy:
         error = np.sqrt(np.pi / 2) * np.std(self.z) / np.sqrt(len(self.z))
         return float(np.median(self.z)), float(error)
 
-    def table(self) -> Table:
-        """Return what is found and what is expected."""
+    def tables(self) -> tuple[Table, ...]:
+        """Found and expected coverage, pull width and median significance."""
         rows = (
             ("coverage of the 68 % interval", *self.coverage, COVERAGE),
             ("width of the pull of μ", *self.pull_width, 1.0),
             ("median significance", *self.median_z, self.asimov_z),
         )
         cells = tuple((name, f"{v:.4f}", f"{e:.4f}", f"{x:.4f}", f"{(v - x) / e:+.1f}") for name, v, e, x in rows)
-        return Table(f"{len(self.mu)} toys", ("quantity", "found", "±", "expected", "deviations"), cells)
+        return (Table(f"{len(self.mu)} toys", ("quantity", "found", "±", "expected", "deviations"), cells),)
 
 
 COVERAGE = 0.6826894921370859

@@ -12,7 +12,7 @@ import numpy as np
 from qbdt.data import FoldRule
 from qbdt.errors import DataError
 from qbdt.statistics import Expectation
-from qbdt.tables import Table, counted, notebook_html
+from qbdt.tables import Table, format_count, render_html
 from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
@@ -116,9 +116,9 @@ class TrainedModel:
     def headline(self) -> str:
         """The model in one line."""
         counts = (
-            f"{counted(len(self.ensemble.trees), 'tree')} of up to {self.settings.n_leaves} leaves",
-            counted(len(self.ensemble.features), "feature"),
-            counted(len(self.data.get("systematics", ())), "systematic source"),
+            f"{format_count(len(self.ensemble.trees), 'tree')} of up to {self.settings.n_leaves} leaves",
+            format_count(len(self.ensemble.features), "feature"),
+            format_count(len(self.data.get("systematics", ())), "systematic source"),
         )
         return ", ".join(counts) + (f"; {self.stopped}" if self.stopped else "")
 
@@ -129,7 +129,7 @@ class TrainedModel:
     def _all_tables(self) -> Iterator[Table]:
         yield _gain_table(self.ensemble)
         if self.expectation is not None:
-            yield self.expectation.to_table()
+            yield from self.expectation.tables()
         samples = self.data.get("samples", ())
         rows = tuple((s["name"], s["role"], f"{s['rows']:,}", f"{s['yield']:,.5g}") for s in samples)
         yield Table("Trained on", ("process", "role", "rows", "yield"), rows)
@@ -141,7 +141,7 @@ class TrainedModel:
         return "\n\n".join([self.headline, *map(str, self.tables())])
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.headline, self.tables())
+        return render_html(self.headline, self.tables())
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class CrossTrainedModel:
         return (gains, *self.trainings[0].tables()[1:])
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.headline, self.tables())
+        return render_html(self.headline, self.tables())
 
 
 AnyTrainedModel: TypeAlias = TrainedModel | CrossTrainedModel

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.errors import DataError
@@ -18,7 +18,7 @@ from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["LearningCurve", "Trainer", "sizes_curve", "thinned", "trees_curve"]
+__all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
 
 Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
@@ -60,7 +60,7 @@ class LearningCurve:
         return cls(against, tuple(float(at) for at, _ in points), *columns)
 
 
-def trees_curve(
+def compute_tree_curve(
     dataset: Dataset,
     models: FoldedEnsemble,
     settings: FitSettings,
@@ -90,12 +90,12 @@ def trees_curve(
     points = []
     with progress("numbers of trees", len(counts)) as advance:
         for count in counts:
-            points.append((float(count), [strength_of(staged.with_features([f"{count}"]), settings)]))
+            points.append((float(count), [compute_sensitivity(staged.with_features([f"{count}"]), settings)]))
             advance(1)
     return LearningCurve.of("trees", points)
 
 
-def sizes_curve(
+def compute_size_curve(
     dataset: Dataset,
     trainer: Trainer,
     settings: FitSettings,
@@ -137,27 +137,27 @@ def sizes_curve(
         for share in shares:
             found = []
             for repeat in range(repeats):
-                part, ensembles = thinned(dataset, share, seed + repeat), []
+                part, ensembles = thin_events(dataset, share, seed + repeat), []
                 for fold in range(dataset.folds.k):
                     ensembles.append(trainer(part.without_fold(fold)))
                     advance(1)
                 models = FoldedEnsemble(tuple(ensembles), dataset.folds)
                 scored = dataset.transform(lambda e, m=models: {"score": m.score(e, n_threads)})  # type: ignore[misc]
-                found.append(strength_of(scored, settings))
+                found.append(compute_sensitivity(scored, settings))
             points.append((share, found))
     if whole is not None:
         points.append((1.0, [whole]))
     return LearningCurve.of("share of the training events", points)
 
 
-def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
+def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     """Keep a share of the events with all their shifted copies, with weights that make up for the rest.
 
     Examples
     --------
     >>> from qbdt.data import Role, Sample
     >>> events = Events({"x": np.arange(1000.0)}, np.ones(1000), {"event": np.arange(1000)})
-    >>> half = thinned(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
+    >>> half = thin_events(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
     >>> 450 < half.sample("b").events.n_rows < 550, 900 < half.total(Role.BACKGROUND) < 1100
     (True, True)
     """

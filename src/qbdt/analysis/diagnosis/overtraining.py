@@ -19,7 +19,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["OverTraining", "over_training", "permutation_p"]
+__all__ = ["OverTraining", "check_over_training", "permutation_p"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OverTraining:
     permutations: int
 
 
-def over_training(
+def check_over_training(
     dataset: Dataset,
     models: FoldedEnsemble,
     *,

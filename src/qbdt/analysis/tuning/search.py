@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial

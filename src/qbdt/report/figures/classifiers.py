@@ -148,7 +148,7 @@ def train_and_test(
         "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
     p
         p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
-        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.over_training`.
+        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.check_over_training`.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)

@@ -35,6 +35,13 @@ GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published":
 class BoostedRows(RowStore, Protocol):
     """Rows whose weights are boosted."""
 
+    @property
+    def units(self) -> tuple[float, float]:
+        """Values of the units of the store's integer sums in this tree."""
+
+    def start_tree(self, seed: int, fraction: float) -> None:
+        """Fix the weights of the next tree, for which a fraction of the rows is drawn; node 0 holds all rows."""
+
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
 

@@ -72,11 +72,10 @@ class Quantities:
         channels = [channel for quantity in self.in_order() for channel in quantity.channels]
         sizes = [len(quantity.channels) for quantity in self.in_order()]
         places = np.array([layout.place(channel) for channel in channels], dtype=np.int64)
-        return ChannelTable(
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            *(np.ascontiguousarray(column) for column in places.T),
-            np.array([channel.sign for channel in channels], dtype=np.int64),
-        )
+        is_systematic, base, stride = (np.ascontiguousarray(column) for column in places.T)
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        sign = np.array([channel.sign for channel in channels], dtype=np.int64)
+        return ChannelTable(first, is_systematic, base, stride, sign)
 
 
 @dataclass

@@ -21,17 +21,10 @@ __all__ = ["Grown", "RowStore", "TreeGrower"]
 
 
 class RowStore(Protocol):
-    """Owner of bin codes, weights and node membership of all rows of a training, wherever they are.
+    """Owner of bin codes, weights and node membership of all rows while a tree grows, wherever they are.
 
     Nodes are numbered from 0, the root, in the order they are made.
     """
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Values of the units of the store's integer sums in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree, for which a fraction of the rows is drawn; node 0 holds all rows."""
 
     def histogram(self, node: int) -> Fixed:
         """Integer sums of the nominal channels for every feature and bin."""

@@ -1,47 +1,25 @@
-"""The steps of `qbdt train` and `qbdt score`: events divided as asked for, and scores by the model's own rule."""
+"""Tables of events with their scores: a cross-trained model scores every event by its own fold rule."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from qbdt.analysis.loading import load
+from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 
-__all__ = ["events_to_score", "load_for_training", "scored_tables", "seen_samples"]
+__all__ = ["load_named_events", "score_tables", "training_samples"]
 
 
-def load_for_training(
-    plan: Analysis, folder: Path, k: int | None = None, columns: Sequence[str] = (), progress: Progress = silent
-) -> Dataset:
-    """Read the events and sources that an analysis trains on.
-
-    Parameters
-    ----------
-    plan, folder, progress
-        As for `qbdt.analysis.loading.load`.
-    k
-        Number of folds instead of the analysis's; 1 for none.
-    columns
-        Identifier columns that divide the folds, instead of the analysis's.
-    """
-    dataset = load(_with_folds(plan, k, list(columns)), folder, progress)
-    if k is not None and dataset.folds is not None and dataset.folds.k != k:  # the rule came with the dataset
-        dataset = dataset.with_folds(None if k == 1 else replace(dataset.folds, k=k)).require_full_folds()
-    wanted = plan.training.systematics
-    return dataset if wanted is None else dataset.with_systematics(wanted)
-
-
-def scored_tables(
+def score_tables(
     plan: Analysis,
     folder: Path,
     training: AnyTrainedModel,
@@ -56,7 +34,7 @@ def scored_tables(
     Parameters
     ----------
     plan, folder, progress
-        As for `qbdt.analysis.loading.load`.
+        As for `load`.
     training
         A model; a cross-trained one brings the rule that divides the events.
     column
@@ -73,11 +51,11 @@ def scored_tables(
         dataset = load(plan, folder, progress, to_train=False)
         averaged = _averaged(training, average, [sample.name for sample in dataset.samples])
     if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
-        raise ConfigError(f"--column {column}: the events have a column of this name")
+        raise ConfigError(f"column={column}: the events have a column of this name")
     return _tables(dataset, training, column, averaged, n_threads)
 
 
-def events_to_score(
+def load_named_events(
     plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
     """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
@@ -86,7 +64,7 @@ def events_to_score(
         yield name, events
 
 
-def seen_samples(training: AnyTrainedModel) -> list[str]:
+def training_samples(training: AnyTrainedModel) -> list[str]:
     """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
     return _simulated(training.trainings[0]) if training.folds is None else []
 
@@ -96,36 +74,18 @@ def _simulated(training: TrainedModel) -> list[str]:
     return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
 
 
-def _with_folds(plan: Analysis, k: int | None, columns: list[str]) -> Analysis:
-    """Return the analysis with the folds that were asked for."""
-    if k == 1:
-        if columns:
-            raise ConfigError("--fold-column: there is nothing to divide with --folds 1")
-        return plan.model_copy(update={"folds": None})
-    if columns:
-        by = "hash" if len(columns) > 1 else "modulo"
-        return plan.model_copy(update={"folds": Folds(by=by, columns=columns, k=k or 2)})
-    if k is None or plan.dataset is not None:
-        return plan
-    if plan.folds is None:
-        raise ConfigError(f"--folds {k}: the analysis does not say by what; give --fold-column NAME")
-    if plan.folds.by == "split" and k != plan.folds.k:
-        raise ConfigError(f"--folds {k}: the column {plan.folds.columns[0]} holds {plan.folds.k} folds")
-    return plan.model_copy(update={"folds": plan.folds.model_copy(update={"k": k})})
-
-
 def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
     """Samples that the average of the models scores; refused for what a model was trained on."""
     if patterns and training.folds is None:
-        raise ConfigError("--average: the model is a single one: there is nothing to average")
+        raise ConfigError("average: the model is a single one: there is nothing to average")
     trained = {name for one in training.trainings for name in _simulated(one)}
     found: set[str] = set()
     for pattern in patterns:
         matched = set(fnmatch.filter(samples, pattern))
         if not matched:
-            raise ConfigError(f"--average {pattern}: no such sample; there are: {', '.join(samples)}")
+            raise ConfigError(f"average={pattern}: no such sample; there are: {', '.join(samples)}")
         if seen := sorted(matched & trained):
-            raise ConfigError(f"--average {pattern}: the models were trained on {', '.join(seen)}")
+            raise ConfigError(f"average={pattern}: the models were trained on {', '.join(seen)}")
         found |= matched
     return found
 

@@ -13,12 +13,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.checks.shapes import Distribution, distance, distributions, paired_shifts, typical_size
+from qbdt.data.checks.distributions import Distribution, distance, distributions, paired_shifts, typical_size
 from qbdt.data.dataset import Dataset, Role
 from qbdt.data.events import Events
 from qbdt.data.systematic import Kind
 
-__all__ = ["variation_findings"]
+__all__ = ["check_varied_events"]
 
 ROWS = 6_000
 """Rows of a sample that are looked at, about."""
@@ -39,7 +39,7 @@ Found = Iterator[tuple[str, str]]
 Shapes = Mapping[str, Distribution]
 
 
-def variation_findings(dataset: Dataset) -> Found:
+def check_varied_events(dataset: Dataset) -> Found:
     """Pairs of a place and a message."""
     nominal = {s.name: s.events for s in dataset.samples if s.role is not Role.DATA}
     thinned = {name: events.thin(ROWS, events.n_rows) for name, events in nominal.items()}
