@@ -14,7 +14,7 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError, OutputError
 from qbdt.files import write_text
 from qbdt.progress import Progress, silent
-from qbdt.report.figures import save
+from qbdt.report.style import save
 from qbdt.training import SingleModel, train
 
 __all__ = ["RunDiagnosis", "diagnose_run"]
