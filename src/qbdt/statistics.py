@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from qbdt.tables import Table
 
 __all__ = [
     "Expectation",
+    "FittedSensitivity",
     "Sensitivity",
     "SourceExpectation",
     "TanhScan",
@@ -272,26 +273,35 @@ def quadratic_difference(total: float, rest: float) -> float:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Uncertainty of the signal strength and discovery significance, without and with the systematic sources.
+    """Uncertainty of the signal strength.
 
     Attributes
     ----------
     sigma_stat, sigma_full
-        σ_μ without and with the sources.
-    z_stat, z_full
-        Discovery significance sqrt(q0) without and with the sources, in standard deviations; None where only σ_μ was
-        computed, which takes no fit.
+        σ_μ without and with the systematic sources.
     """
 
     sigma_stat: float
     sigma_full: float
-    z_stat: float | None = None
-    z_full: float | None = None
 
     @property
     def delta_mu(self) -> float:
         """Part of σ_μ from the systematic sources, the paper's Δμ = sqrt(σ_full² − σ_stat²)."""
         return quadratic_difference(self.sigma_full, self.sigma_stat)
+
+
+@dataclass(frozen=True)
+class FittedSensitivity(Sensitivity):
+    """The same with discovery significances, which take a fit at μ = 0.
+
+    Attributes
+    ----------
+    z_stat, z_full
+        Discovery significance sqrt(q0) without and with the sources, in standard deviations.
+    """
+
+    z_stat: float
+    z_full: float
 
 
 @dataclass(frozen=True)
@@ -328,8 +338,8 @@ class Expectation(Sensitivity):
         Each source by itself.
     """
 
-    unprofiled: float = field(kw_only=True)
-    sources: tuple[SourceExpectation, ...] = field(default=(), kw_only=True)
+    unprofiled: float
+    sources: tuple[SourceExpectation, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the keys are those of model files."""
@@ -340,7 +350,7 @@ class Expectation(Sensitivity):
     def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
         """Inverse of `to_dict`."""
         sources = tuple(SourceExpectation(**source) for source in plain["sources"])
-        return cls(plain["stat"], plain["full"], unprofiled=plain["unprofiled"], sources=sources)
+        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
 
     @classmethod
     def mean(cls, several: Sequence[Expectation]) -> Expectation:
@@ -350,8 +360,7 @@ class Expectation(Sensitivity):
             for same in zip(*(one.sources for one in several), strict=True)
         ]
         means = np.mean([(one.sigma_stat, one.sigma_full, one.unprofiled) for one in several], axis=0)
-        stat, full, unprofiled = means.tolist()
-        return cls(stat, full, unprofiled=unprofiled, sources=tuple(sources))
+        return cls(*means.tolist(), tuple(sources))
 
     def tables(self) -> tuple[Table, ...]:
         """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.inference import score_histogram
+from qbdt.inference.templates import score_histogram
 from qbdt.training import FoldedEnsemble
 
 __all__ = ["Shape", "fill_scores", "fill_variable"]
@@ -36,7 +36,7 @@ def fill_scores(data: Dataset, models: FoldedEnsemble, c: float, *, seen: bool) 
     edges = np.linspace(-1, 1, SCORE_BINS + 1)
     nominal = data.with_systematics([])
     total: dict[str, Floats] = {}
-    for fold, model in enumerate(models.ensembles):
+    for fold, model in enumerate(models.members):
         events = nominal.without_fold(fold) if seen else nominal.fold(fold)
         scored = events.transform(lambda each, model=model: {"score": model.score(each)})  # type: ignore[misc]
         found = score_histogram(scored, edges, c)
