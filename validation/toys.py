@@ -37,7 +37,7 @@ def model() -> TemplateSet:
 
 
 def check_criteria(study: ToyStudy) -> dict[str, bool]:
-    """The marks: 3 binomial deviations, 5 %, and 3 times the error of the median."""
+    """Criteria: 3 binomial deviations, 5 %, and 3 times the error of the median."""
     coverage, binomial = study.coverage
     median, error = study.median_z
     return {
