@@ -12,7 +12,7 @@ from qbdt.data.folds import HashFolds
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.studies.benchmark import contestants, problems
-from qbdt.studies.paper import published_split, study
+from qbdt.studies.paper import measurement, published_split, study
 from qbdt.studies.paper.methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.statements import make_statements
@@ -35,6 +35,7 @@ def run_study(data, folder, monkeypatch, halves):
     """All methods; fits by pyhf and the report are tested in tests/studies/paper, with few methods."""
     monkeypatch.setattr(study, "load_events", lambda source: data)
     monkeypatch.setattr(published_split, "_fit_by_pyhf", lambda templates: {})
+    monkeypatch.setattr(measurement, "EDGE_FOLDS", 2)
     return reproduce(Options(trees=2, halves=halves, jobs=1), folder, methods=METHODS)
 
 
