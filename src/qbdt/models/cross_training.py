@@ -44,10 +44,8 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    progress
-        Shows how far each training is.
+    n_threads, progress
+        As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
     checkpoint
