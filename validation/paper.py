@@ -19,11 +19,11 @@ from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.appendix import background_uncertainty
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.result import FitSummary
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.transform import scan_transform
+from qbdt.inference.templates.scores import scan_transform
 from qbdt.tables import Table
 from qbdt.training.methods import train
 
@@ -73,7 +73,7 @@ def compare(analysis: Analysis, events: Dataset, constants: list[float]) -> tupl
             cells = (
                 f"{summary.z_stat:.2f} ({z_stat:.2f})",
                 f"{summary.z:.2f} ({z_full:.2f})",
-                f"{summary.variant('stat, no MC stat').z:.2f}",
+                f"{summary.without_mc_stat.z_stat:.2f}",
                 f"{summary.sigma_mu:.2f}",
                 f"{summary.delta_mu:.2f}" + ("" if delta is None else f" ({delta:.2f})"),
                 f"{total:.0f} ({sigma_b:.0f})",

@@ -12,11 +12,12 @@ from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.data.systematic import Systematic
-from qbdt.inference.asimov import asimov
-from qbdt.inference.building import build_templates
+from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.filling import Binning, fill
+from qbdt.inference.templates.score_bins import ScoreBins
+from qbdt.inference.templates.score_histograms import fill
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
@@ -53,7 +54,7 @@ def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
     other = build_templates(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
     assert (other.c, other.binning) == (plain.c, plain.binning)
     assert other.templates.to_dict() == plain.templates.to_dict()
-    one, two = asimov(plain.templates.arrays()), asimov(other.templates.arrays())
+    one, two = fit_asimov(plain.templates.arrays()), fit_asimov(other.templates.arrays())
     assert (one.z, one.sigma_mu) == (two.z, two.sigma_mu)
 
 
@@ -91,7 +92,7 @@ def test_from_training_to_the_fit():
 
 def test_templates_sum_signed_weights():
     base = scored(5)
-    templates = fill(base, Binning.of(np.linspace(-3, 3, 7)))
+    templates = fill(base, ScoreBins.of(np.linspace(-3, 3, 7)))
     events = base.sample("b").events
     place = np.clip(np.searchsorted(np.linspace(-3, 3, 7), events.column("score"), side="right") - 1, 0, 5)
     for i in range(6):

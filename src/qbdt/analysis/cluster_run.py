@@ -22,7 +22,7 @@ from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.files import replace_folder
 from qbdt.inference import FitResult, FitSettings, run_fit
-from qbdt.inference.templates import Binning, TemplateSet, fill, tanh_scores
+from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import FoldedEnsemble
@@ -73,7 +73,7 @@ class ClusterRun:
         self, events: OnCluster, models: FoldedEnsemble, target: Path, analysis: Analysis, note: Callable[[str], None]
     ) -> None:
         """Write scored events on the workers, and here the analysis file that reads them."""
-        for row in self.traffic.table().rows:
+        for row in self.traffic.tables()[0].rows:
             note(": ".join(map(str, row)))
         note("score on the cluster")
         with replace_folder(target.resolve()) as scratch:
@@ -102,15 +102,15 @@ class ClusterRun:
         share = min(1.0, SAMPLE / max(n_rows, 1))
         sample = over_parts(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
 
-        def fill_all(c: float | None, binning: Binning, title: str) -> TemplateSet:
-            one = partial(_fill, sources=settings.systematics, c=c, binning=binning, title=title)
+        def fill_all(c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
+            one = partial(_fill, sources=settings.systematics, c=c, bins=bins, title=title)
             return over_parts(self.client, partitions, one, TemplateSet.__add__, "templates")
 
-        return run_fit(sample, settings, progress=progress, filled=fill_all)
+        return run_fit(sample, settings, progress=progress, filler=fill_all)
 
     def tables(self) -> tuple[Table, ...]:
         """Traffic of the training, where there was one in this run."""
-        return (self.traffic.table(),) if self.traffic.trees else ()
+        return self.traffic.tables() if self.traffic.trees else ()
 
     def _count(self) -> int:
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
@@ -170,7 +170,7 @@ def _draw_sample(number: int, dataset: Dataset, share: float) -> Dataset:
 
 
 def _fill(
-    number: int, dataset: Dataset, sources: list[str] | None, c: float | None, binning: Binning, title: str
+    number: int, dataset: Dataset, sources: list[str] | None, c: float | None, bins: ScoreBins, title: str
 ) -> TemplateSet:
     scored = restrict_sources(dataset, sources)
-    return fill(scored if c is None else tanh_scores(scored, c), binning, title)
+    return fill(scored if c is None else tanh_scores(scored, c), bins, title)

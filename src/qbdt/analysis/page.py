@@ -16,11 +16,12 @@ from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
 from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.data import Dataset, Role
-from qbdt.inference import area_under_roc, roc_points
+from qbdt.inference.templates import area_under_roc, roc_points
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Headline, Section, Text, provenance_tables
 from qbdt.report.figures import (
     correlation,
+    draw_tree,
     envelope,
     likelihood_scan,
     pulls,
@@ -28,7 +29,6 @@ from qbdt.report.figures import (
     roc_curves,
     stacked,
     train_and_test,
-    tree_diagram,
     tree_weights,
     variable,
 )
@@ -107,7 +107,7 @@ def _training(run: RunFolder) -> list[Block]:
     profiled = isinstance(first, ProfiledEnsemble)
     if profiled:
         expected = [training.expectation for training in trainings if training.expectation is not None]
-        blocks[:0] = [Expectation.mean(expected).to_table()] if expected else []
+        blocks[:0] = Expectation.mean(expected).tables() if expected else ()
     else:
         weights = {f"fold {i}": training.ensemble.weights.tolist() for i, training in enumerate(trainings)}
         caption = "Weight W = ΣQ of each tree: what is left to learn."
@@ -115,7 +115,7 @@ def _training(run: RunFolder) -> list[Block]:
     if first.trees:
         nodes = first.trees[0].rows(first.features, 0)
         columns = {name: [node[name] for node in nodes] for name in nodes[0]}
-        drawn = tree_diagram(first.trees[0], first.features, profiled=profiled)
+        drawn = draw_tree(first.trees[0], first.features, profiled=profiled)
         blocks.append(Figure("first-tree", drawn, "First tree of fold 0.", columns, True))
     return blocks
 

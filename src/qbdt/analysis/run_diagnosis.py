@@ -13,7 +13,7 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError, OutputError
 from qbdt.files import write_text
 from qbdt.progress import Progress, silent
-from qbdt.report.figures import save
+from qbdt.report.style import save
 from qbdt.training import train
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble

@@ -16,7 +16,7 @@ from qbdt.analysis.scored_files import ANALYSIS_FILE
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError
 from qbdt.files import digest_file
-from qbdt.inference import FitSummary, Scan, scan_from_dict, summary_from_dict
+from qbdt.inference import FitSummary, Scan
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import read_cross_trained
 from qbdt.progress import Progress, silent
@@ -80,8 +80,8 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     return RunFolder(
         str(result.get("name", folder.resolve().name)),
         analysis,
-        summary_from_dict(plain["observed"] or plain["expected"]),
-        scan_from_dict(plain["scan"]),
+        FitSummary.from_dict(plain["observed"] or plain["expected"]),
+        None if plain["scan"] is None else Scan.from_dict(plain["scan"]),
         TemplateSet.from_dict(_read_json(fits / "templates.json", folder)),
         read_tables(result),
         {**plain["settings"], **_flatten(result.get("analysis", {}))},

@@ -8,7 +8,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.inference import score_histogram
+from qbdt.inference.templates import score_histogram
 from qbdt.training import FoldedEnsemble
 
 __all__ = ["Shape", "fill_scores", "fill_variable"]

@@ -131,4 +131,4 @@ def _report(path: Path, done: TrainedModel | CrossTrainedModel, as_json: bool) -
             typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")
     expected = [training.expectation for training in trainings if training.expectation is not None]
     if expected:
-        typer.echo(f"\n{Expectation.mean(expected).to_table()}")
+        typer.echo(f"\n{Expectation.mean(expected).tables()[0]}")

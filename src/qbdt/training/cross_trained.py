@@ -8,7 +8,7 @@ import numpy as np
 
 from qbdt.data import FoldRule
 from qbdt.errors import DataError
-from qbdt.tables import Table, notebook_html
+from qbdt.tables import Table, render_html
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.model import TrainedModel
 
@@ -52,7 +52,7 @@ class CrossTrainedModel:
         columns = ", ".join(self.folds.columns)
         trees = " + ".join(str(len(training.ensemble.trees)) for training in self.trainings)
         headline = f"{len(self.trainings)} of {self.folds.k} folds by {columns}: {trees} trees"
-        return notebook_html(headline, self.tables())
+        return render_html(headline, self.tables())
 
     @property
     def complete(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from qbdt.errors import DataError
 from qbdt.statistics import Expectation
-from qbdt.tables import Table, counted, notebook_html
+from qbdt.tables import Table, format_count, render_html
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, Ensemble
@@ -101,9 +101,9 @@ class TrainedModel:
     def headline(self) -> str:
         """The model in one line."""
         counts = (
-            f"{counted(len(self.ensemble.trees), 'tree')} of up to {self.settings.n_leaves} leaves",
-            counted(len(self.ensemble.features), "feature"),
-            counted(len(self.data.get("systematics", ())), "systematic source"),
+            f"{format_count(len(self.ensemble.trees), 'tree')} of up to {self.settings.n_leaves} leaves",
+            format_count(len(self.ensemble.features), "feature"),
+            format_count(len(self.data.get("systematics", ())), "systematic source"),
         )
         return ", ".join(counts) + (f"; {self.stopped}" if self.stopped else "")
 
@@ -118,7 +118,7 @@ class TrainedModel:
         rows = tuple((self.ensemble.features[i], f"{share[i]:.1f}") for i in order)
         yield Table("Share of each feature in the gain (%)", ("feature", "share"), rows)
         if self.expectation is not None:
-            yield self.expectation.to_table()
+            yield from self.expectation.tables()
         samples = self.data.get("samples", ())
         rows = tuple((s["name"], s["role"], f"{s['rows']:,}", f"{s['yield']:,.5g}") for s in samples)
         yield Table("Trained on", ("process", "role", "rows", "yield"), rows)
@@ -130,7 +130,7 @@ class TrainedModel:
         return "\n\n".join([self.headline, *map(str, self.tables())])
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.headline, self.tables())
+        return render_html(self.headline, self.tables())
 
 
 def require_resumable(resume: TrainedModel, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:

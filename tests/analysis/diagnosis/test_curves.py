@@ -85,7 +85,7 @@ def test_folds_of_other_models(dataset, models, fit):
 
 def test_figures(found, tmp_path):
     from qbdt.analysis.diagnosis.figures import diagnosis_figures
-    from qbdt.report.figures.style import save
+    from qbdt.report.style import save
 
     figures = diagnosis_figures(found)
     assert set(figures) == {"features", "learning", "sources"}

@@ -10,7 +10,7 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 
 
 def background(rng, n=4000):

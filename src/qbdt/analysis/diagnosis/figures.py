@@ -12,7 +12,7 @@ from qbdt.analysis.diagnosis.diagnosis import Diagnosis
 from qbdt.analysis.diagnosis.features import FeatureRank
 from qbdt.analysis.diagnosis.sources import SourceEffect
 from qbdt.report import Block, Figure
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = ["diagnosis_blocks", "diagnosis_figures"]
 
