@@ -90,5 +90,5 @@ def test_no_scheduler_at_an_address(monkeypatch):
 
 
 def test_a_cluster_of_another_package_must_exist():
-    with pytest.raises(ClusterError, match="--scheduler json:Cluster: json has no Cluster"), connected("json:Cluster"):
+    with pytest.raises(ClusterError, match="scheduler=json:Cluster: json has no Cluster"), connected("json:Cluster"):
         pass

@@ -67,9 +67,9 @@ def _joined(distributed: Any, address: str) -> Any:
 
 def _made(name: str) -> Any:
     module, _, kind = name.partition(":")
-    found = getattr(require(module, f"--scheduler {name}"), kind, None)
+    found = getattr(require(module, f"scheduler={name}"), kind, None)
     if found is None:
-        raise ClusterError(f"--scheduler {name}: {module} has no {kind}")
+        raise ClusterError(f"scheduler={name}: {module} has no {kind}")
     return found()
 
 
