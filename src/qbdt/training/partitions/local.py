@@ -1,71 +1,92 @@
-"""Partitions in one process, and a group that answers for all of them."""
+"""Partitions in this process: the only one, which is called directly, or several, one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import numpy as np
+from numpy.typing import NDArray
 
-from qbdt.arrays import Fixed, Floats
-from qbdt.training.paper.weighted_rows import WeightedRows
-from qbdt.training.partitions.calls import Answers, Call, Together, added
-from qbdt.training.partitions.node_histograms import KeptNodes
+from qbdt.data import Dataset
+from qbdt.threads import Workers
+from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
+from qbdt.training.partitions.spread import SpreadPartitions
+from qbdt.trees import Store
 
-__all__ = ["Group", "Partition"]
+__all__ = ["InMemoryPartitions", "OnePartition", "run_calls"]
 
-
-class Partition(KeptNodes, WeightedRows):
-    """One partition of rows with the paper's weights."""
-
-    def _added_up(self, node: int) -> Fixed:
-        return WeightedRows.histogram(self, node)
-
-    def details(self, node: int, words: Fixed) -> Fixed:
-        """Sums of all other weights, see `WeightedRows.details`. Words may have travelled."""
-        return super().details(node, np.array(words))
+Found = TypeVar("Found")
+P = ParamSpec("P")
 
 
-class Group:
-    """Some partitions of a training, by number.
+class OnePartition:
+    """All events and rows in memory; trees are grown on the rows themselves. A `Partitions`."""
 
-    Examples
-    --------
-    >>> class Rows:
-    ...     def count(self):
-    ...         return np.array([2])
-    >>> group = Group()
-    >>> group.add(0, Rows())
-    >>> group.add(1, Rows())
-    >>> group.run([Call("count", (), Together.SUM)])
-    [array([4])]
-    """
+    def __init__(self, partition: Partition, workers: Workers) -> None:
+        self._partition: Partition | None = partition
+        self._workers = workers
+        self._rows: Any = None
 
-    def __init__(self) -> None:
-        self._partitions: dict[int, Any] = {}
+    def reduce(
+        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
+    ) -> Found:
+        """Find something in the events."""
+        return find(0, self._read(), self._workers)
 
-    @property
-    def partitions(self) -> Mapping[int, Any]:
-        """The partitions."""
-        return self._partitions
+    def build(self, build: Builder, final: bool = False) -> None:
+        """Bin the events; the `final` time they are let go of."""
+        self._rows = None
+        self._rows = build(0, self._read(), self._workers)
+        if final:
+            self._partition = None
 
-    def add(self, number: int, partition: Any) -> None:
-        """Take one more partition."""
-        self._partitions[number] = partition
+    def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
+        """Change the rows."""
+        method(self._rows, *arguments)
 
-    def run(self, calls: Sequence[Call]) -> Answers:
-        """Make calls on every partition, one partition after the other, so that each is passed over once."""
-        together: Answers | None = None
-        for partition in self._partitions.values():
-            together = added(calls, together, answers_of(partition, calls))
-        assert together is not None
-        return together
+    def ask(self, *calls: Call) -> list[NDArray[Any]]:
+        """Make calls."""
+        return [call.method(self._rows, *call.arguments) for call in calls]
+
+    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], Store]:
+        """Begin a tree; the rows are its nodes."""
+        return self.ask(call, *others), self._rows
+
+    def _read(self) -> Dataset:
+        assert self._partition is not None
+        return self._partition()
 
 
-def answers_of(partition: Any, calls: Sequence[Call]) -> Answers:
-    """Make calls on one partition."""
-    answers: Answers = []
-    for call in calls:
-        found: Fixed | Floats | None = getattr(partition, call.method)(*call.arguments)
-        answers.append(None if call.together is Together.NOTHING else found)
-    return answers
+class InMemoryPartitions(SpreadPartitions):
+    """Several partitions in this process."""
+
+    def __init__(self, partitions: Sequence[Partition], workers: Workers) -> None:
+        super().__init__()
+        self._partitions, self._workers = partitions, workers
+        self._rows: list[Any] = []
+
+    def reduce(
+        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
+    ) -> Found:
+        """Pass over all partitions, one at a time."""
+        return reduce(merge, (find(number, read(), self._workers) for number, read in enumerate(self._partitions)))
+
+    def _build(self, build: Builder) -> None:
+        """Bin all partitions, one at a time."""
+        self._rows = []
+        for number, read in enumerate(self._partitions):
+            self._rows.append(build(number, read(), self._workers))
+
+    def run(self, calls: Sequence[Call]) -> Results:
+        """Make all calls on one partition after the other, so that each is passed over once."""
+        results: Results | None = None
+        for rows in self._rows:
+            results = combine(calls, results, run_calls(rows, calls))
+        assert results is not None
+        return results
+
+
+def run_calls(rows: Any, calls: Sequence[Call]) -> Results:
+    """Make calls on the rows of one partition."""
+    return [call.run(rows) for call in calls]

@@ -1,4 +1,4 @@
-"""`KeptNodes`: rows that keep the histograms of their nodes, so that only the smaller of two children is added up."""
+"""`PartitionRows`: binned rows of one partition, the node that each is in, and its share of the nodes' histograms."""
 
 from __future__ import annotations
 
@@ -11,23 +11,43 @@ from numpy.typing import NDArray
 from qbdt.arrays import Fixed
 from qbdt.trees import RowStore
 
-__all__ = ["KeptNodes"]
+__all__ = ["PartitionRows"]
 
 
-class KeptNodes(RowStore, ABC):
-    """Rows of a partition.
-
-    Of two children it adds up the one that is smaller *here* and finds the other by exact subtraction, so that nobody
-    has to be asked which one is smaller in all.
-    """
+class PartitionRows(RowStore, ABC):
+    """Rows of a partition; where it is the only one, they are the `Store` that trees are grown on."""
 
     @abstractmethod
-    def _added_up(self, node: int) -> Fixed:
-        """Histogram of a node from its rows."""
+    def histogram(self, node: int) -> Fixed:
+        """Integer sums over a node's rows for every feature and bin."""
 
-    def forget_nodes(self) -> None:
-        """Begin a tree that is known already: nothing is added up again."""
-        self._gather_rows()
+    def details(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all further weights of a node for some words of features, one row each: none, unless there are some."""
+        return np.empty((len(words), 0), dtype=np.int64)
+
+    def own_histogram(self, node: int) -> Fixed:
+        """Histogram of a node, one partition's share of it; that of its parent is used up where it is known.
+
+        Of two children the one that is smaller *here* is summed over its rows and the other found by exact
+        subtraction, so that nobody has to be asked which one is smaller in all.
+        """
+        if node not in self._known:
+            parent, left, right = self._origin.get(node, (-1, node, node))
+            if parent not in self._known:
+                self._known[node] = self.histogram(node)
+            else:
+                small, large = (left, right) if self.size(left) <= self.size(right) else (right, left)
+                self._known[small] = self.histogram(small)
+                self._known[large] = self._known.pop(parent) - self._known[small]
+        return self._known[node]
+
+    def own_details(self, node: int, words: Fixed) -> Fixed:
+        """One partition's share of `details`; `words` may be a read-only array received over the network."""
+        return self.details(node, np.array(words))
+
+    def sizes(self, nodes: Sequence[int]) -> Fixed:
+        """Return the number of rows in each of some nodes."""
+        return np.array([self.size(node) for node in nodes], dtype=np.int64)
 
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node, see `RowStore.split`."""
@@ -35,23 +55,11 @@ class KeptNodes(RowStore, ABC):
         self._origin[left] = self._origin[right] = (node, left, right)
         return left, right
 
-    def histogram(self, node: int) -> Fixed:
-        """Histogram of a node; that of its parent is used up where it is known."""
-        if node not in self._kept:
-            parent, left, right = self._origin.get(node, (-1, node, node))
-            if parent not in self._kept:
-                self._kept[node] = self._added_up(node)
-            else:
-                small, large = (left, right) if self.size(left) <= self.size(right) else (right, left)
-                self._kept[small] = self._added_up(small)
-                self._kept[large] = self._kept.pop(parent) - self._kept[small]
-        return self._kept[node]
-
-    def sizes(self, nodes: Sequence[int]) -> Fixed:
-        """Return the number of rows in each of some nodes."""
-        return np.array([self.size(node) for node in nodes], dtype=np.int64)
+    def repeat_tree(self) -> None:
+        """Begin a finished tree again, whose splits are to be repeated: node 0 holds all rows, nothing is summed."""
+        self._gather_rows()
 
     def _gather_rows(self) -> None:
         super()._gather_rows()
-        self._kept: dict[int, Fixed] = {}
+        self._known: dict[int, Fixed] = {}
         self._origin: dict[int, tuple[int, int, int]] = {}
