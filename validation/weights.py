@@ -19,14 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from qbdt.analysis.diagnosis.curves import thinned
-from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.identity import event_keys
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.systematic import Replaced, Reweighted, Variation
+from qbdt.data.systematic import Variation
 from qbdt.inference.settings import FitSettings
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.methods import train
@@ -67,12 +68,8 @@ def reweighted(dataset: Dataset, change: Change) -> Dataset:
     def varied(process: str, variation: Variation) -> Variation:
         if dataset.sample(process).role is not Role.BACKGROUND:
             return variation
-        match variation:
-            case Replaced(events):
-                return Replaced(events.with_weight(change(events, events.weight)))
-            case Reweighted(weight):
-                return Reweighted(change(dataset.sample(process).events, weight))
-        return variation
+        events = dataset.sample(process).events if variation.replacement is None else variation.replacement
+        return variation.map_weights(lambda weight: change(events, weight))
 
     samples = [
         Sample(s.name, s.role, s.events.with_weight(change(s.events, s.events.weight)))
@@ -94,7 +91,7 @@ def signed(dataset: Dataset, chance: Chance, seed: int) -> Dataset:
     return reweighted(dataset, change)
 
 
-def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitSettings) -> Strength:
+def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitSettings) -> Sensitivity:
     """σ_μ of held-out true events, scored by models trained on the others of another version of the sample."""
     assert judged_on.folds is not None
     ensembles = [train(trained_on.without_fold(i), settings, n_threads=1).ensemble for i in range(judged_on.folds.k)]
@@ -104,9 +101,9 @@ def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitS
 
 def study(
     dataset: Dataset, cases: dict[str, Chance], seeds: int, settings: Settings, fit: FitSettings
-) -> dict[str, dict[str, list[Strength]]]:
+) -> dict[str, dict[str, list[Sensitivity]]]:
     """σ_μ for every case and treatment over seeds of the signs, and of training without any sign."""
-    found: dict[str, dict[str, list[Strength]]] = {"none": {"–": [judge(dataset, dataset, settings, fit)]}}
+    found: dict[str, dict[str, list[Sensitivity]]] = {"none": {"–": [judge(dataset, dataset, settings, fit)]}}
     for case, chance in cases.items():
         found[case] = {name: [] for name in TREATMENTS}
         for seed in range(seeds):
@@ -117,11 +114,11 @@ def study(
     return found
 
 
-def table(title: str, found: dict[str, dict[str, list[Strength]]]) -> Table:
+def table(title: str, found: dict[str, dict[str, list[Sensitivity]]]) -> Table:
     """Mean, spread over seeds, and the paired difference to training with the weights as they are."""
     rows = []
     for case, treatments in found.items():
-        native = np.array([s.full for s in next(iter(treatments.values()))])
+        native = np.array([s.sigma_full for s in next(iter(treatments.values()))])
         for name, results in treatments.items():
             full, stat = (np.array([getattr(s, kind) for s in results]) for kind in ("full", "stat"))
             several = full.size > 1

@@ -18,7 +18,7 @@ from qbdt.data import Events, FlatSystematic, FoldRule, Kind, as_columns
 from qbdt.errors import DataError
 from qbdt.estimator import QBDTClassifier, parameters
 from qbdt.models import read_cross_trained, write_model
-from qbdt.training import CrossTraining, FoldedEnsemble
+from qbdt.training import CrossTrainedModel, FoldedEnsemble
 
 __all__ = ["CrossTrainedClassifier"]
 
@@ -77,7 +77,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             models.append(self._fit_one(number, self._features(table, keep), labels[keep], weight[keep], sources))
             if not models[-1].training_.complete:  # Ctrl-C; a model for some folds only is of no use
                 raise KeyboardInterrupt
-        self.training_ = CrossTraining(tuple(model.training_ for model in models), self.folds)
+        self.training_ = CrossTrainedModel(tuple(model.training_ for model in models), self.folds)
         self.classes_: NDArray[Any] = models[0].classes_
         return self
 

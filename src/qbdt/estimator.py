@@ -21,8 +21,7 @@ from qbdt.data import Dataset, Events, FlatSystematic, Kind, as_columns, chosen_
 from qbdt.errors import ConfigError, DataError
 from qbdt.models import read_model, write_model
 from qbdt.progress import silent, terminal
-from qbdt.training import Callback, Monitor, Settings, train
-from qbdt.training.paper import Training
+from qbdt.training import Callback, Monitor, Settings, TrainedModel, train
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import BinningChoice, Ensemble, Tree
 
@@ -166,7 +165,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         settings = self._settings(tuple(table))
         labels = self._encode_labels(X, y)
         monitor = Monitor(self._validation(validation), self.early_stopping, tuple(self.callbacks))
-        self.training_: Training = train(
+        self.training_: TrainedModel = train(
             self._dataset(table, labels, sample_weight, systematics),
             settings,
             n_threads=self.n_threads,
@@ -379,12 +378,12 @@ class _Checkpoint:
             raise ConfigError(f"checkpoint_every={every}: must be at least 1")
         self._path, self._every, self._extra = path, every, extra
 
-    def __call__(self, training: Training) -> None:
+    def __call__(self, training: TrainedModel) -> None:
         if training.is_checkpoint(self._every):
             write_model(self._path, training, self._extra)
 
 
-def _earlier(resume: str | Path | QBDTClassifier | None) -> Training | None:
+def _earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | None:
     if resume is None:
         return None
     if isinstance(resume, QBDTClassifier):

@@ -63,8 +63,8 @@ def test_any_factor_changes_rounding_only(seed, factor, binning):
     base = scored(seed)
     plain = strength_of(base, FitSettings(binning=binning, bins=8))
     other = strength_of(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
-    assert other.full == pytest.approx(plain.full, rel=1e-9)  # sums of 800 rounded products
-    assert other.stat == pytest.approx(plain.stat, rel=1e-9)
+    assert other.sigma_full == pytest.approx(plain.sigma_full, rel=1e-9)  # sums of 800 rounded products
+    assert other.sigma_stat == pytest.approx(plain.sigma_stat, rel=1e-9)
 
 
 def test_a_whole_fit_does_not_depend_on_the_unit():
@@ -127,10 +127,10 @@ def test_a_small_study():
     plain, counted = (
         study(data, {"even": everywhere}, 1, Settings(n_trees=10, mc_stat=mc_stat), fit) for mc_stat in (False, True)
     )
-    best = counted["none"]["–"][0].stat
-    assert counted["even"]["as they are"][0].stat < 1.2 * best
-    assert counted["even"]["as they are"][0].stat < plain["even"]["as they are"][0].stat
-    assert counted["even"]["absolute values"][0].stat == pytest.approx(best)  # the same shape, in other units
+    best = counted["none"]["–"][0].sigma_stat
+    assert counted["even"]["as they are"][0].sigma_stat < 1.2 * best
+    assert counted["even"]["as they are"][0].sigma_stat < plain["even"]["as they are"][0].sigma_stat
+    assert counted["even"]["absolute values"][0].sigma_stat == pytest.approx(best)  # the same shape, in other units
     assert len(table("small", counted).rows) == 4
 
 

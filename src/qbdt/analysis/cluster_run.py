@@ -18,7 +18,7 @@ from qbdt.analysis.loading import FilePart, fold_rule, load_parts
 from qbdt.analysis.reading import read_analysis
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import begun, finished, write_part
-from qbdt.data import Dataset, Events, HashFolds, Replaced, Reweighted, Sample, Variation
+from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.errors import ConfigError
 from qbdt.inference import FitResult, FitSettings, run_fit
@@ -176,17 +176,10 @@ def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:
             mixed ^= mixed >> np.uint64(29)
         return mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(11) < np.uint64(share * 2**53)
 
-    def raised(change: Variation) -> Variation:
-        match change:
-            case Replaced(events):
-                return Replaced(events.with_weight(events.weight / share))
-            case Reweighted(weight):
-                return Reweighted(weight / share)
-        return change
-
     part = dataset.select(choose)
     samples = [Sample(s.name, s.role, s.events.with_weight(s.events.weight / share)) for s in part.samples]
-    return Dataset(samples, [source.map(lambda _, change: raised(change)) for source in part.systematics], part.folds)
+    sources = [s.map(lambda _, change: change.map_weights(lambda weight: weight / share)) for s in part.systematics]
+    return Dataset(samples, sources, part.folds)
 
 
 def _filled(

@@ -51,8 +51,7 @@ from qbdt.report.figures import (
 )
 from qbdt.statistics import Expectation
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble
-from qbdt.training.paper import Training
+from qbdt.training import FoldedEnsemble, TrainedModel
 from qbdt.training.profile import ProfiledEnsemble
 
 __all__ = ["RunFolder", "read_run", "run_document"]
@@ -73,7 +72,7 @@ class RunFolder:
     tables: tuple[Table, ...]
     settings: Mapping[str, Any]
     version: str
-    trainings: tuple[Training, ...]
+    trainings: tuple[TrainedModel, ...]
     scored: Dataset | None
     data: Dataset | None
     files: Mapping[str, str]

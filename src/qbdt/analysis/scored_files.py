@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from qbdt.data import Dataset, Events, Kind, Replaced, Role, Scaled, Systematic
+from qbdt.data import Dataset, Events, Kind, Role, Systematic
 from qbdt.errors import DataError
 
 __all__ = ["ANALYSIS_FILE", "write_scored"]
@@ -100,10 +100,9 @@ def _columns(events: Events) -> dict[str, NDArray[Any]]:
 
 def _form(source: Systematic) -> str:
     """How a source is written: a norm on part of a process becomes weights, and so does anything mixed with it."""
-    changes = [change for _, effect in source.directions for change in effect.values()]
-    if any(isinstance(change, Replaced) for change in changes):
+    if any(source.replaces_events(process) for process in source.processes):
         return "shape"
-    if source.kind is Kind.NORM and all(isinstance(c, Scaled) and c.where is None for c in changes):
+    if source.kind is Kind.NORM and all(source.relative_shift(process) is not None for process in source.processes):
         return "norm"
     return "weight"
 
@@ -126,9 +125,7 @@ def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:
     form = _form(source)
     plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
     if form == "norm":
-        change = next(iter(source.up.values()))
-        assert isinstance(change, Scaled)
-        return {**plain, "size": change.size}
+        return {**plain, "size": next(iter(source.up.values())).relative_size}
     for direction, _ in source.directions:
         files = {"files": f"{{process}}__{number}_{direction}{endings}.parquet"}
         plain[direction] = files if form == "shape" else f"w{number}_{direction}"

@@ -15,8 +15,7 @@ from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTraining, FoldedEnsemble
-from qbdt.training.paper import Training
+from qbdt.training import CrossTrainedModel, FoldedEnsemble, TrainedModel
 
 __all__ = ["events_to_score", "load_for_training", "scored_tables", "seen_samples"]
 
@@ -45,7 +44,7 @@ def load_for_training(
 def scored_tables(
     plan: Analysis,
     folder: Path,
-    training: Training | CrossTraining,
+    training: TrainedModel | CrossTrainedModel,
     column: str,
     *,
     average: Sequence[str] = (),
@@ -79,7 +78,7 @@ def scored_tables(
 
 
 def events_to_score(
-    plan: Analysis, folder: Path, training: Training | CrossTraining, progress: Progress = silent
+    plan: Analysis, folder: Path, training: TrainedModel | CrossTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
     """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
     dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
@@ -87,16 +86,16 @@ def events_to_score(
         yield name, events
 
 
-def seen_samples(training: Training | CrossTraining) -> list[str]:
+def seen_samples(training: TrainedModel | CrossTrainedModel) -> list[str]:
     """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
-    return _simulated(training) if isinstance(training, Training) else []
+    return _simulated(training) if isinstance(training, TrainedModel) else []
 
 
-def _trainings(training: Training | CrossTraining) -> tuple[Training, ...]:
-    return training.trainings if isinstance(training, CrossTraining) else (training,)
+def _trainings(training: TrainedModel | CrossTrainedModel) -> tuple[TrainedModel, ...]:
+    return training.trainings if isinstance(training, CrossTrainedModel) else (training,)
 
 
-def _simulated(training: Training) -> list[str]:
+def _simulated(training: TrainedModel) -> list[str]:
     """Names of the samples of signal and background that a training says it was on."""
     return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
 
@@ -119,9 +118,9 @@ def _with_folds(plan: Analysis, k: int | None, columns: list[str]) -> Analysis:
     return plan.model_copy(update={"folds": plan.folds.model_copy(update={"k": k})})
 
 
-def _averaged(training: Training | CrossTraining, patterns: Sequence[str], samples: list[str]) -> set[str]:
+def _averaged(training: TrainedModel | CrossTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
     """Samples that the average of the models scores; refused for what a model was trained on."""
-    if patterns and not isinstance(training, CrossTraining):
+    if patterns and not isinstance(training, CrossTrainedModel):
         raise ConfigError("--average: the model is a single one: there is nothing to average")
     trained = {name for one in _trainings(training) for name in _simulated(one)}
     found: set[str] = set()
@@ -135,16 +134,20 @@ def _averaged(training: Training | CrossTraining, patterns: Sequence[str], sampl
     return found
 
 
-def _ruled(plan: Analysis, training: Training | CrossTraining, averaged: Collection[str]) -> Analysis:
+def _ruled(plan: Analysis, training: TrainedModel | CrossTrainedModel, averaged: Collection[str]) -> Analysis:
     """Return the analysis with the model's own rule, whose columns are read; without any where all are averaged."""
-    if not isinstance(training, CrossTraining):
+    if not isinstance(training, CrossTrainedModel):
         return plan
     all_averaged = set(averaged) == set(plan.samples)
     return plan.model_copy(update={"folds": None if all_averaged else Folds(**training.folds.to_dict())})
 
 
 def _tables(
-    dataset: Dataset, training: Training | CrossTraining, column: str, averaged: Collection[str], threads: int | None
+    dataset: Dataset,
+    training: TrainedModel | CrossTrainedModel,
+    column: str,
+    averaged: Collection[str],
+    threads: int | None,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
     model = training.ensemble
 

@@ -11,8 +11,7 @@ from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar,
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
-    from qbdt.training import CrossTraining
-    from qbdt.training.paper import Training
+    from qbdt.training import CrossTrainedModel, TrainedModel
 
 __all__: list[str] = []
 
@@ -115,16 +114,16 @@ def score(
         )
 
 
-def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
+def _report(path: Path, done: TrainedModel | CrossTrainedModel, as_json: bool) -> None:
     from qbdt.statistics import Expectation
-    from qbdt.training import CrossTraining
+    from qbdt.training import CrossTrainedModel
 
-    crossed = isinstance(done, CrossTraining)
-    trainings = done.trainings if isinstance(done, CrossTraining) else (done,)
+    crossed = isinstance(done, CrossTrainedModel)
+    trainings = done.trainings if isinstance(done, CrossTrainedModel) else (done,)
     trees = [len(training.ensemble.trees) for training in trainings]
     stopped = [training.stopped for training in trainings]
     if as_json:
-        rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
+        rule = done.folds.to_dict() if isinstance(done, CrossTrainedModel) else None
         expectation = [None if t.expectation is None else t.expectation.to_dict() for t in trainings]
         print_json({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule, "expectation": expectation})
         return

@@ -16,7 +16,7 @@ from qbdt.data.expressions import Expression
 from qbdt.data.feature_names import chosen_features, directions_by_name, repeated
 from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds, fold_rule_from_dict
 from qbdt.data.identity import event_keys, row_keys, tells_events_apart
-from qbdt.data.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic, Variation
 
 __all__ = [
     "Categories",
@@ -28,11 +28,8 @@ __all__ = [
     "HashFolds",
     "Kind",
     "ModuloFolds",
-    "Replaced",
-    "Reweighted",
     "Role",
     "Sample",
-    "Scaled",
     "SplitFolds",
     "Systematic",
     "Tally",

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from qbdt.data.events import Events, Selection
 from qbdt.data.feature_names import repeated
 from qbdt.data.folds import FoldRule
-from qbdt.data.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic
 from qbdt.errors import DataError
 
 if TYPE_CHECKING:
@@ -164,9 +164,7 @@ class Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))
         samples = [Sample(s.name, s.role, s.events.with_features(names)) for s in self.samples]
-        sources = [
-            s.map(lambda _, change: _with_events(change, lambda e: e.with_features(names))) for s in self.systematics
-        ]
+        sources = [s.map(lambda _, v: v.map_events(lambda e: e.with_features(names))) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def transform(self, compute: Callable[[Events], Mapping[str, ArrayLike]]) -> Dataset:
@@ -179,7 +177,7 @@ class Dataset:
             return Events(compute(events), events.weight, {name: events.identifier(name) for name in events.id_names})
 
         samples = [Sample(s.name, s.role, changed(s.events)) for s in self.samples]
-        sources = [s.map(lambda _, change: _with_events(change, changed)) for s in self.systematics]
+        sources = [s.map(lambda _, change: change.map_events(changed)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def scaled(self, factor: float) -> Dataset:
@@ -195,7 +193,7 @@ class Dataset:
             s if s.role is Role.DATA else Sample(s.name, s.role, s.events.with_weight(factor * s.events.weight))
             for s in self.samples
         ]
-        sources = [s.map(lambda _, change: change.scaled(factor)) for s in self.systematics]
+        sources = [s.map(lambda _, v: v.map_weights(lambda weight: factor * weight)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
@@ -307,10 +305,10 @@ class Dataset:
                 sample = _known("sample", process, self._samples, f"{what}: ")
                 if sample.role is Role.DATA:
                     raise DataError(f"{what}: {process} is recorded data, which no source varies")
-                if isinstance(change, Replaced):
-                    self._check_features(change.events, f"{what} of {process}")
-                elif (rows := _rows_of(change)) is not None and rows != sample.events.n_rows:
-                    raise DataError(f"{what} of {process} has {rows} rows, nominal has {sample.events.n_rows}")
+                if change.replacement is not None:
+                    self._check_features(change.replacement, f"{what} of {process}")
+                elif change.n_rows not in (None, sample.events.n_rows):
+                    raise DataError(f"{what} of {process} has {change.n_rows} rows, nominal has {sample.events.n_rows}")
 
     def _repr_html_(self) -> str:
         from qbdt.data.summary import overview_html
@@ -320,19 +318,6 @@ class Dataset:
     def __repr__(self) -> str:
         names = ", ".join(f"{s.name} ({s.role})" for s in self.samples)
         return f"Dataset({names}; {len(self.features)} features, {len(self._systematics)} systematics)"
-
-
-def _rows_of(change: Variation) -> int | None:
-    match change:
-        case Reweighted(weight):
-            return len(weight)
-        case Scaled(_, where) if where is not None:
-            return len(where)
-    return None
-
-
-def _with_events(change: Variation, changed: Callable[[Events], Events]) -> Variation:
-    return Replaced(changed(change.events)) if isinstance(change, Replaced) else change
 
 
 @dataclass(frozen=True)

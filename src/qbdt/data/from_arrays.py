@@ -14,9 +14,9 @@ from qbdt.data.events import Events
 from qbdt.data.systematic import (
     FlatSystematic,
     Kind,
-    Replaced,
-    Reweighted,
-    Scaled,
+    Replacement,
+    Reweighting,
+    Scaling,
     Systematic,
     Variation,
     checked_weights,
@@ -126,14 +126,14 @@ def _bound_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.inte
     n_rows = sum(len(index) for index in rows.values())
     if len(values) != n_rows:
         raise DataError(f"systematic {name}: {len(values)} weights for the {n_rows} rows of X")
-    return {process: Reweighted(values[index]) for process, index in rows.items()}
+    return {process: Reweighting(values[index]) for process, index in rows.items()}
 
 
 def _bound_norm(
     name: str, size: float, where: ArrayLike | None, rows: dict[str, NDArray[np.integer[Any]]]
 ) -> dict[str, Variation]:
     if where is None:
-        return {process: Scaled(size) for process in rows}
+        return {process: Scaling(size) for process in rows}
     if np.ma.is_masked(where):
         raise DataError(f"systematic {name}: where is masked: every row needs true or false")
     mask = np.asarray(where)
@@ -144,7 +144,7 @@ def _bound_norm(
         )
     if not mask.any():
         raise DataError(f"systematic {name}: where selects no row")
-    return {process: Scaled(size, mask[index]) for process, index in rows.items() if mask[index].any()}
+    return {process: Scaling(size, mask[index]) for process, index in rows.items() if mask[index].any()}
 
 
 def _bound_shape(
@@ -159,7 +159,7 @@ def _bound_shape(
         raise DataError(f"{context}other features than X: absent {sorted(absent)}, extra {sorted(extra)}")
     ordered = {feature: columns[feature] for feature in features}
     parts = _by_label(ordered, table[1], table[2], None, context)
-    return {process: Replaced(events) for process, (events, _) in parts.items()}
+    return {process: Replacement(events) for process, (events, _) in parts.items()}
 
 
 def _names(part: Dataset) -> list[str]:
@@ -198,24 +198,24 @@ def _joined_variation(name: str, process: str, direction: str, parts: Sequence[D
         nominal = part.sample(process).events
         changes.append(change)
         pieces.append((nominal, nominal if change is None else change.apply(nominal)))
-    scaled = [change for change in changes if isinstance(change, Scaled)]
+    scaled = [change for change in changes if isinstance(change, Scaling)]
     if scaled:
         return _joined_scale(name, scaled, changes, [nominal.n_rows for nominal, _ in pieces])
-    if any(isinstance(change, Replaced) for change in changes):
-        return Replaced(Events.concatenate([varied for _, varied in pieces]))
-    return Reweighted(np.concatenate([varied.weight for _, varied in pieces]))
+    if any(isinstance(change, Replacement) for change in changes):
+        return Replacement(Events.concatenate([varied for _, varied in pieces]))
+    return Reweighting(np.concatenate([varied.weight for _, varied in pieces]))
 
 
-def _joined_scale(name: str, scaled: list[Scaled], changes: list[Variation | None], rows: list[int]) -> Scaled:
+def _joined_scale(name: str, scaled: list[Scaling], changes: list[Variation | None], rows: list[int]) -> Scaling:
     if len({change.size for change in scaled}) > 1:
         raise DataError(f"systematic {name} has different sizes in different datasets")
     if len(scaled) == len(changes) and all(change.where is None for change in scaled):
         return scaled[0]
     masks = []
     for change, n_rows in zip(changes, rows, strict=True):
-        everywhere = isinstance(change, Scaled) and change.where is None
+        everywhere = isinstance(change, Scaling) and change.where is None
         masked = (
-            change.where if isinstance(change, Scaled) and change.where is not None else np.full(n_rows, everywhere)
+            change.where if isinstance(change, Scaling) and change.where is not None else np.full(n_rows, everywhere)
         )
         masks.append(masked)
-    return Scaled(scaled[0].size, np.concatenate(masks))
+    return Scaling(scaled[0].size, np.concatenate(masks))

@@ -1,7 +1,7 @@
 """Front door of inference."""
 
 from qbdt.inference.appendix import background_uncertainty, source_significances
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import asimov, measure_sensitivity
 from qbdt.inference.building import build_templates, refill
 from qbdt.inference.fit import fit_templates, run_fit, write_fit
 from qbdt.inference.reading import scan_from_dict, summary_from_dict
@@ -19,6 +19,7 @@ __all__ = [
     "background_uncertainty",
     "build_templates",
     "fit_templates",
+    "measure_sensitivity",
     "refill",
     "roc_points",
     "run_fit",

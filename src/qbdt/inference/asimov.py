@@ -14,9 +14,9 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.newton_fit import maximise
 from qbdt.inference.templates.template_set import ModelArrays
-from qbdt.statistics import information_matrix
+from qbdt.statistics import Sensitivity, information_matrix
 
-__all__ = ["AsimovResult", "asimov"]
+__all__ = ["AsimovResult", "asimov", "measure_sensitivity"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +73,9 @@ def asimov(model: ModelArrays) -> AsimovResult:
     correlation = covariance / (sigma[..., :, None] * sigma[..., None, :])
     z = np.sqrt(np.maximum(null.twice_nll, 0.0))
     return AsimovResult(z, sigma[..., 0], null.theta, sigma[..., 1:], correlation)
+
+
+def measure_sensitivity(model: ModelArrays) -> Sensitivity:
+    """σ_μ and Z of one model on its Asimov data, without and with the sources; MC statistics as they are in it."""
+    stat, full = asimov(model.without_systematics()), asimov(model)
+    return Sensitivity(float(stat.sigma_mu), float(full.sigma_mu), float(stat.z), float(full.z))

@@ -9,23 +9,22 @@ from typing import TypeAlias
 from qbdt.data import Dataset, Role
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.edges import equal_yield_edges, uniform_edges
-from qbdt.inference.templates.filling import Binning, fill, score_of
+from qbdt.inference.templates.filling import Binning, fill, read_score
 from qbdt.inference.templates.optimised import optimised_binning, optimised_edges
 from qbdt.inference.templates.repair import bounded, pruned, with_usable_bins
 from qbdt.inference.templates.template_set import Note, TemplateSet
-from qbdt.inference.templates.transform import TransformScan, scan_transform, tanh_scores
+from qbdt.inference.templates.transform import scan_transform, tanh_scores
 
 __all__ = ["Built", "Filled", "build_templates", "refill"]
 
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Templates and how they came about: the binning, the constant c and its scan where there was one."""
+    """Templates and how they came about: the binning, and the constant c of tanh(c·y) where there was one."""
 
     templates: TemplateSet
     binning: Binning
     c: float | None
-    scan: TransformScan | None
 
 
 Filled: TypeAlias = Callable[[float | None, Binning, str], TemplateSet]
@@ -64,7 +63,7 @@ def build_templates(
     wanted = [s.name for s in scored.systematics] if settings.systematics is None else settings.systematics
     scored = scored.with_systematics(wanted)
     choose_on = None if choose_on is None else choose_on.with_systematics(wanted)
-    c, scan = _constant(scored if choose_on is None else choose_on, settings)
+    c = _constant(scored if choose_on is None else choose_on, settings)
     if c is not None:
         scored = tanh_scores(scored, c)
         choose_on = None if choose_on is None else tanh_scores(choose_on, c)
@@ -73,7 +72,7 @@ def build_templates(
     if 1 < binning.n_bins < settings.bins and settings.binning != "edges":
         short = Note("binning", f"{binning.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
         templates = templates.with_notes([short])
-    return Built(templates, binning, c, scan)
+    return Built(templates, binning, c)
 
 
 def refill(scored: Dataset, settings: FitSettings, like: Built) -> TemplateSet:
@@ -94,13 +93,10 @@ def _filled(
     return templates if settings.prune is None else pruned(templates, settings.prune)
 
 
-def _constant(scored: Dataset, settings: FitSettings) -> tuple[float | None, TransformScan | None]:
+def _constant(scored: Dataset, settings: FitSettings) -> float | None:
     if settings.transform == "none":
-        return None, None
-    if settings.c != "scan":
-        return settings.c, None
-    scan = scan_transform(scored, settings.bins)
-    return scan.best, scan
+        return None
+    return scan_transform(scored, settings.bins).best if settings.c == "scan" else settings.c
 
 
 def _binning(scored: Dataset, settings: FitSettings, choose_on: Dataset | None) -> Binning:
@@ -123,5 +119,5 @@ def _binning(scored: Dataset, settings: FitSettings, choose_on: Dataset | None) 
 
 
 def _range(scored: Dataset) -> tuple[float, float]:
-    scores = [score_of(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]
+    scores = [read_score(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]
     return min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)

@@ -8,6 +8,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
+from qbdt.inference.templates.filling import collect_scores
 
 __all__ = ["area_under_roc", "nominal_scores", "roc_points", "score_histogram"]
 
@@ -16,12 +17,7 @@ ROC_POINTS = 201
 
 def nominal_scores(scored: Dataset) -> dict[str, tuple[Floats, Floats]]:
     """Scores and weights of nominal signal and background, of a dataset whose one feature is the score."""
-    joined = {}
-    for role in (Role.SIGNAL, Role.BACKGROUND):
-        events = [sample.events for sample in scored.of_role(role)]
-        score = np.concatenate([np.asarray(e.column(scored.features[0]), dtype=np.float64) for e in events])
-        joined[str(role)] = (score, np.concatenate([e.weight for e in events]))
-    return joined
+    return {str(role): collect_scores(scored, role) for role in (Role.SIGNAL, Role.BACKGROUND)}
 
 
 def area_under_roc(scored: Dataset) -> float:

@@ -1,12 +1,11 @@
 """Training by folds, and training into a file that an interrupted training goes on from.
 
-Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTraining`, or a model file that holds one.
+Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTrainedModel`, or a model file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -15,8 +14,7 @@ from qbdt.data import Dataset
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTraining, Settings, described, train
-from qbdt.training.paper import Training
+from qbdt.training import CrossTrainedModel, Settings, TrainedModel, described, train
 from qbdt.training.partitions import EventsInParts
 from qbdt.training.profile import ProfiledEnsemble
 
@@ -35,10 +33,10 @@ def cross_train(
     *,
     n_threads: int | None = None,
     progress: Progress = silent,
-    resume: CrossTraining | None = None,
-    checkpoint: Callable[[CrossTraining], None] | None = None,
+    resume: CrossTrainedModel | None = None,
+    checkpoint: Callable[[CrossTrainedModel], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> CrossTraining:
+) -> CrossTrainedModel:
     """Train one model for each fold, without its events and without their shifted copies.
 
     Parameters
@@ -60,7 +58,7 @@ def cross_train(
 
     Returns
     -------
-    CrossTraining
+    CrossTrainedModel
         Interrupting with Ctrl-C returns what is trained so far; `complete` tells.
 
     Examples
@@ -75,7 +73,7 @@ def cross_train(
         raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
     if resume is not None and resume.folds != rule:
         raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
-    done: list[Training] = []
+    done: list[TrainedModel] = []
     for fold in range(rule.k):
         part = dataset.without_fold(fold)
         earlier = resume.trainings[fold] if resume is not None and fold < len(resume.trainings) else None
@@ -86,14 +84,14 @@ def cross_train(
         more = "" if earlier is None else f", going on after {len(earlier.ensemble.trees)} trees"
         say(f"train fold{fold}{more}")
 
-        def report(training: Training) -> None:
+        def report(training: TrainedModel) -> None:
             if checkpoint is not None:
-                checkpoint(CrossTraining((*done, _unfinished(training)), rule))
+                checkpoint(CrossTrainedModel((*done, training), rule))
 
         done.append(train(part, settings, n_threads=n_threads, progress=progress, resume=earlier, checkpoint=report))
         if not done[-1].complete:
             break
-    return CrossTraining(tuple(done), rule)
+    return CrossTrainedModel(tuple(done), rule)
 
 
 def train_into(
@@ -107,7 +105,7 @@ def train_into(
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
-) -> Training | CrossTraining:
+) -> TrainedModel | CrossTrainedModel:
     """Train into a model file: one model, or one for each fold where the dataset has a fold rule.
 
     Parameters
@@ -125,12 +123,12 @@ def train_into(
 
     Returns
     -------
-    Training or CrossTraining
+    TrainedModel or CrossTrainedModel
         What the file holds; `complete` is false after Ctrl-C.
     """
     target = Path(path)
     earlier = read_any_model(target)[0] if resume and target.exists() else None
-    if earlier is not None and isinstance(earlier, CrossTraining) != (dataset.folds is not None):
+    if earlier is not None and isinstance(earlier, CrossTrainedModel) != (dataset.folds is not None):
         kinds = ("a single model", "a cross-trained one")
         found, wanted = kinds if dataset.folds is not None else kinds[::-1]
         raise DataError(f"{target}: cannot resume: it holds {found}, and this is {wanted}")
@@ -138,17 +136,17 @@ def train_into(
         raise OutputError(f"{target}: there is no folder {target.parent}")
     write = _Writer(target, force or earlier is not None, extra)
     if dataset.folds is None:
-        assert not isinstance(earlier, CrossTraining)
-        result: Training | CrossTraining = train(
+        assert not isinstance(earlier, CrossTrainedModel)
+        result: TrainedModel | CrossTrainedModel = train(
             dataset,
             settings,
             n_threads=n_threads,
             progress=progress,
             resume=earlier,
-            checkpoint=lambda training: write(_unfinished(training)),
+            checkpoint=write,
         )
     else:
-        assert not isinstance(earlier, Training)
+        assert not isinstance(earlier, TrainedModel)
         result = cross_train(
             dataset,
             settings,
@@ -170,8 +168,8 @@ class _Writer:
             raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
         self._path, self._extra, self._not_before = path, extra, 0.0
 
-    def __call__(self, training: Training | CrossTraining) -> None:
-        last = training if isinstance(training, Training) else training.trainings[-1]
+    def __call__(self, training: TrainedModel | CrossTrainedModel) -> None:
+        last = training if isinstance(training, TrainedModel) else training.trainings[-1]
         start = monotonic()
         whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
         if last.is_checkpoint(TREES_BETWEEN_WRITES) and (whole_part or start >= self._not_before):
@@ -180,14 +178,7 @@ class _Writer:
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
-def _unfinished(training: Training) -> Training:
-    """Mark what a checkpoint is given, so that it is not taken for a finished training."""
-    if training.stopped is not None:
-        return training
-    return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
-
-
-def _kept(earlier: Training, part: Dataset | EventsInParts, settings: Settings) -> bool:
+def _kept(earlier: TrainedModel, part: Dataset | EventsInParts, settings: Settings) -> bool:
     """Whether an earlier training is what is asked for; refused where it was on other events.
 
     Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.

@@ -13,8 +13,7 @@ from qbdt.errors import ModelFileError
 from qbdt.models.checks import get, names, number, numbers
 from qbdt.models.tree_content import source_values_of, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import CrossTraining, Settings
-from qbdt.training.paper import Training
+from qbdt.training import CrossTrainedModel, End, Ending, Settings, TrainedModel
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
 
@@ -24,9 +23,9 @@ PAPER, PROFILED, CROSS_TRAINED = "paper", "profiled", "cross-trained"
 """What the key `model` says; files of version 1 do not have it and hold the paper's."""
 
 
-def to_dict(training: Training | CrossTraining) -> dict[str, Any]:
+def to_dict(training: TrainedModel | CrossTrainedModel) -> dict[str, Any]:
     """Return what a model file says about a training."""
-    if isinstance(training, CrossTraining):
+    if isinstance(training, CrossTrainedModel):
         trainings = [to_dict(one) for one in training.trainings]
         return {"model": CROSS_TRAINED, "folds": training.folds.to_dict(), "trainings": trainings}
     ensemble, binning = training.ensemble, training.binning
@@ -46,14 +45,14 @@ def to_dict(training: Training | CrossTraining) -> dict[str, Any]:
     }
 
 
-def from_dict(content: Mapping[str, Any]) -> Training | CrossTraining:
+def from_dict(content: Mapping[str, Any]) -> TrainedModel | CrossTrainedModel:
     """Make a training from what a model file says, everything checked."""
     match content.get("model", PAPER):
         case "paper" | "profiled":
             return _training(content)
         case "cross-trained":
             trainings = tuple(_part(part, fold) for fold, part in enumerate(get(content, "trainings", list)))
-            return CrossTraining(trainings, _folds(get(content, "folds", dict)))
+            return CrossTrainedModel(trainings, _folds(get(content, "folds", dict)))
         case other:
             raise ModelFileError(f"model: {other!r} is no kind of model that is known here")
 
@@ -72,7 +71,7 @@ def _ensemble_to_dict(ensemble: Ensemble | ProfiledEnsemble) -> dict[str, Any]:
     }
 
 
-def _part(content: Any, fold: int) -> Training:
+def _part(content: Any, fold: int) -> TrainedModel:
     if not isinstance(content, dict) or content.get("model") not in (PAPER, PROFILED):
         raise ModelFileError(f"fold {fold} is not a training")
     try:
@@ -81,7 +80,7 @@ def _part(content: Any, fold: int) -> Training:
         raise ModelFileError(f"fold {fold}: {error}") from None
 
 
-def _training(content: Mapping[str, Any]) -> Training:
+def _training(content: Mapping[str, Any]) -> TrainedModel:
     features = names(content, "features")
     if not features:
         raise ModelFileError("features: at least one is needed")
@@ -91,15 +90,24 @@ def _training(content: Mapping[str, Any]) -> Training:
     if set(settings.categorical_features) != set(binning.categories):
         raise ModelFileError("categories and settings name different categorical features")
     known = (features, binning.categories)
-    return Training(
-        _profiled(content, *known) if content.get("model") == PROFILED else _paper(content, *known),
+    history = numbers(content, "history")
+    ensemble = _profiled(content, *known) if content.get("model") == PROFILED else _paper(content, *known)
+    return TrainedModel(
+        ensemble,
         binning,
         settings,
-        numbers(content, "history"),
-        None if content.get("stopped") is None else get(content, "stopped", str),
+        history,
+        _end(content, max(len(content["trees"]), len(history)), settings),
         get(content, "data", dict),
         None if content.get("expectation") is None else _expectation(get(content, "expectation", dict)),
     )
+
+
+def _end(content: Mapping[str, Any], n_trees: int, settings: Settings) -> End:
+    """How the training ended; checkpoints of earlier versions do not say that they are unfinished."""
+    if content.get("stopped") is None and content.get("model") != PROFILED and n_trees < settings.n_trees:
+        return End(Ending.INTERRUPTED, f"{n_trees} trees")
+    return End.from_message(None if content.get("stopped") is None else get(content, "stopped", str))
 
 
 def _paper(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> Ensemble:
@@ -168,7 +176,7 @@ def _expectation(content: Mapping[str, Any]) -> Expectation:
         values = [number(source.get(key), f"expectation, {key}") for key in ("coefficient", "cost", "profiled_cost")]
         sources.append(SourceExpectation(get(source, "name", str), *values))
     stat, full, unprofiled = (number(content.get(key), f"expectation, {key}") for key in ("stat", "full", "unprofiled"))
-    return Expectation(stat, full, unprofiled, tuple(sources))
+    return Expectation(stat, full, unprofiled=unprofiled, sources=tuple(sources))
 
 
 def _folds(content: Mapping[str, Any]) -> FoldRule:

@@ -11,14 +11,17 @@ from qbdt.files import write_text
 from qbdt.models.checks import get
 from qbdt.models.model_content import from_dict, to_dict
 from qbdt.models.sealed_text import parsed, sealed
-from qbdt.training import CrossTraining
-from qbdt.training.paper import Training
+from qbdt.training import CrossTrainedModel, TrainedModel
 
 __all__ = ["read_any_model", "read_cross_trained", "read_model", "write_model"]
 
 
 def write_model(
-    path: str | Path, training: Training | CrossTraining, extra: Mapping[str, Any] | None = None, *, force: bool = True
+    path: str | Path,
+    training: TrainedModel | CrossTrainedModel,
+    extra: Mapping[str, Any] | None = None,
+    *,
+    force: bool = True,
 ) -> None:
     """Write a model file.
 
@@ -36,7 +39,7 @@ def write_model(
     write_text(Path(path), sealed({"extra": dict(extra or {}), **to_dict(training)}), force=force)
 
 
-def read_any_model(path: str | Path) -> tuple[Training | CrossTraining, dict[str, Any]]:
+def read_any_model(path: str | Path) -> tuple[TrainedModel | CrossTrainedModel, dict[str, Any]]:
     """Read a model file of any kind; returns the training and the extra values that were kept with it."""
     source = Path(path)
     content = parsed(source)
@@ -48,10 +51,10 @@ def read_any_model(path: str | Path) -> tuple[Training | CrossTraining, dict[str
         raise ModelFileError(f"{source}: {error}") from error
 
 
-def read_model(path: str | Path) -> tuple[Training, dict[str, Any]]:
+def read_model(path: str | Path) -> tuple[TrainedModel, dict[str, Any]]:
     """Read a file that holds a single model; returns the training and the extra values that were kept with it."""
     training, extra = read_any_model(path)
-    if isinstance(training, CrossTraining):
+    if isinstance(training, CrossTrainedModel):
         raise ModelFileError(
             f"{path}: a cross-trained model with {training.folds.k} folds, where a single model is needed; "
             "load it with CrossTrainedClassifier.load or qbdt.models.model_file.read_cross_trained"
@@ -59,9 +62,9 @@ def read_model(path: str | Path) -> tuple[Training, dict[str, Any]]:
     return training, extra
 
 
-def read_cross_trained(path: str | Path) -> tuple[CrossTraining, dict[str, Any]]:
+def read_cross_trained(path: str | Path) -> tuple[CrossTrainedModel, dict[str, Any]]:
     """Read a file that holds a cross-trained model; returns its trainings and the extra values."""
     training, extra = read_any_model(path)
-    if isinstance(training, Training):
+    if isinstance(training, TrainedModel):
         raise ModelFileError(f"{path}: a single model, where a cross-trained one is needed")
     return training, extra

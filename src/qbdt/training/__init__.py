@@ -1,19 +1,22 @@
 """Front door of training."""
 
-from qbdt.training.cross_trained import CrossTraining
+from qbdt.training.cross_trained import CrossTrainedModel
 from qbdt.training.folded import FoldedEnsemble
 from qbdt.training.inputs import described
 from qbdt.training.methods import train
-from qbdt.training.monitor import Callback, Monitor, score_significance
+from qbdt.training.model import End, Ending, TrainedModel
+from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.settings import Settings
 
 __all__ = [
     "Callback",
-    "CrossTraining",
+    "CrossTrainedModel",
+    "End",
+    "Ending",
     "FoldedEnsemble",
     "Monitor",
     "Settings",
+    "TrainedModel",
     "described",
-    "score_significance",
     "train",
 ]

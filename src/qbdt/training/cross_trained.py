@@ -10,13 +10,13 @@ from qbdt.data import FoldRule
 from qbdt.errors import DataError
 from qbdt.tables import Table, notebook_html
 from qbdt.training.folded import FoldedEnsemble
-from qbdt.training.paper.boosting import Training
+from qbdt.training.model import TrainedModel
 
-__all__ = ["CrossTraining"]
+__all__ = ["CrossTrainedModel"]
 
 
 @dataclass(frozen=True, eq=False)
-class CrossTraining:
+class CrossTrainedModel:
     """Trainings of the first folds, in their order, and the rule that says which fold an event is in.
 
     Attributes
@@ -28,7 +28,7 @@ class CrossTraining:
         The rule.
     """
 
-    trainings: tuple[Training, ...]
+    trainings: tuple[TrainedModel, ...]
     folds: FoldRule
 
     def __post_init__(self) -> None:

@@ -24,14 +24,14 @@ def whole(dataset, models, fit):
 def test_the_last_number_of_trees_is_the_model(dataset, models, fit, whole):
     curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
     assert curve.at == (1.0, 2.0, 4.0, 8.0)
-    assert (curve.full[-1], curve.stat[-1]) == (whole.full, whole.stat)
+    assert (curve.full[-1], curve.stat[-1]) == (whole.sigma_full, whole.sigma_stat)
 
 
 def test_points_are_those_of_shorter_models(dataset, models, fit):
     short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.ensembles), models.folds)
     scored = dataset.transform(lambda events: {"score": short.score(events, 1)})
     curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
-    assert curve.full[1] == strength_of(scored, fit).full
+    assert curve.full[1] == strength_of(scored, fit).sigma_full
 
 
 def test_parts_are_the_same_events_in_all_variations(dataset):
@@ -58,7 +58,7 @@ def test_sizes(dataset, trainer, fit, whole):
     curve = sizes_curve(dataset, trainer, fit, shares=(0.25,), repeats=2, whole=whole, n_threads=1)
     assert curve.at == (0.25, 1.0)
     assert curve.full_spread[0] > 0 == curve.full_spread[1]
-    assert curve.full[1] == whole.full
+    assert curve.full[1] == whole.sigma_full
     with pytest.raises(DataError, match="needs folds"):
         sizes_curve(dataset.with_folds(None), trainer, fit)
 

@@ -44,7 +44,7 @@ def test_what_is_left_in_the_folder(diagnosed, folder):
     }
     fitted = json.loads((folder / "result.json").read_text())["fit"]["expected"]
     # the fit of the run uses pyhf's exponential normalisations, this one their linear part
-    assert diagnosed.diagnosis.strength.full == pytest.approx(fitted["sigma_mu"], rel=0.03)
+    assert diagnosed.diagnosis.strength.sigma_full == pytest.approx(fitted["sigma_mu"], rel=0.03)
     assert diagnosed.diagnosis.sizes is not None
 
 

@@ -151,7 +151,7 @@ def test_replicas_without_signal_are_left_out(seed):
 
 def test_no_signal_to_choose_by_is_said():
     scored = problem(40, 1).select(lambda events: (events.weight > 100) | (events.identifier("event") % 2 == 0))
-    with pytest.raises(FitError, match="no signal events to choose the edges of bins by"):
+    with pytest.raises(FitError, match="no signal events: more events"):
         optimised_binning(scored, 4)
 
 

@@ -316,7 +316,7 @@ def test_a_wrong_file_is_noticed_and_not_kept(tmp_path, monkeypatch, to, fault):
 
 
 def test_cuts_rounded_to_the_nearest_single_would_be_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("qbdt.models.export.components.float32_at_least", lambda cuts: cuts.astype(np.float32))
+    monkeypatch.setattr("qbdt.models.export.xgboost_json.float32_at_least", lambda cuts: cuts.astype(np.float32))
     with pytest.raises(OutputError, match="does not agree"):
         export_model(small_model(), tmp_path / "m.json", "xgboost")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
-from qbdt.data.systematic import Replaced, Systematic
+from qbdt.data.systematic import Systematic
 from qbdt.studies.benchmark.cache import Cache
 from qbdt.studies.benchmark.nested import Division, common_scale, cross_scored, tuned
 from tests.studies.benchmark.contestants import Witness
@@ -101,7 +101,7 @@ def spoil(data, rule, number):
         return Events(columns, events.weight, {"event_number": events.identifier("event_number")})
 
     samples = [Sample(s.name, s.role, changed(s.events)) for s in data.samples]
-    sources = [s.map(lambda _, change: Replaced(changed(change.events))) for s in data.systematics]
+    sources = [s.map(lambda _, change: change.map_events(changed)) for s in data.systematics]
     return Dataset(samples, sources, data.folds)
 
 

@@ -2,17 +2,18 @@
 
 import pytest
 
+from qbdt.statistics import Sensitivity
 from qbdt.studies.benchmark.benchmark_tables import physics_tables
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.marks import best_peer, marks
-from qbdt.studies.benchmark.merits import BINNINGS, BINS, Merit
+from qbdt.studies.benchmark.merits import BINNINGS, BINS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL
 from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
 
 
 def fits(problem, contestant, z_full, sigma_full, setup=ALL_SOURCES, z_stat=1.0, sigma_stat=1.0):
     return [
-        FitRecord(problem, setup, contestant, seed, binning, bins, Merit(z_stat, z, sigma_stat, sigma_full, bins))
+        FitRecord(problem, setup, contestant, seed, binning, bins, Sensitivity(sigma_stat, sigma_full, z_stat, z))
         for seed, z in enumerate(z_full)
         for binning in BINNINGS
         for bins in BINS

@@ -8,7 +8,7 @@ from qbdt.data.events import Events
 from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
-from qbdt.training.paper.boosting import Training
+from qbdt.training.model import TrainedModel
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.partition import EventsInParts, Survey, parts_of
 from qbdt.training.profile.inner_folds import InnerFolds, count_rows
@@ -61,7 +61,7 @@ def test_parts_of_a_few_rows_train_the_model_of_memory(tmp_path):
 
 def test_training_in_parts_resumes(local, tmp_path):
     dataset, settings = CASES["drawn"]
-    kept: list[Training] = []
+    kept: list[TrainedModel] = []
     train(EventsInParts(parts_of(dataset, 3)), settings, n_threads=1, checkpoint=kept.append)
     rows = OutOfCore(parts_of(dataset, 2), folder=tmp_path)
     assert model_bytes(train(rows, settings, n_threads=1, resume=kept[0]), tmp_path) == local["drawn"]

@@ -144,7 +144,7 @@ def test_rows_and_features_can_be_drawn():
 
 def test_systematics_are_won_back(trained):
     found = trained.expectation
-    assert found.stat < found.full < 0.95 * found.unprofiled
+    assert found.sigma_stat < found.sigma_full < 0.95 * found.unprofiled
     assert [source.name for source in found.sources] == ["scale", "one", "tilt", "xs"]
     assert all(source.profiled_cost < source.cost for source in found.sources if source.cost > 0.2)
 
@@ -152,7 +152,7 @@ def test_systematics_are_won_back(trained):
 def test_without_sources_it_is_a_classifier(dataset):
     found = trained_on(dataset.with_systematics([]), SETTINGS)
     assert not found.ensemble.shift.trees
-    assert found.expectation.stat == found.expectation.full == found.expectation.unprofiled
+    assert found.expectation.sigma_stat == found.expectation.sigma_full == found.expectation.unprofiled
     s, b = (found.ensemble.score(sample.events) for sample in dataset.samples)
     assert np.median(s) > np.median(b)
 
@@ -165,19 +165,19 @@ def test_sources_of_noise_cost_nothing(dataset, trained):
         for i in range(8)
     ]
     more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
-    assert more.expectation.full < 1.03 * trained.expectation.full  # eight more fits to noise
+    assert more.expectation.sigma_full < 1.03 * trained.expectation.sigma_full  # eight more fits to noise
 
 
 def test_negative_weights_are_trained_on():
     found = trained_on(problem(4, negative=True), SETTINGS)
     assert np.isfinite(scores(found, problem(4))).all()
-    assert found.expectation.full <= found.expectation.unprofiled
+    assert found.expectation.sigma_full <= found.expectation.unprofiled
 
 
 def test_importances_are_in_information(trained):
     found, recovered = trained.expectation, trained.ensemble.shift.gains().sum()
-    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.stat**-2)
-    assert recovered == pytest.approx(found.full**-2 - found.unprofiled**-2)
+    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.sigma_stat**-2)
+    assert recovered == pytest.approx(found.sigma_full**-2 - found.unprofiled**-2)
 
 
 def test_shifted_copies_are_in_the_part_of_their_event(dataset):
@@ -205,7 +205,7 @@ def test_without_identifiers_position_decides():
     _, held = divided(dataset, 1)
     rows = [held.varied(source, "up")["b"].n_rows for source in ("scale", "one")]
     assert rows == [held.sample("b").events.n_rows] * 2
-    assert trained_on(dataset, SETTINGS).expectation.full > 0
+    assert trained_on(dataset, SETTINGS).expectation.sigma_full > 0
 
 
 def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):

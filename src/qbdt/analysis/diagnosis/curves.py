@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, event_keys, tells_events_apart
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Sensitivity
 from qbdt.training import FoldedEnsemble
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble
@@ -52,9 +53,9 @@ class LearningCurve:
     stat_spread: tuple[float, ...]
 
     @classmethod
-    def of(cls, against: str, points: Sequence[tuple[float, Sequence[Strength]]]) -> LearningCurve:
+    def of(cls, against: str, points: Sequence[tuple[float, Sequence[Sensitivity]]]) -> LearningCurve:
         """Make a curve of the results of repeats at each point."""
-        values = [np.array([(found.full, found.stat) for found in repeats]) for _, repeats in points]
+        values = [np.array([(found.sigma_full, found.sigma_stat) for found in repeats]) for _, repeats in points]
         means = [v.mean(axis=0) for v in values]
         spreads = [v.std(axis=0, ddof=1) if len(v) > 1 else np.zeros(2) for v in values]
         columns = [tuple(float(row[i]) for row in rows) for i in (0, 1) for rows in (means, spreads)]
@@ -104,7 +105,7 @@ def sizes_curve(
     shares: Sequence[float] = (0.125, 0.25, 0.5),
     repeats: int = 3,
     seed: int = 0,
-    whole: Strength | None = None,
+    whole: Sensitivity | None = None,
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> LearningCurve:
@@ -133,7 +134,7 @@ def sizes_curve(
     """
     if dataset.folds is None:
         raise DataError("a learning curve needs folds")
-    points: list[tuple[float, Sequence[Strength]]] = []
+    points: list[tuple[float, Sequence[Sensitivity]]] = []
     with progress("training on parts", len(shares) * repeats * dataset.folds.k) as advance:
         for share in shares:
             found = []

@@ -10,11 +10,12 @@ from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, sizes_curve, 
 from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
 from qbdt.analysis.diagnosis.overtraining import OverTraining, over_training
 from qbdt.analysis.diagnosis.sources import FeatureEffect, SourceEffect, source_effects
-from qbdt.analysis.diagnosis.strength import Strength, strength_of_templates
+from qbdt.analysis.diagnosis.strength import strength_of_templates
 from qbdt.data import Dataset
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 from qbdt.training import FoldedEnsemble
 
@@ -47,7 +48,7 @@ class Diagnosis:
         Learning curves; `sizes` is None where it was not asked for.
     """
 
-    strength: Strength
+    strength: Sensitivity
     over_training: tuple[OverTraining, ...]
     features: tuple[FeatureRank, ...]
     sources: tuple[SourceEffect, ...]
@@ -78,7 +79,7 @@ class Diagnosis:
             for s in plain["sources"]
         )
         return cls(
-            Strength(**plain["strength"]),
+            Sensitivity(**plain["strength"]),
             tuple(OverTraining(**test) for test in plain["over_training"]),
             tuple(FeatureRank(**rank) for rank in plain["features"]),
             tuple(sources),
@@ -102,7 +103,8 @@ class Diagnosis:
             )
             for r in self.features
         )
-        title = f"Features: σ_μ = {self.strength.full:.3f} (stat {self.strength.stat:.3f}) rises by … when scrambled"
+        found = self.strength
+        title = f"Features: σ_μ = {found.sigma_full:.3f} (stat {found.sigma_stat:.3f}) rises by … when scrambled"
         return Table(title, ("feature", "gain (%)", "full", "stat"), rows)
 
     def _sources(self) -> Table:

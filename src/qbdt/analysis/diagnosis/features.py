@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.analysis.diagnosis.strength import strength_of_templates
-from qbdt.data import Dataset, Events, FoldRule, Replaced, Role, Sample, Systematic, Variation, event_keys, row_keys
+from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic, event_keys, row_keys
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
@@ -92,7 +92,7 @@ def rank_features(
             for repeat in range(repeats):
                 templates = refill(scored(scrambled(dataset, feature, seed + repeat)), settings, built)
                 after = strength_of_templates(templates, settings.mc_stat)
-                rises.append((after.full - before.full, after.stat - before.stat))
+                rises.append((after.sigma_full - before.sigma_full, after.sigma_stat - before.sigma_stat))
                 advance(1)
             (full, stat), spread = np.mean(rises, axis=0), np.std(rises, axis=0, ddof=1 if repeats > 1 else 0)
             ranks.append(
@@ -127,12 +127,7 @@ def _scrambled_source(
     source: Systematic, nominal: Mapping[str, Events], feature: str, folds: FoldRule, seed: int
 ) -> Systematic:
     """Scramble what a source replaces, among all events as they are when the source is moved."""
-    sides: dict[str, dict[str, Variation]] = {}
-    for direction, effect in source.directions:
-        moved = {p: change.events for p, change in effect.items() if isinstance(change, Replaced)}
-        mixed = _handed_on({**nominal, **moved}, feature, folds, seed) if moved else {}
-        sides[direction] = {p: Replaced(mixed[p]) if p in moved else change for p, change in effect.items()}
-    return Systematic(source.name, source.kind, sides["up"], sides.get("down"))
+    return source.map_replacements(lambda moved: _handed_on({**nominal, **moved}, feature, folds, seed))
 
 
 def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.data import Dataset, HashFolds, Role, event_keys, tells_events_apart
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
+from qbdt.statistics import Sensitivity
 from qbdt.training import FoldedEnsemble, Settings
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble
@@ -67,7 +68,7 @@ class Judge:
         assert self.dataset.folds is not None
         return self.dataset.folds.k
 
-    def inside(self, fold: int, settings: Settings) -> Strength:
+    def inside(self, fold: int, settings: Settings) -> Sensitivity:
         """Judge settings on all events but those of one outer fold; the yields are scaled up to stand for all."""
         assert self.dataset.folds is not None
         rest = self.dataset.without_fold(fold)
@@ -75,7 +76,7 @@ class Judge:
         scale = self.dataset.total(Role.BACKGROUND) / rest.total(Role.BACKGROUND)
         return strength_of(self._scored(rest, [settings] * self.inner), self._scaled(scale))
 
-    def outside(self, settings: list[Settings]) -> Strength:
+    def outside(self, settings: list[Settings]) -> Sensitivity:
         """σ_μ of the analysis: every fold scored by a model trained on the others, with settings for each fold."""
         return strength_of(self._scored(self.dataset, settings), self.fit)
 

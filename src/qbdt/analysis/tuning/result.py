@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 
 __all__ = ["Tuning", "TuningTrial"]
@@ -66,8 +66,8 @@ class Tuning:
     method: str
     start: TuningTrial
     trials: tuple[TuningTrial, ...]
-    out_of_fold: Strength
-    nested: Strength
+    out_of_fold: Sensitivity
+    nested: Sensitivity
 
     @property
     def best(self) -> TuningTrial:
@@ -90,8 +90,8 @@ class Tuning:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _estimate(self) -> Table:
-        def cells(found: Strength) -> tuple[str, str]:
-            return f"{found.full:.4f}", f"{found.stat:.4f}"
+        def cells(found: Sensitivity) -> tuple[str, str]:
+            return f"{found.sigma_full:.4f}", f"{found.sigma_stat:.4f}"
 
         best = (f"{self.best.value:.4f}", f"{np.mean(self.best.stat):.4f}")
         start = (f"{self.start.value:.4f}", f"{np.mean(self.start.stat):.4f}")

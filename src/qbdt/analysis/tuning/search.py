@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength
 from qbdt.analysis.run import training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.judging import Judge
@@ -20,6 +19,7 @@ from qbdt.analysis.tuning.space import Dimension, space_of
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError, FitError, require
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, train
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble
@@ -77,7 +77,7 @@ def tune(
             say(f"trial {number}: σ_μ {trial.value:.4f}")
             advance(1)
     trials = tuple(_read(found, i) for i, found in enumerate(_done(study)[:n_trials]))
-    unknown = Tuning(base.method, start, trials, Strength(0, 0), Strength(0, 0))
+    unknown = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
     chosen = [_settings(base, unknown.best_without(fold)) for fold in range(judge.n_outer)]
     out_of_fold = _kept(study, "out of fold", judge, [base] * judge.n_outer)
     return replace(unknown, out_of_fold=out_of_fold, nested=_kept(study, "nested", judge, chosen))
@@ -150,7 +150,7 @@ def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
         found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
     except (FitError, DataError):
         return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
-    return {"full": [s.full for s in found], "stat": [s.stat for s in found]}
+    return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 
 def _done(study: Any) -> list[Any]:
@@ -166,12 +166,12 @@ def _settings(base: Settings, trial: TuningTrial) -> Settings:
     return replace(base, **trial.settings)
 
 
-def _kept(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Strength:
+def _kept(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Sensitivity:
     """σ_μ of the whole analysis with these settings; kept in the study, so that it is found once."""
     key = hashlib.sha256(repr(settings).encode()).hexdigest()
     known = study.user_attrs.get(name)
     if known is None or known["settings"] != key:
         found = judge.outside(settings)
-        known = {"settings": key, "full": found.full, "stat": found.stat}
+        known = {"settings": key, "full": found.sigma_full, "stat": found.sigma_stat}
         study.set_user_attr(name, known)
-    return Strength(known["full"], known["stat"])
+    return Sensitivity(known["stat"], known["full"])

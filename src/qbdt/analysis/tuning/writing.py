@@ -25,7 +25,8 @@ def best_section(found: Tuning, analysis: Analysis) -> str:
     where = f"qbdt {version('qbdt')}"
     head = [
         f"# Best of {len(found.trials)} trials of qbdt tune ({where}). Expected σ_μ of this way to choose,",
-        f"# on events that took no part in the choice: {found.nested.full:.4f}; before: {found.out_of_fold.full:.4f}.",
+        f"# on events that took no part in the choice: {found.nested.sigma_full:.4f}; "
+        f"before: {found.out_of_fold.sigma_full:.4f}.",
     ]
     section_text = yaml.safe_dump({"training": section}, sort_keys=False, allow_unicode=True)
     return "\n".join([*head, section_text])

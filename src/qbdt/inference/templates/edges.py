@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.filling import score_of
+from qbdt.inference.templates.filling import collect_scores, read_score
 
 __all__ = ["equal_yield_edges", "uniform_edges"]
 
@@ -40,12 +40,8 @@ def equal_yield_edges(scored: Dataset, n_bins: int, role: Role | str) -> Floats:
     >>> equal_yield_edges(Dataset([signal, background]), 2, "signal")
     array([0., 3., 4.])
     """
-    samples = scored.of_role(role)
-    if not any(s.events.n_rows for s in samples):
-        raise FitError(f"no {role} events to choose the edges of bins by: more events, or fewer folds, are needed")
-    score = np.concatenate([score_of(s.events, f"sample {s.name}") for s in samples])
-    weight = np.concatenate([s.events.weight for s in samples])
-    every = [score_of(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]
+    score, weight = collect_scores(scored, Role(role))
+    every = [read_score(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]
     low, high = min(float(x.min(initial=np.inf)) for x in every), max(float(x.max(initial=-np.inf)) for x in every)
     inner = _quantiles(score, weight, np.arange(1, n_bins) / n_bins)
     inner = np.unique(inner[(inner > low) & (inner < high)])

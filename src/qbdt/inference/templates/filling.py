@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, FoldRule, Kind, Role, Sample, Scaled, Systematic
+from qbdt.data import Dataset, Events, FoldRule, Kind, Role, Sample, Systematic, Variation
 from qbdt.errors import DataError, FitError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["Binning", "fill", "score_of"]
+__all__ = ["Binning", "collect_scores", "fill", "read_score"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Binning:
 
     def index(self, events: Events, what: str) -> NDArray[np.intp]:
         """Bin number of each event; `what` names the events in messages."""
-        score = score_of(events, what)
+        score = read_score(events, what)
         if self.folds is None:
             return _bin_of(score, self.edges[0])
         fold = self.folds.assign(events)
@@ -74,7 +74,7 @@ class Binning:
         return numbers
 
 
-def score_of(events: Events, what: str) -> Floats:
+def read_score(events: Events, what: str) -> Floats:
     """Score column of events, checked."""
     if len(events.features) != 1:
         names = ", ".join(events.features)
@@ -84,6 +84,15 @@ def score_of(events: Events, what: str) -> Floats:
     if bad:
         raise DataError(f"{what}: the score of {bad} of {len(score)} events is NaN or infinite")
     return score
+
+
+def collect_scores(scored: Dataset, role: Role) -> tuple[Floats, Floats]:
+    """Nominal scores and weights of all events of one role."""
+    samples = scored.of_role(role)
+    if not any(sample.events.n_rows for sample in samples):
+        raise FitError(f"no {role} events: more events, or fewer folds, are needed")
+    scores = np.concatenate([read_score(sample.events, f"sample {sample.name}") for sample in samples])
+    return scores, np.concatenate([sample.events.weight for sample in samples])
 
 
 def fill(scored: Dataset, binning: Binning, variable: str = "score") -> TemplateSet:
@@ -140,14 +149,12 @@ def _shift(source: Systematic, sample: Sample, nominal: Floats, binning: Binning
     return Shift(sides["up"], sides["down"], factors=_factors(source, changes))
 
 
-def _factors(source: Systematic, changes: Mapping[str, object]) -> tuple[float, float] | None:
+def _factors(source: Systematic, changes: Mapping[str, Variation]) -> tuple[float, float] | None:
     """Return the factors of a source that scales the whole process; None for anything that can change a shape."""
     if source.kind is not Kind.NORM:
         return None
-    down, up = changes["down"], changes["up"]
-    if isinstance(down, Scaled) and isinstance(up, Scaled) and down.where is None and up.where is None:
-        return (1.0 + down.size, 1.0 + up.size)
-    return None
+    down, up = changes["down"].relative_size, changes["up"].relative_size
+    return None if down is None or up is None else (1.0 + down, 1.0 + up)
 
 
 def _histogram(events: Events, binning: Binning, what: str) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Role
+from qbdt.data import Role, Systematic
 from qbdt.errors import FitError
 from qbdt.tables import Table
 
@@ -62,11 +62,11 @@ class ProcessTemplates:
     shifts: Mapping[str, Shift] = field(default_factory=dict)
 
     def linear_shift(self, source: str) -> Floats:
-        """Change of the events per bin for θ = +1 in the linear model: (up − down)/2, or up − nominal if one-sided."""
+        """Δ_k per bin: change of the events for θ = +1 in the linear model, see `Systematic.shift`."""
         if source not in self.shifts:
             return np.zeros_like(self.nominal)
         shift = self.shifts[source]
-        return shift.up - self.nominal if shift.mirrored else (shift.up - shift.down) / 2
+        return Systematic.shift(self.nominal, shift.up, None if shift.mirrored else shift.down)
 
     def plus(self, other: ProcessTemplates) -> ProcessTemplates:
         """Return the templates of two parts of the same process."""

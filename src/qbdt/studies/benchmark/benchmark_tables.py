@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
 
+from qbdt.statistics import Sensitivity
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.marks import Mark, best_peer, difference, marks
-from qbdt.studies.benchmark.merits import BINNINGS, BINS, Merit
+from qbdt.studies.benchmark.merits import BINNINGS, BINS
 from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench
 from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
 from qbdt.tables import Table
 
 __all__ = ["physics_markdown", "physics_tables"]
 
-FIGURES: tuple[tuple[str, Callable[[Merit], float]], ...] = (
-    ("Z stat", lambda m: m.z_stat),
-    ("Z full", lambda m: m.z_full),
-    ("σ_μ stat", lambda m: m.sigma_stat),
-    ("σ_μ full", lambda m: m.sigma_full),
-    ("Δμ_sys", lambda m: m.delta_mu),
+FIGURES: tuple[tuple[str, Callable[[Sensitivity], float]], ...] = (
+    ("Z stat", attrgetter("z_stat")),
+    ("Z full", attrgetter("z_full")),
+    ("σ_μ stat", attrgetter("sigma_stat")),
+    ("σ_μ full", attrgetter("sigma_full")),
+    ("Δμ_sys", attrgetter("delta_mu")),
 )
 
 
@@ -90,7 +92,7 @@ def _checks(bench: PhysicsBench, problem: str) -> Table:
             cells = []
             for binning in BINNINGS:
                 records = bench.select(problem, setup, contestant=name, binning=binning, bins=20)
-                cells += [_spread(records, lambda m: m.sigma_stat), _spread(records, lambda m: m.sigma_full)]
+                cells += [_spread(records, attrgetter("sigma_stat")), _spread(records, attrgetter("sigma_full"))]
             rows.append((setup, name, *cells))
     header = (
         "sources",
@@ -129,7 +131,7 @@ def _names(records: Iterable[FitRecord]) -> Iterator[str]:
     return iter(dict.fromkeys(record.contestant for record in records))
 
 
-def _spread(records: Sequence[FitRecord], value: Callable[[Merit], float]) -> str:
+def _spread(records: Sequence[FitRecord], value: Callable[[Sensitivity], float]) -> str:
     values = [value(record.merit) for record in records]
     if len(values) < 2:
         return f"{values[0]:.3f}"

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from qbdt.statistics import Sensitivity
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
-from qbdt.studies.benchmark.merits import BINNINGS, Merit
+from qbdt.studies.benchmark.merits import BINNINGS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
 from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, mean_of
 from qbdt.studies.paper.halves import Difference, compare
@@ -68,12 +70,12 @@ def marks(bench: PhysicsBench) -> list[Mark]:
 def best_peer(bench: PhysicsBench, problem: str, binning: str, bins: int, setup: str = ALL_SOURCES) -> str | None:
     """Name of the best peer; None where none took part."""
     records = {name: bench.select(problem, setup, contestant=name, binning=binning, bins=bins) for name in PEERS}
-    merit = (lambda m: -m.sigma_stat) if setup == NO_SOURCES else (lambda m: m.z_full)
+    merit: Callable[[Sensitivity], float] = (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
     means = {name: mean_of(found, merit) for name, found in records.items() if found}
     return max(means, key=lambda name: means[name]) if means else None
 
 
-def difference(first: list[FitRecord], second: list[FitRecord], value: Callable[[Merit], float]) -> Difference:
+def difference(first: list[FitRecord], second: list[FitRecord], value: Callable[[Sensitivity], float]) -> Difference:
     """Difference of two contestants on the same divisions."""
     return compare(*({r.seed: [value(r.merit)] for r in records} for records in (first, second)))
 
@@ -90,10 +92,10 @@ def _pairs(
 
 
 def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: float, z_stat: float) -> Iterator[Mark]:
-    limits: tuple[tuple[str, float, Callable[[Merit], float], bool], ...] = (
-        ("Δμ_sys", delta_mu, lambda m: m.delta_mu, False),
-        ("Z full", z_full, lambda m: m.z_full, True),
-        ("Z stat", z_stat, lambda m: m.z_stat, True),
+    limits: tuple[tuple[str, float, Callable[[Sensitivity], float], bool], ...] = (
+        ("Δμ_sys", delta_mu, attrgetter("delta_mu"), False),
+        ("Z full", z_full, attrgetter("z_full"), True),
+        ("Z stat", z_stat, attrgetter("z_stat"), True),
     )
     for binning, peer, mine, theirs in _pairs(bench, problem):
         for name, factor, value, at_least in limits:
@@ -105,7 +107,7 @@ def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: floa
 
 def _paired(bench: PhysicsBench, problem: str) -> Iterator[Mark]:
     for binning, peer, mine, theirs in _pairs(bench, problem):
-        found = difference(mine, theirs, lambda m: m.z_full)
+        found = difference(mine, theirs, attrgetter("z_full"))
         claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_words(binning)} bins"
         error = found.error if math.isfinite(found.error) else 0.0
         yield Mark(problem, claim, found.mean, 2 * error, found.mean > 2 * error)

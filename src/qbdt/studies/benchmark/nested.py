@@ -9,7 +9,7 @@ without the units i and j serves the outer folds i and j: half of the trainings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -257,7 +257,7 @@ def _judge(contestant: Contestant, division: Division, settings: Parameters) -> 
         events = division.part(part)
         scored = _scored(events, by_unit(division.rule, scorers))
         share = events.total(Role.BACKGROUND) / division.data.total(Role.BACKGROUND)
-        found.append(merit(scored, *JUDGE, scale=1 / share).to_dict())
+        found.append(asdict(merit(scored, *JUDGE, scale=1 / share)))
     return {"folds": found}
 
 

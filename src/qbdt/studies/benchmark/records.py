@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.studies.benchmark.merits import Merit
+from qbdt.statistics import Sensitivity
 
 __all__ = ["ALL_SOURCES", "FitRecord", "PhysicsBench", "SyntheticRecord", "TimeRecord", "mean_of"]
 
@@ -37,11 +37,11 @@ class FitRecord:
     seed: int
     binning: str
     bins: int
-    merit: Merit
+    merit: Sensitivity
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {**asdict(self), "merit": self.merit.to_dict()}
+        return {**asdict(self), "merit": {**asdict(self.merit), "delta_mu": self.merit.delta_mu}}
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class PhysicsBench:
         }
 
 
-def mean_of(records: Iterable[FitRecord], value: Callable[[Merit], float]) -> float:
+def mean_of(records: Iterable[FitRecord], value: Callable[[Sensitivity], float]) -> float:
     """Mean of one figure of merit over fold seeds; NaN of nothing."""
     values = [value(record.merit) for record in records]
     return float(np.mean(values)) if values else float("nan")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds
-from qbdt.inference import FitSettings, asimov, build_templates
+from qbdt.inference import FitSettings, asimov, build_templates, measure_sensitivity
 from qbdt.inference.templates import ModelArrays, TemplateSet, bounded, with_usable_bins
+from qbdt.statistics import quadratic_difference
 from qbdt.studies.paper.smoothing import smoothed
 from qbdt.studies.peers import Scorer
 
@@ -56,9 +56,8 @@ def templates_of(scored: Dataset, c: Constant) -> tuple[TemplateSet, float | Non
 def measure_in_optimised_bins(scored: Dataset) -> dict[str, float]:
     """Significances and Δμ in the bins of the profiled method: the one comparison with equal bins for all methods."""
     arrays = templates_of(scored, None)[0].arrays()
-    stat, full = asimov(arrays.without_systematics()), asimov(arrays)
-    delta_mu = math.sqrt(max(float(full.sigma_mu**2 - stat.sigma_mu**2), 0.0))
-    return {"z_stat_optimised": float(stat.z), "z_full_optimised": float(full.z), "delta_mu_optimised": delta_mu}
+    found = measure_sensitivity(arrays)
+    return {f"{name}_optimised": getattr(found, name) for name in ("z_stat", "z_full", "delta_mu")}
 
 
 def measure(templates: TemplateSet) -> dict[str, float]:
@@ -80,6 +79,6 @@ def measure(templates: TemplateSet) -> dict[str, float]:
         results[f"z_full{suffix}"] = float(full.z)
         results[f"sigma_full{suffix}"] = float(full.sigma_mu)
         if suffix != "_floor":
-            results[f"delta_mu{suffix}"] = math.sqrt(max(float(full.sigma_mu**2 - stat.sigma_mu**2), 0.0))
+            results[f"delta_mu{suffix}"] = quadratic_difference(float(full.sigma_mu), float(stat.sigma_mu))
     results["z_stat_floor"] = float(asimov(variants["_floor"].without_systematics()).z)
     return results

@@ -16,8 +16,7 @@ from qbdt.errors import ConfigError
 from qbdt.studies.paper.measures import Constant
 from qbdt.studies.paper.numbers import SOURCES
 from qbdt.studies.peers import Scorer, adaptive, gradient, lightgbm, with_few_cuts, xgboost
-from qbdt.training import Settings, train
-from qbdt.training.paper import Training
+from qbdt.training import Settings, TrainedModel, train
 
 __all__ = ["BINNING", "METHODS", "PROFILED", "Method", "Trained", "named"]
 
@@ -42,7 +41,7 @@ class Trained:
     """A trained method: what gives scores, and the QBDT training where it is one."""
 
     score: Scorer
-    training: Training | None = None
+    training: TrainedModel | None = None
 
 
 @dataclass(frozen=True)

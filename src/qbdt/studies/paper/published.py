@@ -21,11 +21,11 @@ from qbdt.inference import (
 )
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import write_model
+from qbdt.statistics import scan_tanh
 from qbdt.studies.paper.measures import SCALE, measure, measure_in_optimised_bins, scored_with, templates_of
 from qbdt.studies.paper.methods import Method, Trained
 from qbdt.studies.paper.numbers import CASES, SOURCES
 from qbdt.studies.paper.smoothing import smoothed
-from qbdt.training import score_significance
 
 __all__ = ["published_halves", "published_result"]
 
@@ -142,4 +142,4 @@ def _binned_q(half: Dataset, scores: tuple[Any, ...]) -> float:
     joined = [
         np.concatenate(column) for role in ("signal", "background") for column in zip(*by_role[role], strict=True)
     ]
-    return SCALE * score_significance(joined[0], joined[1], joined[2], joined[3])[0]
+    return SCALE * scan_tanh(*joined).largest_q

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, codes_of_bits
-from qbdt.errors import DataError
 from qbdt.progress import Progress, silent
-from qbdt.statistics import Expectation
-from qbdt.tables import Table, notebook_html
 from qbdt.threads import Workers
-from qbdt.training.description import training_headline, training_tables
 from qbdt.training.draws import drawn_features, row_seed
 from qbdt.training.inputs import InMemory, Start, TrainingRows, categories_by_number
+from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
-from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.settings import Settings
 from qbdt.trees import (
     Binning,
@@ -36,61 +31,9 @@ from qbdt.trees import (
     with_thresholds,
 )
 
-__all__ = ["Training", "require_resumable", "train_paper"]
+__all__ = ["train_paper"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """A finished (or interrupted) training.
-
-    Attributes
-    ----------
-    ensemble
-        The trees.
-    binning
-        Where features could be cut.
-    settings
-        How it was trained.
-    history
-        Binned Q of the validation sample after each tree; empty where there was none.
-    stopped
-        Why there are fewer trees than asked for, otherwise None.
-    data
-        What it was trained on: rows and yield of each sample, names of the sources.
-    expectation
-        Expected σ_μ and what each source does to it; of the profiled method only.
-    """
-
-    ensemble: Ensemble | ProfiledEnsemble
-    binning: Binning
-    settings: Settings
-    history: tuple[float, ...] = ()
-    stopped: str | None = None
-    data: Mapping[str, Any] = field(default_factory=dict)
-    expectation: Expectation | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether it came to its end: all trees, or a reason other than an interruption to have fewer."""
-        if self.stopped is not None:
-            return "interrupted" not in self.stopped
-        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) == self.settings.n_trees
-
-    def is_checkpoint(self, every: int) -> bool:
-        """Whether an unfinished training is to be written: after so many trees; a profiled one, after each part."""
-        return isinstance(self.ensemble, ProfiledEnsemble) or len(self.ensemble.trees) % every == 0
-
-    def tables(self) -> tuple[Table, ...]:
-        """Features by gain, what is expected, what it was trained on, settings."""
-        return tuple(table for table in training_tables(self) if table.rows)
-
-    def __str__(self) -> str:
-        return "\n\n".join([training_headline(self), *map(str, self.tables())])
-
-    def _repr_html_(self) -> str:
-        return notebook_html(training_headline(self), self.tables())
 
 
 def train_paper(
@@ -100,9 +43,9 @@ def train_paper(
     n_threads: int | None = None,
     monitor: Monitor | None = None,
     progress: Progress = silent,
-    resume: Training | None = None,
-    checkpoint: Callable[[Training], None] | None = None,
-) -> Training:
+    resume: TrainedModel | None = None,
+    checkpoint: Callable[[TrainedModel], None] | None = None,
+) -> TrainedModel:
     """Train by the paper's method, whatever `settings.method` says: `qbdt.training.methods.train` looks at it.
 
     Parameters
@@ -125,7 +68,7 @@ def train_paper(
 
     Returns
     -------
-    Training
+    TrainedModel
         Interrupting with Ctrl-C returns what is trained so far.
 
     Examples
@@ -148,35 +91,44 @@ class _Boosting:
     """State of one training."""
 
     def __init__(
-        self, start: Start, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+        self, start: Start, settings: Settings, workers: Workers, monitor: Monitor, resume: TrainedModel | None
     ) -> None:
         self.settings = settings
         self.features, self.data, self.binning, self.store, self.criterion = start
         self.monitor = monitor
         self.workers = workers
         self.trees: list[Tree] = []
-        self.stopped: str | None = None
+        self.end: End | None = None  # until it ends
         monitor.start(self.features)
         for tree in _resumable(resume, self.binning, settings, self.data):
             self._replay(tree)
 
-    def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
+    def run(self, progress: Progress, checkpoint: Callable[[TrainedModel], None] | None) -> TrainedModel:
         with progress("training", self.settings.n_trees) as advance:
             advance(len(self.trees))
             try:
-                while len(self.trees) < self.settings.n_trees and self.stopped is None:
+                while len(self.trees) < self.settings.n_trees and self.end is None:
                     self._one_tree()
                     advance(1)
                     if checkpoint is not None and self.trees:
                         checkpoint(self._result(self.trees))
             except KeyboardInterrupt:
-                self.stopped = f"interrupted after {len(self.trees)} trees"
+                self.end = self._end(Ending.INTERRUPTED)
         best = self.monitor.best if self.monitor.patience is not None else None
         return self._result(self.trees[:best])
 
-    def _result(self, trees: Sequence[Tree]) -> Training:
+    def _result(self, trees: Sequence[Tree]) -> TrainedModel:
         ensemble, history = Ensemble(self.features, tuple(trees)), tuple(self.monitor.history)
-        return Training(ensemble, self.binning, self.settings, history, self.stopped, self.data)
+        return TrainedModel(ensemble, self.binning, self.settings, history, self._end_so_far(), self.data)
+
+    def _end(self, how: Ending) -> End:
+        return End(how, f"{len(self.trees)} trees")
+
+    def _end_so_far(self) -> End:
+        """How it ended; a checkpoint with fewer trees than asked for counts as interrupted."""
+        if self.end is None and len(self.trees) < self.settings.n_trees:
+            return self._end(Ending.INTERRUPTED)
+        return self.end or End()
 
     def _start_tree(self, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
         """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
@@ -184,7 +136,7 @@ class _Boosting:
         root = self.store.histogram(0)
         sums = self.criterion.start_tree(root, details.of(0), features, self.store.units)
         if sums is None:
-            self.stopped = f"signal or background has no positive yield after {len(self.trees)} trees"
+            self.end = self._end(Ending.NO_YIELD)
             return None
         return root, sums
 
@@ -202,7 +154,7 @@ class _Boosting:
         depth = settings.max_depth or settings.n_leaves
         grown = grow(self.store, self.criterion, rule, *start, features, depth, details)
         if len(grown.leaves) < 2:
-            self.stopped = f"no split gains anything after {len(self.trees)} trees"
+            self.end = self._end(Ending.NO_GAIN)
             return
         tree = self._weighted(grown)
         self.store.boost(grown.leaves, _factors(tree))
@@ -212,7 +164,7 @@ class _Boosting:
         self.trees.append(tree)
         report = TreeReport(len(self.trees) - 1, self.settings.n_trees, tree)
         if self.monitor.judge(report, self.features, self.workers.n_threads):
-            self.stopped = f"stopped early after {len(self.trees)} trees"
+            self.end = self._end(Ending.STOPPED_EARLY)
 
     def _replay(self, tree: Tree) -> None:
         """Treat the rows as after this tree, which an earlier training grew on them."""
@@ -249,22 +201,9 @@ def _factors(tree: Tree) -> Floats:
 
 
 def _resumable(
-    resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any]
+    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any]
 ) -> tuple[Tree, ...]:
     if resume is None:
         return ()
     require_resumable(resume, binning, settings, data)
     return resume.ensemble.trees[: settings.n_trees]
-
-
-def require_resumable(resume: Training, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:
-    """Refuse to go on with a training that had other settings or events; `data` is what `described` says of these."""
-    if replace(resume.settings, n_trees=settings.n_trees) != settings:
-        raise DataError("cannot resume: the earlier training had other settings")
-    same = resume.binning.features == binning.features and all(
-        np.array_equal(mine, other) for mine, other in zip(resume.binning.edges, binning.edges, strict=True)
-    )
-    same = same and resume.binning.categories.keys() == binning.categories.keys()
-    same = same and all(np.array_equal(resume.binning.categories[n], own) for n, own in binning.categories.items())
-    if not same or any(resume.data.get(key) != value for key, value in data.items()):
-        raise DataError("cannot resume: the earlier training was on other events")

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from qbdt.arrays import COLUMN_BITS, Columns, Floats
-from qbdt.data import Dataset, Events, Kind, Role, Scaled, Systematic, Tally
+from qbdt.data import Dataset, Events, Kind, Role, Systematic, Tally
 from qbdt.threads import Workers
 from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
 from qbdt.trees import Extras, FeatureRules, Layout, Segment, Side
@@ -145,50 +146,30 @@ def _source(
     if source.kind is Kind.SHAPE:
         return _shape(source, processes, first)
     for name, process in processes.items():
-        process.boosted.append(_change(source, name, process.events))
+        process.boosted.append(partial(source.row_shifts, name, process.events))
     return [], tuple(Part(process.segment, len(process.boosted) - 1) for process in processes.values()), 1.0
 
 
 def _common_size(source: Systematic, processes: Sequence[str]) -> float | None:
     """Return the relative size of a source that scales whole processes by one size, otherwise None."""
-    sizes = set()
-    for name in processes:
-        up, down = source.up[name], None if source.down is None else source.down[name]
-        if not isinstance(up, Scaled) or up.where is not None:
-            return None
-        if isinstance(down, Scaled):
-            sizes.add((up.size - down.size) / 2)
-        else:
-            sizes.add(up.size)
+    sizes = {source.relative_shift(name) for name in processes}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def _shape(
     source: Systematic, processes: dict[str, _Process], first: int
 ) -> tuple[list[Segment], tuple[Part, ...], float]:
-    """Return Δ = (b_up − b_down)/2, or b_up − b where there is no down."""
+    """Segments of varied events, and Δ = factor · Σ sign · segment."""
     segments: list[Segment] = []
     parts: list[Part] = []
     for direction, effect in source.directions:
         for name, process in processes.items():
             varied = effect[name].apply(process.events)
-            parts.append(Part(first + len(segments), None, 1 if direction == "up" else -1))
+            parts.append(Part(first + len(segments), None, 1 if source.coefficients[direction] > 0 else -1))
             segments.append(Segment(f"{name}, {source.name} {direction}", Side.BACKGROUND, varied, nominal=False))
-    if source.two_sided:
-        return segments, tuple(parts), 0.5
-    return segments, (*parts, *(Part(process.segment, None, -1) for process in processes.values())), 1.0
-
-
-def _change(source: Systematic, process: str, nominal: Events) -> Callable[[], Floats]:
-    """Δ of every row of a process: half the difference of up and down, or up minus nominal."""
-
-    def change() -> Floats:
-        up = source.up[process].apply(nominal).weight
-        if source.down is None:
-            return np.asarray(up - nominal.weight)
-        return np.asarray(0.5 * (up - source.down[process].apply(nominal).weight))
-
-    return change
+    if source.coefficients["nominal"] != 0:
+        parts += [Part(process.segment, None, -1) for process in processes.values()]
+    return segments, tuple(parts), source.coefficients["up"]
 
 
 def _static(

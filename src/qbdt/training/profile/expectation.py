@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.statistics import Expectation, SourceExpectation, profiled_information
+from qbdt.statistics import Expectation, SourceExpectation, profiled_information, quadratic_difference
 from qbdt.training.profile.score_rows import ScoreStore, Templates
 
 __all__ = ["SHARES", "chosen_share", "unprofiled_sigma"]
@@ -40,8 +40,8 @@ def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Floats) -> 
     return share, Expectation(
         _sigma(with_ratio[0], with_ratio[1][:0], with_ratio[2]),
         _sigma(*with_t),
-        _sigma(*with_ratio),
-        tuple(SourceExpectation(name, pull, *cost) for name, pull, cost in each),
+        unprofiled=_sigma(*with_ratio),
+        sources=tuple(SourceExpectation(name, pull, *cost) for name, pull, cost in each),
     )
 
 
@@ -59,4 +59,4 @@ def _costs(signal: Floats, shifts: Floats, variance: Floats) -> list[float]:
     """What each source adds to σ_μ, in quadrature."""
     full = _sigma(signal, shifts, variance)
     others = [_sigma(signal, np.delete(shifts, k, axis=0), variance) for k in range(len(shifts))]
-    return [math.sqrt(max(full**2 - other**2, 0.0)) for other in others]
+    return [quadratic_difference(full, other) for other in others]

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data import Dataset, Events, HashFolds, Replaced, Sample, Systematic, Variation
+from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
 from qbdt.training.partitions.partition import Survey, firsts
 from qbdt.training.settings import Settings
 
@@ -118,8 +118,8 @@ def _event_sets(dataset: Dataset) -> Iterator[tuple[EventSet, Events]]:
     for source in dataset.systematics:
         for direction, effect in source.directions:
             for process, change in effect.items():
-                if isinstance(change, Replaced):
-                    yield EventSet(process, source.name, direction), change.events
+                if change.replacement is not None:
+                    yield EventSet(process, source.name, direction), change.replacement
 
 
 def _select(dataset: Dataset, masks: Masks) -> Dataset:

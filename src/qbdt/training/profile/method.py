@@ -12,8 +12,8 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.inputs import categories_by_number
+from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
-from qbdt.training.paper.boosting import Training, require_resumable
 from qbdt.training.partitions.partition import EventsInParts, parts_of
 from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
 from qbdt.training.profile.expectation import SHARES, chosen_share
@@ -36,9 +36,9 @@ def train_profiled(
     n_threads: int | None = None,
     monitor: Monitor | None = None,
     progress: Progress = silent,
-    resume: Training | None = None,
-    checkpoint: Callable[[Training], None] | None = None,
-) -> Training:
+    resume: TrainedModel | None = None,
+    checkpoint: Callable[[TrainedModel], None] | None = None,
+) -> TrainedModel:
     """Train the profiled method.
 
     The events are divided into five folds. For each, F and the shifts are fitted on the other four, and stop growing
@@ -65,7 +65,7 @@ def train_profiled(
 
     Returns
     -------
-    Training
+    TrainedModel
         Interrupting with Ctrl-C returns what the finished folds give, or F so far where there is none.
     """
     monitor = monitor or Monitor()
@@ -88,7 +88,12 @@ class _Profiling:
     """State of one training."""
 
     def __init__(
-        self, events: ProfiledEvents, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+        self,
+        events: ProfiledEvents,
+        settings: Settings,
+        workers: Workers,
+        monitor: Monitor,
+        resume: TrainedModel | None,
     ) -> None:
         self.events = events
         self.settings = settings
@@ -100,9 +105,9 @@ class _Profiling:
         self.n_trees = 0
         monitor.start(events.features)
 
-    def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
+    def run(self, progress: Progress, checkpoint: Callable[[TrainedModel], None] | None) -> TrainedModel:
         per_fold = self._most_trees // N_FOLDS
-        stopped = None
+        end = End()
         with progress("training", self._most_trees) as advance:
             advance(len(self.folds) * per_fold)
             try:
@@ -111,12 +116,12 @@ class _Profiling:
                     self.folds.append(self._fit_fold(len(self.folds), advance))
                     advance(per_fold - (self.n_trees - before))
                     if checkpoint is not None and len(self.folds) < N_FOLDS:
-                        checkpoint(self._result(f"interrupted after {len(self.folds)} of {N_FOLDS} folds"))
+                        checkpoint(self._result(self._end(Ending.INTERRUPTED)))
             except KeyboardInterrupt:
-                stopped = f"interrupted after {len(self.folds)} of {N_FOLDS} folds"
+                end = self._end(Ending.INTERRUPTED)
             except _StoppedByCallback:
-                stopped = f"stopped early after {len(self.folds)} of {N_FOLDS} folds"
-        return self._result(stopped)
+                end = self._end(Ending.STOPPED_EARLY)
+        return self._result(end)
 
     def _fit_fold(self, number: int, advance: Callable[[int], None]) -> FoldTrees:
         """Fit both sums of trees without one fold of the events."""
@@ -147,10 +152,13 @@ class _Profiling:
         ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
         return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
 
-    def _result(self, stopped: str | None) -> Training:
+    def _end(self, how: Ending) -> End:
+        return End(how, f"{len(self.folds)} of {N_FOLDS} folds")
+
+    def _result(self, end: End) -> TrainedModel:
         events = self.events
         if not self.folds:
-            return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
+            return TrainedModel(self._ratio(self.unfinished), events.binning, self.settings, (), end, events.data)
         names = (events.features, events.sources, events.log_odds)
         folds, expected = self.folds, None
         if len(folds) == N_FOLDS:
@@ -159,8 +167,8 @@ class _Profiling:
             combination = Combination.of(folds)
             models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
             share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
-            won = expected.full**-2 - expected.unprofiled**-2
-            information = (expected.stat**-2, won)
+            won = expected.sigma_full**-2 - expected.unprofiled**-2
+            information = (expected.sigma_stat**-2, won)
             model = combine(folds, combination.times(share), *names, information, self.categories)
         else:
             model = combine(folds, Combination.of(folds), *names, categories=self.categories)
@@ -168,11 +176,11 @@ class _Profiling:
             {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
             for fold in folds
         ]
-        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": known}, expected)
+        return TrainedModel(model, events.binning, self.settings, (), end, {**events.data, "parts": known}, expected)
 
 
 def _resumed(
-    resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
+    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
 ) -> list[FoldTrees]:
     """Return the finished folds of an earlier training."""
     if resume is None:
