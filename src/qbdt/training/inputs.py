@@ -1,91 +1,18 @@
-"""Where a training's rows come from, and what the boosting loop starts with."""
+"""What both methods take from their events and settings: rules for features, categories, a description."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Role, Tally, categories_of, require_categories
-from qbdt.threads import Workers
-from qbdt.training.paper.channels import make_plan
-from qbdt.training.paper.criterion import PaperCriterion
-from qbdt.training.paper.weighted_rows import LocalStore
+from qbdt.data import Dataset, Tally
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, FeatureRules, Store, make_binning
+from qbdt.trees import Binning, FeatureRules
 
-__all__ = [
-    "BoostedStore",
-    "InMemory",
-    "Start",
-    "TrainingRows",
-    "binning_of",
-    "categories_by_number",
-    "described",
-    "feature_rules",
-]
-
-
-class BoostedStore(Store, Protocol):
-    """A store whose weights are boosted."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows."""
-
-    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
-        """Multiply the weights of each leaf's rows by its factors."""
-
-
-class Start(NamedTuple):
-    """What a training begins with: names, what it is trained on, bins, rows, and what a good split is."""
-
-    features: tuple[str, ...]
-    data: Mapping[str, Any]
-    binning: Binning
-    store: BoostedStore
-    criterion: PaperCriterion
-
-
-class TrainingRows(Protocol):
-    """Events to train on, wherever they are."""
-
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Check and bin them."""
-
-
-@dataclass(frozen=True, eq=False)
-class InMemory:
-    """Events in this process."""
-
-    dataset: Dataset
-
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Check and bin them."""
-        dataset = self.dataset.require_usable()
-        binning = binning_of(dataset, settings, workers)
-        features = feature_rules(binning, settings)
-        plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
-        store = LocalStore(plan.segments, binning, workers)
-        criterion = plan.criterion(store.layout, features, settings.min_leaf_entries, workers)
-        return Start(dataset.features, described(dataset), binning, store, criterion)
-
-
-def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
-    """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
-    settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
-    signal, background = (
-        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
-    )
-    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers, categories)
+__all__ = ["categories_by_number", "described", "feature_rules"]
 
 
 def feature_rules(binning: Binning, settings: Settings) -> FeatureRules:

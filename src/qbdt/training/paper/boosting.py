@@ -12,9 +12,11 @@ from qbdt.data import Dataset, codes_of_bits
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.draws import drawn_features, row_seed
-from qbdt.training.inputs import InMemory, Start, TrainingRows, categories_by_number
+from qbdt.training.inputs import categories_by_number
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
+from qbdt.training.paper.boosted_rows import PaperStart, start_paper
+from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
 from qbdt.trees import (
     Binning,
@@ -23,6 +25,7 @@ from qbdt.trees import (
     Growth,
     LeafGrowth,
     PublishedGrowth,
+    Store,
     Tree,
     TreeDetails,
     cut_table,
@@ -37,7 +40,7 @@ GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published":
 
 
 def train_paper(
-    dataset: Dataset | TrainingRows,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -81,7 +84,7 @@ def train_paper(
     """
     monitor = monitor or Monitor()
     with Workers(n_threads) as workers:
-        start = (InMemory(dataset) if isinstance(dataset, Dataset) else dataset).start(settings, workers)
+        start = start_paper(place_events(dataset, workers), settings, workers)
         boosting = _Boosting(start, settings, workers, monitor, resume)
         del dataset, start  # its weights and row numbers are not needed any more; the caller may have kept nothing else
         return boosting.run(progress, checkpoint)
@@ -91,10 +94,10 @@ class _Boosting:
     """State of one training."""
 
     def __init__(
-        self, start: Start, settings: Settings, workers: Workers, monitor: Monitor, resume: TrainedModel | None
+        self, start: PaperStart, settings: Settings, workers: Workers, monitor: Monitor, resume: TrainedModel | None
     ) -> None:
         self.settings = settings
-        self.features, self.data, self.binning, self.store, self.criterion = start
+        self.features, self.data, self.binning, self.rows, self.criterion = start
         self.monitor = monitor
         self.workers = workers
         self.trees: list[Tree] = []
@@ -130,34 +133,34 @@ class _Boosting:
             return self._end(Ending.INTERRUPTED)
         return self.end or End()
 
-    def _start_tree(self, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
-        """Fix weights and units of the next tree; return the root's histogram and quantities, or None at the end."""
-        self._fix_weights()
-        root = self.store.histogram(0)
-        sums = self.criterion.start_tree(root, details.of(0), features, self.store.units)
+    def _start_tree(self, nodes: Store, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
+        """Fix the units of the next tree; return the root's histogram and quantities, or None at the end."""
+        root = nodes.histogram(0)
+        sums = self.criterion.start_tree(root, details.of(0), features, self.rows.units)
         if sums is None:
             self.end = self._end(Ending.NO_YIELD)
             return None
         return root, sums
 
-    def _fix_weights(self) -> None:
-        self.store.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
+    def _fix_weights(self) -> Store:
+        return self.rows.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
 
     def _one_tree(self) -> None:
         settings = self.settings
         features = drawn_features(settings, len(self.trees), len(self.features))
-        details = TreeDetails(self.store)
-        start = self._start_tree(features, details)
+        nodes = self._fix_weights()
+        details = TreeDetails(nodes)
+        start = self._start_tree(nodes, features, details)
         if start is None:
             return
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = grow(self.store, self.criterion, rule, *start, features, depth, details)
+        grown = grow(nodes, self.criterion, rule, *start, features, depth, details)
         if len(grown.leaves) < 2:
             self.end = self._end(Ending.NO_GAIN)
             return
         tree = self._weighted(grown)
-        self.store.boost(grown.leaves, _factors(tree))
+        self.rows.boost(grown.leaves, _factors(tree))
         self._keep(tree)
 
     def _keep(self, tree: Tree) -> None:
@@ -168,7 +171,7 @@ class _Boosting:
 
     def _replay(self, tree: Tree) -> None:
         """Treat the rows as after this tree, which an earlier training grew on them."""
-        self._fix_weights()
+        nodes = self._fix_weights()
         number = {0: 0}
         for i in np.flatnonzero(~tree.is_leaf):
             node = tree.nodes[i]
@@ -176,9 +179,9 @@ class _Boosting:
             table = cut_table(int(np.searchsorted(edges, node["threshold"])) + 1, missing_left)
             if tree.is_set[i]:
                 table = set_table(codes_of_bits(node["categories"]), missing_left)
-            children = self.store.split(number[int(i)], int(node["feature"]), table)
+            children = nodes.split(number[int(i)], int(node["feature"]), table)
             number[int(node["left"])], number[int(node["right"])] = children
-        self.store.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
+        self.rows.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
         self._keep(tree)
 
     def _weighted(self, grown: Grown) -> Tree:

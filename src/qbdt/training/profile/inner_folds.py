@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
-from qbdt.training.partitions.partition import Survey, firsts
+from qbdt.training.partitions.survey import Survey, count_before
 from qbdt.training.settings import Settings
 
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
@@ -69,7 +69,7 @@ class InnerFolds:
         empty = survey.empty
         names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
-        return cls(names, totals, firsts(survey.rows))
+        return cls(names, totals, count_before(survey.rows))
 
     def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
         """Events to train on, and events held out, for one fold and one partition of the events.

@@ -12,7 +12,7 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
 from qbdt.errors import DataError
 from qbdt.threads import Workers
-from qbdt.training.partitions.partition import firsts
+from qbdt.training.partitions.survey import count_before
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment, variance
@@ -101,7 +101,7 @@ class Sums:
 
     def firsts(self, folds: Sequence[int]) -> dict[int, tuple[int, ...]]:
         """Return where each partition's rows of some fold begin in each segment."""
-        return firsts({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
+        return count_before({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
 
     def require_full_folds(self, segments: Sequence[ShiftSegment]) -> None:
         """Refuse events of which an fold, or what is left without it, has no positive yield."""
