@@ -13,10 +13,10 @@ from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
 from qbdt.studies.benchmark import contestants, problems
 from qbdt.studies.paper import study
-from qbdt.studies.paper.document import study_document
 from qbdt.studies.paper.methods import METHODS, PROFILED
-from qbdt.studies.paper.paper_tables import main_table
-from qbdt.studies.paper.statements import statements
+from qbdt.studies.paper.page import make_document
+from qbdt.studies.paper.paper_tables import make_main_table
+from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
 from qbdt.training.settings import METHODS as TRAININGS
 
@@ -40,18 +40,18 @@ def run_study(data, folder, monkeypatch):
 
 def assert_complete(done):
     assert set(done.published) == {method.name for method in METHODS if method.available}
-    assert [row[0] for row in main_table(done).rows] == list(done.published)
+    assert [row[0] for row in make_main_table(done).rows] == list(done.published)
     for name, result in done.published.items():
         assert all(math.isfinite(case["z_full"]) for case in result["cases"].values()), name
         assert math.isfinite(result["optimised"]["z_full_optimised"])
     assert PROFILED in done.halves
-    assert statements(done)
+    assert make_statements(done)
 
 
 def test_reproduce_on_the_bundled_sample(bundled, tmp_path, monkeypatch):
     done = run_study(bundled, tmp_path, monkeypatch)
     assert_complete(done)
-    names = {figure.name for figure in study_document(done, brief=True).figures()}
+    names = {figure.name for figure in make_document(done, brief=True).figures()}
     assert {"envelope-tes-qbdt-profiled", "halves-z-full-optimised", "halves-delta-mu-optimised"} <= names
 
 

@@ -31,4 +31,4 @@ def test_faults_end_in_one_message(tmp_path):
     (tmp_path / "file").write_text("")
     done = command("generate", "tautaugamma", "--signal", 1, "--background", 1, "--out", tmp_path / "file")
     assert done.returncode == 2
-    assert "file: cannot write there" in done.stderr
+    assert "file: File exists" in done.stderr

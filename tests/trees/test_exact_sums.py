@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt.trees.exact_sums import binned_sums, exact_sum, rounded
+from qbdt.trees.kernels.exact_sums import binned_sums, exact_sum, rounded
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 

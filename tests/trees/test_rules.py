@@ -12,7 +12,7 @@ from qbdt.statistics import significance
 from qbdt.threads import Workers
 from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
 from qbdt.training.profile.newton import NewtonCriterion
-from qbdt.trees.feature_rules import FREE, FeatureRules, Limits, category_order
+from qbdt.trees.growth.feature_rules import FREE, FeatureRules, Limits, category_order
 
 CATEGORIES = 6
 
@@ -72,9 +72,9 @@ def test_no_set_gains_more_in_significance(seed, missing):
         assert sums is not None
         q = criterion.describe(sums).q
         split = criterion.best_split(flat, lambda words: [], sums, q, np.arange(2))
-        promises = criterion.promises(flat, sums, q, np.arange(2))
+        bounds = criterion.upper_bounds(flat, sums, q, np.arange(2))
     assert np.array_equal(flat, before)
-    assert split.gain <= promises[1] or split.feature < 0
+    assert split.gain <= bounds[1] or split.feature < 0
 
     def value(sums):
         return None if sums[1] <= 0 else float(significance(sums[0] / total[0], sums[1] / total[1]))

@@ -27,8 +27,8 @@ from qbdt.models import train_into
 from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import FoldedEnsemble, Settings
-from qbdt.training.partitions import rows_of
-from qbdt.training.partitions.dask import OnCluster, Traffic, over_parts
+from qbdt.training.partitions import copy_rows
+from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
 
 __all__ = ["ClusterRun"]
 
@@ -92,7 +92,7 @@ class ClusterRun:
         writing = begun(target)
         assert isinstance(trained.ensemble, FoldedEnsemble)
         score = partial(_score, ensemble=trained.ensemble, folder=writing)
-        empty = over_parts(self.client, parts, score, _first, "score")
+        empty = map_reduce(self.client, parts, score, _first, "score")
         fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
         finished(empty, writing, target, analysis.name, fit, ".part*")
 
@@ -100,24 +100,24 @@ class ClusterRun:
         self, parts: Sequence[FilePart], columns: tuple[str, ...], note: Callable[[str], None]
     ) -> tuple[Finding, ...]:
         """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
-        n_rows = len(parts) * over_parts(self.client, parts[:1], _count_rows, int.__add__, "count")  # equal shares
+        n_rows = len(parts) * map_reduce(self.client, parts[:1], _count_rows, int.__add__, "count")  # equal shares
         every = max(1, round(n_rows / CHECKED))
         if every > 1:
             note(f"one event in {every} is looked at for faults of the input")
         chosen = partial(_one_in, every=every, columns=columns)
-        return find_faults(over_parts(self.client, parts, chosen, _joined, "check"))
+        return find_faults(map_reduce(self.client, parts, chosen, _joined, "check"))
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
         parts = load_parts(read_analysis(scored), scored.parent, self._count())
-        n_rows = over_parts(self.client, parts, _count_rows, int.__add__, "count")
+        n_rows = map_reduce(self.client, parts, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
-        sample = over_parts(self.client, parts, partial(_sampled, share=share), _joined, "sample")
+        sample = map_reduce(self.client, parts, partial(_sampled, share=share), _joined, "sample")
         wanted = settings.systematics
 
         def filled(c: float | None, binning: Binning, title: str) -> TemplateSet:
             one = partial(_filled, wanted=wanted, c=c, binning=binning, title=title)
-            return over_parts(self.client, parts, one, TemplateSet.__add__, "templates")
+            return map_reduce(self.client, parts, one, TemplateSet.__add__, "templates")
 
         return run_fit(sample, settings, progress=progress, filled=filled)
 
@@ -133,7 +133,7 @@ def _score(number: int, dataset: Dataset, ensemble: FoldedEnsemble, folder: Path
     """Write the scored part; return its dataset without rows."""
     scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
     write_part(scored, folder, f".part{number:05}")
-    return rows_of(scored, slice(0, 0))
+    return copy_rows(scored, slice(0, 0))
 
 
 def _first(one: Dataset, other: Dataset) -> Dataset:

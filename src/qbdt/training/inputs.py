@@ -10,7 +10,8 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Tally
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, FeatureRules
+from qbdt.trees import Binning
+from qbdt.trees.growth import FeatureRules
 
 __all__ = ["categories_by_number", "described", "feature_rules"]
 

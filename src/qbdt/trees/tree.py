@@ -101,6 +101,13 @@ class Tree:
         below = values < self.nodes["threshold"][node]
         return np.asarray(np.where(np.isnan(values), self.nodes["missing_left"][node], below))
 
+    def codes_right(self, node: int, edges: Floats) -> NDArray[np.uint8]:
+        """For each bin code of the node's feature, which has these edges, 1 where it goes right."""
+        missing_left = bool(self.nodes["missing_left"][node])
+        if self.is_set[node]:
+            return set_table(codes_of_bits(self.nodes["categories"][node]), missing_left)
+        return cut_table(int(np.searchsorted(edges, self.nodes["threshold"][node])) + 1, missing_left)
+
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""

@@ -11,11 +11,10 @@ import qbdt.analysis.tuning.search as module
 from qbdt.analysis.loading import load
 from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.tuning.judging import Judge
-from qbdt.analysis.tuning.result import Tuning, TuningTrial
+from qbdt.analysis.tuning.judge import Judge
+from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning
 from qbdt.analysis.tuning.search import tune
 from qbdt.analysis.tuning.space import SPACES, space_of
-from qbdt.analysis.tuning.writing import best_section, write_tuning
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds

@@ -38,7 +38,7 @@ def test_scores_are_those_of_each_folds_model_in_order(tmp_path):
     outcome = cross_scored(Witness().contestant(), division, 1, Cache(tmp_path))
     varied = outcome.scored.varied("tes", "up")["background"]
     for number in range(5):
-        scorer = Witness().fit(division.part(division.training_part(number)), {"feature": 0}, 1)
+        scorer = Witness().fit(division.part(division.training_part(number)), {"feature": 0}, 1).score
         own = scorer(division.data.with_folds(division.folds).fold(number).varied("tes", "up")["background"])
         found = varied.column("score")[division.folds.assign(varied) == number]
         assert np.all(np.diff(found[np.argsort(own)]) >= 0)

@@ -8,6 +8,7 @@ from qbdt.inference.templates.template_set import ProcessTemplates, Shift, Templ
 from qbdt.studies.benchmark.cache import Cache
 from qbdt.studies.benchmark.contestants import Contestant
 from qbdt.studies.benchmark.synthetic import LIMIT, exact_results, sigma_of_signal, synthetic_results
+from qbdt.studies.methods import Trained
 
 EXACT = np.array([15.10, 16.05, 16.05, 15.96, 17.37])
 """t* from the true densities, 20 equal-signal bins, as measured for the design of this benchmark."""
@@ -53,7 +54,7 @@ def test_a_contestant_is_measured_on_other_events(tmp_path):
 
     def fit(data, settings, seed):
         trainings.append(data.total(Role.SIGNAL))
-        return lambda events: events.column("x2") - np.abs(events.column("x0"))
+        return Trained(lambda events: events.column("x2") - np.abs(events.column("x0")))
 
     contestant = Contestant("x0", fit, ({}, {"other": 1}))
     found, settings = synthetic_results(contestant, 1, 2000, 2, Cache(tmp_path))

@@ -1,6 +1,5 @@
-"""Parts of the reproduction: the paper's numbers, smoothing, steps, paired differences, verdicts, cells."""
+"""Parts of the reproduction: the paper's numbers, smoothing, paired differences, verdicts, cells."""
 
-import json
 import math
 
 import numpy as np
@@ -13,11 +12,10 @@ from qbdt.report.document import Verdict
 from qbdt.studies.paper import numbers as paper
 from qbdt.studies.paper.halves import Difference, compare, standard_deviations
 from qbdt.studies.paper.measures import measure, scored_with
-from qbdt.studies.paper.methods import METHODS, named
-from qbdt.studies.paper.paper_tables import cell
+from qbdt.studies.paper.methods import METHODS, get_method
+from qbdt.studies.paper.paper_tables import format_cell
 from qbdt.studies.paper.smoothing import smoothed
-from qbdt.studies.paper.statements import verdict_of
-from qbdt.studies.paper.steps import Steps
+from qbdt.studies.paper.statements import judge
 from tests.studies.paper.events import imitation
 
 
@@ -35,7 +33,7 @@ def test_methods_have_names_and_files_of_their_own():
     assert len({m.key for m in METHODS}) == len({m.name for m in METHODS}) == len(METHODS)
     assert {m.stands_for for m in METHODS} >= {"GradBDT", "QBDT0", "QBDT1", "QBDT3", "QBDT7"}
     with pytest.raises(ConfigError, match="no method Grad"):
-        named("Grad")
+        get_method("Grad")
 
 
 def templates(up, nominal=None, variance=None):
@@ -96,23 +94,6 @@ def test_rows_that_a_source_only_reweights_are_scored_once():
     assert scored.varied("tauid", "up")["background"].total > scored.sample("background").events.total
 
 
-def test_steps_are_done_once_and_only_for_the_same_settings(tmp_path):
-    steps = Steps(tmp_path, {"seed": 1})
-    assert steps.get("a", lambda: {"x": 1}) == {"x": 1}
-    assert Steps(tmp_path, {"seed": 1}).get("a", lambda: {"x": 2}) == {"x": 1}
-    with pytest.raises(ConfigError, match="another seed"):
-        Steps(tmp_path, {"seed": 2})
-    assert not Steps(tmp_path, {"seed": 2}, force=True).has("a")
-
-
-def test_a_damaged_step_is_done_again(tmp_path):
-    steps = Steps(tmp_path, {"seed": 1})
-    steps.put("a", {"x": 1})
-    (tmp_path / "steps" / "a.json").write_text('{"x":')
-    assert steps.get("a", lambda: {"x": 3}) == {"x": 3}
-    assert json.loads((tmp_path / "steps" / "a.json").read_text()) == {"x": 3}
-
-
 def test_differences_are_paired_and_swaps_count_once():
     rng = np.random.default_rng(3)
     common = rng.normal(0, 1, 40)
@@ -144,13 +125,13 @@ def test_few_halves_are_not_sure_of_anything():
 )
 def test_verdicts(mean, error, claimed, verdict):
     difference = Difference(mean, error, standard_deviations(mean, error, 20), 20)
-    assert verdict_of(difference, claimed) == verdict
+    assert judge(difference, claimed) == verdict
 
 
 def test_cells_hold_our_number_the_papers_and_the_difference():
-    assert cell(0.93, 0.90) == "0.93 / 0.90 / +0.03"
-    assert cell(0.89, 0.90) == "0.89 / 0.90 / −0.01"
-    assert cell(0.9001, 0.9) == "0.90 / 0.90 / +0.00"
-    assert cell(0.93) == "0.93"
-    assert cell(None, 0.9) == "– / 0.90"
-    assert cell(None) == "–"
+    assert format_cell(0.93, 0.90) == "0.93 / 0.90 / +0.03"
+    assert format_cell(0.89, 0.90) == "0.89 / 0.90 / −0.01"
+    assert format_cell(0.9001, 0.9) == "0.90 / 0.90 / +0.00"
+    assert format_cell(0.93) == "0.93"
+    assert format_cell(None, 0.9) == "– / 0.90"
+    assert format_cell(None) == "–"

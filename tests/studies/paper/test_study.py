@@ -9,16 +9,16 @@ import pytest
 from qbdt.errors import ConfigError
 from qbdt.report.document import Figure, Statement
 from qbdt.studies.paper import study
-from qbdt.studies.paper.document import study_document
 from qbdt.studies.paper.halves import Task, half_result
-from qbdt.studies.paper.methods import METHODS, named
-from qbdt.studies.paper.paper_tables import main_table
-from qbdt.studies.paper.statements import statements
+from qbdt.studies.paper.methods import METHODS, get_method
+from qbdt.studies.paper.page import make_document
+from qbdt.studies.paper.paper_tables import make_main_table
+from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
-CHOSEN = tuple(named(name) for name in ("QBDT0", "QBDT7", "GradBDT", "QBDT7, 7 leaves"))
+CHOSEN = tuple(get_method(name) for name in ("QBDT0", "QBDT7", "GradBDT", "QBDT7, 7 leaves"))
 OPTIONS = Options(trees=2, halves=2, jobs=1)
 
 
@@ -40,7 +40,7 @@ def test_everything_is_measured(done):
         assert set(done.published[name]["cases"]) == {"I", "II", "III"}
         assert len(done.values(name, "z_full")) == 4
         assert all(math.isfinite(z) and z > 0 for z in done.values(name, "z_full"))
-    table = main_table(done)
+    table = make_main_table(done)
     assert [row[0] for row in table.rows] == [m.name for m in CHOSEN]
 
 
@@ -71,13 +71,13 @@ def test_processes_give_the_numbers_of_one_process(done):
 
 
 def test_statements_are_computed(done):
-    found = statements(done)
+    found = make_statements(done)
     assert found
     assert all(isinstance(s, Statement) and s.evidence for s in found)
     # Not the paper's events: nothing is said about reproducing its significances.
     assert not any("come out within" in s.claim for s in found)
     better = replace(done, halves={**done.halves, "QBDT7": _raised(done.halves["QBDT7"])})
-    verdicts = {s.claim: s.verdict for s in statements(better)}
+    verdicts = {s.claim: s.verdict for s in make_statements(better)}
     assert verdicts["Systematics in training: QBDT7 beats QBDT0."] == "holds"
 
 
@@ -87,7 +87,7 @@ def _raised(halves):
 
 
 def test_the_report_has_all_parts(done):
-    document = study_document(done)
+    document = make_document(done)
     titles = [section.title for section in document.sections]
     assert titles[0] == "Result"
     assert titles[-1] == "Settings"
@@ -99,12 +99,12 @@ def test_the_report_has_all_parts(done):
     assert all(isinstance(f, Figure) and f.csv().count("\n") > 1 for f in figures)
     tables = [block for section in document.sections for block in section.blocks if isinstance(block, Table)]
     assert any("0.83" in "".join(row) for row in tables[0].rows)
-    assert len(list(study_document(done, brief=True).figures())) < len(names) / 1.5
+    assert len(list(make_document(done, brief=True).figures())) < len(names) / 1.5
 
 
 def test_missing_packages_are_left_out_and_named(data, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "load_events", lambda folder: data)
-    absent = replace(METHODS[3], needs="no_such_package")
+    absent = replace(METHODS[3], package="no_such_package")
     found = reproduce(replace(OPTIONS, halves=0), tmp_path, methods=(CHOSEN[0], CHOSEN[2], absent))
     assert found.skipped == (absent.name,)
     assert absent.name not in found.published

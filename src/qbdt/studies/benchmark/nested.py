@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role
 from qbdt.studies.benchmark.cache import Cache, fingerprint
-from qbdt.studies.benchmark.contestants import Contestant, Parameters
+from qbdt.studies.benchmark.contestants import Contestant
 from qbdt.studies.benchmark.merits import merit
-from qbdt.studies.peers import Scorer
+from qbdt.studies.methods import Parameters, Scorer
 
 __all__ = ["Division", "Outcome", "by_unit", "common_scale", "cross_scored", "tuned"]
 
@@ -186,7 +186,7 @@ def cross_scored(
     key = division.key
     if sources is not None and contestant.ours:
         key["sources in training"] = list(sources)
-        contestant = contestant.restricted_to(sources)
+        contestant = contestant.restrict_to(sources)
     settings = tuned(contestant, division, key, budget, cache, by)
     arrays = []
     for fold in range(division.outer):
@@ -252,7 +252,7 @@ def _judge(contestant: Contestant, division: Division, settings: Parameters) -> 
         for unit in sorted(part):
             rest = part - {unit}
             if rest not in models:
-                models[rest] = contestant.fit(division.part(rest), settings, division.seed)
+                models[rest] = contestant.fit(division.part(rest), settings, division.seed).score
             scorers[unit] = models[rest]
         events = division.part(part)
         scored = _scored(events, by_unit(division.rule, scorers))
@@ -263,7 +263,7 @@ def _judge(contestant: Contestant, division: Division, settings: Parameters) -> 
 
 def _scores(contestant: Contestant, division: Division, settings: Parameters, fold: int) -> list[NDArray[np.float64]]:
     """Scores of the events of one outer fold, in the order in which `Dataset.transform` asks for them."""
-    scorer = contestant.fit(division.part(division.training_part(fold)), settings, division.seed)
+    scorer = contestant.fit(division.part(division.training_part(fold)), settings, division.seed).score
     collected: list[NDArray[np.float64]] = []
 
     def compute(events: Events) -> dict[str, NDArray[np.float64]]:

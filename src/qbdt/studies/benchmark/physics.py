@@ -15,10 +15,10 @@ from qbdt.data.samples import inferno
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 from qbdt.studies.benchmark.cache import Cache
-from qbdt.studies.benchmark.contestants import OURS, Contestant, chosen
+from qbdt.studies.benchmark.contestants import OURS, Contestant, select_contestants
 from qbdt.studies.benchmark.merits import BINNINGS, BINS, merit
 from qbdt.studies.benchmark.nested import Outcome, cross_scored
-from qbdt.studies.benchmark.problems import Places, Problem, problem_named
+from qbdt.studies.benchmark.problems import Places, Problem, get_problem
 from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
 from qbdt.studies.benchmark.sources import resampled, shuffled, tilted, with_idle_sources, with_sources
 from qbdt.studies.benchmark.synthetic import exact_results, synthetic_results
@@ -91,11 +91,11 @@ class Options:
                 raise ConfigError(f"{name}={value}: must be at least 1")
         for name in self.problems:
             if name != SYNTHETIC:
-                problem_named(name)
+                get_problem(name)
         unknown = [name for name in self.checks if name not in CHECKS]
         if unknown:
             raise ConfigError(f"no check {unknown[0]}; there are: {', '.join(CHECKS)}")
-        chosen(self.contestants)
+        select_contestants(self.contestants)
 
 
 def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
@@ -109,14 +109,14 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
         Told after every contestant on every division.
     """
     cache = Cache(options.cache)
-    releases = {contestant.name: contestant.release for contestant in chosen(options.contestants)}
+    releases = {contestant.name: contestant.release for contestant in select_contestants(options.contestants)}
     found = PhysicsBench(command=options.command, budget=options.budget, releases=releases)
     for name in options.problems:
         if name == SYNTHETIC:
             records = tuple(_synthetic(options, cache, progress))
             found = replace(found, synthetic=records)
             continue
-        problem = problem_named(name)
+        problem = get_problem(name)
         data = problem.load(options.places)
         fits, settings = _fitted(problem, data, options, cache, progress)
         titles = {**found.titles, name: f"{problem.title}: {_counts(data)}"}
@@ -127,7 +127,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
 
 
 def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
-    contestants = chosen(options.contestants)
+    contestants = select_contestants(options.contestants)
     seeds = range(1, (options.seeds or 1) + 1)
     n, budget = options.synthetic_events, options.budget
     with progress(SYNTHETIC, len(contestants) * len(seeds)) as advance:
@@ -147,7 +147,7 @@ def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[S
 def _fitted(
     problem: Problem, data: Dataset, options: Options, cache: Cache, progress: Progress
 ) -> tuple[tuple[FitRecord, ...], tuple[dict[str, Any], ...]]:
-    contestants = chosen(options.contestants)
+    contestants = select_contestants(options.contestants)
     seeds = range(1, (options.seeds or problem.seeds) + 1)
     fits: list[FitRecord] = []
     settings: list[dict[str, Any]] = []
@@ -203,9 +203,9 @@ def _with_noise(
 
 def _times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
     """CPU time of trainings of the profiled method: of P1, and against the number of sources on the bundled sample."""
-    data = problem_named("P4").load(Places()).with_systematics([])
+    data = get_problem("P4").load(Places()).with_systematics([])
     synthetic = inferno(options.synthetic_events, 1)
-    (ours,) = chosen([OURS])
+    (ours,) = select_contestants([OURS])
     kinds: dict[str, tuple[Callable[[Dataset, int, int], list[Systematic]], Sequence[int]]] = {
         "weight": (tilted, (0, 5, 10, 25, 50)),
         "shape": (resampled, (0, 2, 5, 10)),
@@ -228,7 +228,7 @@ def _with_more(data: Dataset, make: Callable[[Dataset, int, int], list[Systemati
 
 
 def _takes_part(options: Options) -> bool:
-    return any(contestant.name == OURS for contestant in chosen(options.contestants))
+    return any(contestant.name == OURS for contestant in select_contestants(options.contestants))
 
 
 def _choice(problem: Problem, contestant: Contestant, seed: int, outcome: Outcome) -> dict[str, Any]:

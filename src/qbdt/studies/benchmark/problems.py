@@ -15,7 +15,7 @@ from qbdt.data.samples import cms_htautau, paper_tautaugamma, tautaugamma
 from qbdt.errors import ConfigError
 from qbdt.studies.benchmark.nested import Division
 
-__all__ = ["PROBLEMS", "Places", "Problem", "problem_named"]
+__all__ = ["PROBLEMS", "Places", "Problem", "get_problem"]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ PROBLEMS = (
 )
 
 
-def problem_named(name: str) -> Problem:
+def get_problem(name: str) -> Problem:
     """Return one problem."""
     for problem in PROBLEMS:
         if problem.name == name:

@@ -15,9 +15,9 @@ from qbdt.data import Dataset, Events, Role
 from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, inferno
 from qbdt.inference.templates import Binning, TemplateSet, equal_yield_edges, fill, optimised_edges
 from qbdt.studies.benchmark.cache import Cache
-from qbdt.studies.benchmark.contestants import Contestant, Parameters
+from qbdt.studies.benchmark.contestants import Contestant
 from qbdt.studies.benchmark.nested import Division, tuned
-from qbdt.studies.peers import Scorer
+from qbdt.studies.methods import Parameters, Scorer
 
 __all__ = ["COLUMNS", "LIMIT", "PUBLISHED", "exact_results", "exact_scorer", "sigma_of_signal", "synthetic_results"]
 
@@ -137,7 +137,7 @@ def _other_events(seed: int, n: int) -> tuple[Dataset, Dataset]:
 def _scores(
     contestant: Contestant, division: Division, settings: Parameters, choose: Dataset, test: Dataset
 ) -> list[Floats]:
-    scorer = contestant.fit(division.data.with_folds(None), settings, division.seed)
+    scorer = contestant.fit(division.data.with_folds(None), settings, division.seed).score
     collected: list[Floats] = []
 
     def compute(events: Events) -> dict[str, Floats]:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, HashFolds
+from qbdt.files import StepFolder
 from qbdt.inference import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measures import measure, measure_in_optimised_bins, scored_with, templates_of
-from qbdt.studies.paper.methods import named
-from qbdt.studies.paper.steps import Steps
+from qbdt.studies.paper.methods import get_method
 
 __all__ = ["Difference", "Task", "compare", "half_result", "run_halves", "standard_deviations"]
 
@@ -34,7 +34,7 @@ class Task:
     @property
     def name(self) -> str:
         """Name of the step."""
-        return f"half-{self.number:02d}-{'b' if self.swapped else 'a'}-{named(self.method).key}"
+        return f"half-{self.number:02d}-{'b' if self.swapped else 'a'}-{get_method(self.method).key}"
 
 
 @dataclass(frozen=True)
@@ -59,17 +59,17 @@ class Difference:
 
 def half_result(task: Task, data: Dataset) -> dict[str, Any]:
     """Train and test one method on one half: seven sources, c scanned for, or the method's own bins."""
-    method = named(task.method)
+    method = get_method(task.method)
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
     train_fold, test_fold = (0, 1) if task.swapped else (1, 0)
-    trained = method.fit(split.fold(train_fold), task.n_trees * method.trees, task.seed)
+    trained = method.train(split.fold(train_fold), task.n_trees, task.seed)
     scored = scored_with(trained.score, split.fold(test_fold))
     templates, c = templates_of(scored, None if method.c is None else "scan")
     return {**measure(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}
 
 
 def run_halves(
-    tasks: Sequence[Task], steps: Steps, load: Callable[[], Dataset], n_jobs: int, progress: Progress
+    tasks: Sequence[Task], steps: StepFolder, load: Callable[[], Dataset], n_jobs: int, progress: Progress
 ) -> dict[Task, dict[str, Any]]:
     """Do all tasks that are not done, on `n_jobs` processes, and return all results.
 

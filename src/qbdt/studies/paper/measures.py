@@ -11,8 +11,8 @@ from qbdt.data import Dataset, Events, HashFolds
 from qbdt.inference import FitSettings, asimov, build_templates, measure_sensitivity
 from qbdt.inference.templates import ModelArrays, TemplateSet, bounded, with_usable_bins
 from qbdt.statistics import quadratic_difference
+from qbdt.studies.methods import Scorer
 from qbdt.studies.paper.smoothing import smoothed
-from qbdt.studies.peers import Scorer
 
 __all__ = ["Constant", "measure", "measure_in_optimised_bins", "scored_with", "templates_of"]
 

@@ -22,8 +22,9 @@ from qbdt.inference import (
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
+from qbdt.studies.methods import Trained
 from qbdt.studies.paper.measures import SCALE, measure, measure_in_optimised_bins, scored_with, templates_of
-from qbdt.studies.paper.methods import Method, Trained
+from qbdt.studies.paper.methods import PaperMethod
 from qbdt.studies.paper.numbers import CASES, SOURCES
 from qbdt.studies.paper.smoothing import smoothed
 
@@ -42,7 +43,7 @@ def published_halves(data: Dataset) -> tuple[Dataset, Dataset]:
     return split.fold(1), split.fold(0)
 
 
-def published_result(method: Method, data: Dataset, n_trees: int, seed: int, models: Path) -> dict[str, Any]:
+def published_result(method: PaperMethod, data: Dataset, n_trees: int, seed: int, models: Path) -> dict[str, Any]:
     """Train one method on the published split and collect the paper's numbers for it, as plain data.
 
     Parameters
@@ -57,7 +58,7 @@ def published_result(method: Method, data: Dataset, n_trees: int, seed: int, mod
         Folder for the model file, where the method is a QBDT.
     """
     train_half, test_half = published_halves(data)
-    trained = method.fit(train_half, n_trees * method.trees, seed)
+    trained = method.train(train_half, n_trees, seed)
     scored = scored_with(trained.score, test_half)
     templates, c = templates_of(scored, method.c)
     on_training = scored_with(trained.score, train_half.with_systematics([]))

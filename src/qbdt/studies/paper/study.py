@@ -15,19 +15,18 @@ from qbdt.analysis import load, parse_analysis
 from qbdt.analysis.examples import example_text
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError
-from qbdt.files import provenance, write_text
+from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
 from qbdt.studies.paper.halves import Difference, Task, compare, run_halves
-from qbdt.studies.paper.methods import METHODS, Method
+from qbdt.studies.paper.methods import METHODS, PaperMethod
 from qbdt.studies.paper.published import published_result
-from qbdt.studies.paper.steps import Steps, fingerprint
 
 __all__ = ["Options", "Study", "load_events", "reproduce"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is run.
+    """Options of a study.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class Options:
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}={getattr(self, name)}: must be at least {least}")
         if self.data is not None and not self.data.is_dir():
-            raise ConfigError(f"--data {self.data}: no such folder")
+            raise ConfigError(f"data={self.data}: no such folder")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ class Study:
 
     options: Options
     settings: dict[str, Any]
-    methods: tuple[Method, ...]
+    methods: tuple[PaperMethod, ...]
     skipped: tuple[str, ...]
     published: dict[str, dict[str, Any]]
     halves: dict[str, dict[int, list[dict[str, float]]]]
@@ -121,7 +120,7 @@ def reproduce(
     out: Path,
     progress: Progress = silent,
     force: bool = False,
-    methods: Sequence[Method] = METHODS,
+    methods: Sequence[PaperMethod] = METHODS,
 ) -> Study:
     """Run the study, or what is left of it, and write its numbers to `out/study.json`.
 
@@ -138,30 +137,30 @@ def reproduce(
     methods
         What to compare.
     """
-    kept = tuple(method for method in methods if method.available)
-    settings = _settings(options, kept)
-    steps = Steps(out, settings, force)
+    available = tuple(method for method in methods if method.available)
+    settings = _settings(options, available)
+    steps = StepFolder(out / "steps", settings, "a study", force=force)
     seconds: dict[str, float] = {}
     data = _timed(seconds, "reading", partial(load_events, options.data))
-    published = _timed(seconds, "published split", partial(_published, options, kept, data, steps, out, progress))
-    halves = _timed(seconds, "random halves", partial(_halves, options, kept, steps, progress))
+    published = _timed(seconds, "published split", partial(_published, options, available, data, steps, out, progress))
+    halves = _timed(seconds, "random halves", partial(_halves, options, available, steps, progress))
     skipped = tuple(method.name for method in methods if not method.available)
-    study = Study(options, settings, kept, skipped, published, halves, seconds, out, data)
+    study = Study(options, settings, available, skipped, published, halves, seconds, out, data)
     content = {**study.to_dict(), "provenance": provenance(data=options.data)}
     write_text(out / "study.json", json.dumps(content) + "\n")
     return study
 
 
-def _settings(options: Options, methods: Sequence[Method]) -> dict[str, Any]:
+def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any]:
     from qbdt import __version__
 
-    files = {} if options.data is None else {p.name: fingerprint(p) for p in sorted(options.data.glob("*.root"))}
+    files = {} if options.data is None else {p.name: digest_file(p) for p in sorted(options.data.glob("*.root"))}
     plain = {name: value for name, value in asdict(options).items() if name not in ("data", "jobs")}
     return {**plain, "qbdt": __version__, "methods": [m.name for m in methods], "files": files}
 
 
 def _published(
-    options: Options, methods: Sequence[Method], data: Dataset, steps: Steps, out: Path, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: StepFolder, out: Path, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     results = {}
     with progress("published split", len(methods)) as advance:
@@ -173,7 +172,7 @@ def _published(
 
 
 def _halves(
-    options: Options, methods: Sequence[Method], steps: Steps, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
         Task(method.name, number, swapped, options.trees, options.seed)

@@ -1,5 +1,5 @@
 """Front door of training.paper."""
 
-from qbdt.trees import Split, Yield
+from qbdt.trees.growth import Split, Yield
 
 __all__ = ["Split", "Yield"]

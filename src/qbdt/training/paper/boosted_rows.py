@@ -14,12 +14,14 @@ from qbdt.threads import Workers
 from qbdt.training.inputs import described, feature_rules
 from qbdt.training.paper.channels import Whole, make_plan
 from qbdt.training.paper.criterion import PaperCriterion
-from qbdt.training.paper.weight_scaling import Balance
+from qbdt.training.paper.weight_scaling import WeightScaling
 from qbdt.training.paper.weighted_rows import WeightedRows
 from qbdt.training.partitions.protocol import Partitions, largest, total
 from qbdt.training.partitions.survey import count_before, survey_events
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Layout, Memory, Store, in_memory
+from qbdt.trees import Binning
+from qbdt.trees.growth import RowStore
+from qbdt.trees.rows import Layout, Memory, in_memory
 
 __all__ = ["BoostedRows", "PaperStart", "start_paper"]
 
@@ -73,24 +75,24 @@ class BoostedRows:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._found: Floats = np.zeros(2)
-        self._balance = Balance(self)
+        self._scaling = WeightScaling(self)
 
     @property
     def units(self) -> tuple[float, float]:
         """Value of one unit of a boosted column and of a squared weight in this tree."""
-        return self._balance.units
+        return self._scaling.units
 
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Store:
+    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> RowStore:
         """Fix the weights of the next tree; return its nodes, of which node 0 holds all rows.
 
         Of the rows a share is drawn by position, from `seed`; the others have weight zero.
         """
-        self._balance.start_tree(self, seed, fraction)
+        self._scaling.start_tree(self, seed, fraction)
         return self._nodes
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self._partitions.tell(WeightedRows.multiply, tuple(leaves), self._balance.kept_small(factors))
+        self._partitions.tell(WeightedRows.multiply, tuple(leaves), self._scaling.kept_small(factors))
 
     def count_weights(self) -> Fixed:
         """Number of weights of each side."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats
-from qbdt.data import Dataset, codes_of_bits
+from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.draws import drawn_features, row_seed
@@ -18,21 +18,8 @@ from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import PaperStart, start_paper
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
-from qbdt.trees import (
-    Binning,
-    Ensemble,
-    Grown,
-    Growth,
-    LeafGrowth,
-    PublishedGrowth,
-    Store,
-    Tree,
-    TreeDetails,
-    cut_table,
-    grow,
-    set_table,
-    with_thresholds,
-)
+from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
 
@@ -133,7 +120,9 @@ class _Boosting:
             return self._end(Ending.INTERRUPTED)
         return self.end or End()
 
-    def _start_tree(self, nodes: Store, features: Fixed, details: TreeDetails) -> tuple[Fixed, Fixed] | None:
+    def _start_tree(
+        self, nodes: RowStore, features: Fixed, details: SystematicHistograms
+    ) -> tuple[Fixed, Fixed] | None:
         """Fix the units of the next tree; return the root's histogram and quantities, or None at the end."""
         root = nodes.histogram(0)
         sums = self.criterion.start_tree(root, details.of(0), features, self.rows.units)
@@ -142,20 +131,20 @@ class _Boosting:
             return None
         return root, sums
 
-    def _fix_weights(self) -> Store:
+    def _fix_weights(self) -> RowStore:
         return self.rows.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
 
     def _one_tree(self) -> None:
         settings = self.settings
         features = drawn_features(settings, len(self.trees), len(self.features))
         nodes = self._fix_weights()
-        details = TreeDetails(nodes)
+        details = SystematicHistograms(nodes)
         start = self._start_tree(nodes, features, details)
         if start is None:
             return
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = grow(nodes, self.criterion, rule, *start, features, depth, details)
+        grown = TreeGrower(nodes, self.criterion, rule, features, depth, details).grow(*start)
         if len(grown.leaves) < 2:
             self.end = self._end(Ending.NO_GAIN)
             return
@@ -175,18 +164,15 @@ class _Boosting:
         number = {0: 0}
         for i in np.flatnonzero(~tree.is_leaf):
             node = tree.nodes[i]
-            edges, missing_left = self.binning.edges[node["feature"]], bool(node["missing_left"])
-            table = cut_table(int(np.searchsorted(edges, node["threshold"])) + 1, missing_left)
-            if tree.is_set[i]:
-                table = set_table(codes_of_bits(node["categories"]), missing_left)
-            children = nodes.split(number[int(i)], int(node["feature"]), table)
+            goes_right = tree.codes_right(int(i), self.binning.edges[node["feature"]])
+            children = nodes.split(number[int(i)], int(node["feature"]), goes_right)
             number[int(node["left"])], number[int(node["right"])] = children
         self.rows.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
         self._keep(tree)
 
     def _weighted(self, grown: Grown) -> Tree:
         """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
-        nodes = with_thresholds(grown, self.binning.edges)
+        nodes = grown.with_thresholds(self.binning.edges)
         leaves = nodes["feature"] < 0
         weight = self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist()))
         return Tree(nodes, weight, categories_by_number(self.binning))

@@ -19,7 +19,8 @@ from qbdt.arrays import COLUMN_BITS, Columns, Floats
 from qbdt.data import Dataset, Events, Kind, Role, Systematic, Tally
 from qbdt.threads import Workers
 from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
-from qbdt.trees import Extras, FeatureRules, Layout, Segment, Side
+from qbdt.trees.growth import FeatureRules
+from qbdt.trees.rows import Extras, Layout, Segment, Side
 
 __all__ = ["Plan", "Whole", "make_plan"]
 

@@ -20,7 +20,7 @@ from qbdt.statistics import purity_value, significance_value
 from qbdt.threads import Workers
 from qbdt.training.kernels.ordered import scan_ordered_features
 from qbdt.training.kernels.scan import Rules, Terms, bound_features, node_variance, scan_features, total_sums
-from qbdt.trees import FREE, Arranged, Details, FeatureRules, Limits, Split, Yield, by_gain, permute_bins
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
 
 __all__ = ["PaperCriterion", "Quantity", "Term"]
 
@@ -88,14 +88,14 @@ class PaperCriterion:
         columns = np.array([term for quantity in self._quantities for term in quantity.terms], dtype=np.int64).T
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._terms = Terms(first, *(np.ascontiguousarray(column) for column in columns))
-        self.has_details = bool(self._terms.is_detail.any())
+        self.has_systematics = bool(self._terms.is_detail.any())
         self._channels, self._detail_channels = (
             sorted({(t.base, t.stride) for q in self._quantities for t in q.terms if t.is_detail == is_detail})
             for is_detail in (False, True)
         )
 
     def start_tree(
-        self, root: Fixed, details: Details, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
+        self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
     ) -> Fixed | None:
         """Fix the units of a tree: after this the root has s = b = 1.
 
@@ -127,7 +127,7 @@ class PaperCriterion:
         self._rules = self._rules._replace(factor=factor)
         arranged = self._arranged(root, features)
         leading = int(features[np.argmax(self._bounds(arranged, np.array([s, b], dtype=np.int64), features))])
-        given = details([leading // FEATURES_PER_WORD])[0] if self.has_details else NOTHING
+        given = systematics([leading // FEATURES_PER_WORD])[0] if self.has_systematics else NOTHING
         return np.asarray(total_sums(root, given, leading, self._terms))
 
     def _bounds(self, arranged: Arranged, sums: Fixed, features: Fixed) -> Floats:
@@ -166,18 +166,18 @@ class PaperCriterion:
         q = float(significance_value(s, b, sigma2))
         return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
-    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
+    def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
         """Return for each feature what ΔQ cannot pass: ΔQ without systematics, which needs no details."""
         return self._bounds(self._arranged(histogram, features), sums, features) - q
 
     def best_split(
         self,
         histogram: Fixed,
-        details: Details,
+        systematics: NodeSystematics,
         sums: Fixed,
         q: float,
         features: Fixed,
-        promises: Floats | None = None,
+        upper_bounds: Floats | None = None,
         limits: Limits = FREE,
     ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
@@ -186,24 +186,24 @@ class PaperCriterion:
         most of them could, and rows read for several words are gathered once.
         """
         arranged = self._arranged(histogram, features)
-        if not self.has_details:
+        if not self.has_systematics:
             return self._scan(arranged, NOTHING, sums, q, features, limits).under(self._features, arranged)
-        if promises is None:
-            promises = self._bounds(arranged, sums, features) - q
+        if upper_bounds is None:
+            upper_bounds = self._bounds(arranged, sums, features) - q
         words = features // FEATURES_PER_WORD
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
         promised: dict[int, float] = {}
-        for word, promise in sorted(zip(words.tolist(), promises.tolist(), strict=True), key=lambda one: -one[1]):
+        for word, promise in sorted(zip(words.tolist(), upper_bounds.tolist(), strict=True), key=lambda one: -one[1]):
             if promise > -np.inf:
                 promised.setdefault(word, promise)
         ranked = list(promised)
         for group in (ranked[:1], ranked[1:]):
             asked = [word for word in group if promised[word] >= best.gain]
-            for word, given in zip(asked, details(asked), strict=True):
-                chosen = features[(words == word) & (promises >= best.gain)]
+            for word, given in zip(asked, systematics(asked), strict=True):
+                chosen = features[(words == word) & (upper_bounds >= best.gain)]
                 if chosen.size:
                     own = self._arranged_details(given, word, arranged)
-                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=by_gain)
+                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=Split.rank)
         return best.under(self._features, arranged)
 
     def _scan(
@@ -222,4 +222,4 @@ class PaperCriterion:
         if directed.any():
             own = (features[directed], arranged.n_cuts, self._features.directions, *limits, lefts[0])
             splits.append(Split(*scan_ordered_features(*given, *own), lefts[0]))
-        return max(splits, key=by_gain)
+        return max(splits, key=Split.rank)

@@ -13,9 +13,9 @@ import numpy as np
 
 from qbdt.arrays import COLUMN_BITS, SUM_BITS, Fixed, Floats
 from qbdt.errors import DataError
-from qbdt.trees import Side
+from qbdt.trees.rows import Side
 
-__all__ = ["ALL_ROWS", "Balance", "Weighted"]
+__all__ = ["ALL_ROWS", "WeightScaling", "Weighted"]
 
 ALL_ROWS = -1
 """Subsample threshold that takes every row."""
@@ -46,7 +46,7 @@ class Weighted(Protocol):
         """Return the largest column and the largest square of the tree that was begun, in units."""
 
 
-class Balance:
+class WeightScaling:
     """Keeps the absolute weights of each side summing to between LEAST_SUM and one.
 
     Parameters

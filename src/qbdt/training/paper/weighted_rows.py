@@ -1,8 +1,8 @@
 """`WeightedRows`: rows of one partition with the paper's weights.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
-background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
+kept in a range that all rows of a training agree on (`WeightScaling`), so one scale serves all trees. Further columns
+of background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from qbdt.threads import Workers, share_ranges
 from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
 from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.rows import PartitionRows
-from qbdt.trees import Binning, Memory, Segment, Side, in_memory, joined
-from qbdt.trees.kernels import add_details, add_rows, aligned_zeros
+from qbdt.trees import Binning
+from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
+from qbdt.trees.rows import Memory, Segment, Side, in_memory, joined
 
 __all__ = ["WeightedRows"]
 
@@ -61,7 +62,7 @@ class WeightedRows(PartitionRows):
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
         layout = self.layout
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
@@ -70,7 +71,7 @@ class WeightedRows(PartitionRows):
         weights = (self._words, words, layout.n_features, self._fixed, self._columns)
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
         arguments = (*weights, *places, self._rows, node == 0)
-        self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:

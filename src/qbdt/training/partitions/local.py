@@ -12,7 +12,7 @@ from qbdt.data import Dataset
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
 from qbdt.training.partitions.spread import SpreadPartitions
-from qbdt.trees import Store
+from qbdt.trees.growth import RowStore
 
 __all__ = ["InMemoryPartitions", "OnePartition", "run_calls"]
 
@@ -43,13 +43,13 @@ class OnePartition:
 
     def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
         """Change the rows."""
-        method(self._rows, *arguments)
+        method(self._rows, *arguments, **_)
 
     def ask(self, *calls: Call) -> list[NDArray[Any]]:
         """Make calls."""
         return [call.method(self._rows, *call.arguments) for call in calls]
 
-    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], Store]:
+    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree; the rows are its nodes."""
         return self.ask(call, *others), self._rows
 

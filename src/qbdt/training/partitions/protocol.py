@@ -1,9 +1,9 @@
 """`Partitions`: the one way in which a training talks to its rows, wherever they live.
 
-A method of the rows is called on every partition, and the results are combined: integers are added, bounds are maximised,
-so neither the number of partitions nor their order changes a bit. Calls are functions, not names: `total(RatioRows.yields,
-leaves, scale)`. In memory there is one partition and the call is a call; on disk it is one pass over all partitions; on
-a cluster all calls of one `ask`, and all changes since the last one, are one message.
+A method of the rows is called on every partition, and the results are combined: integers are added, of bounds the
+largest counts, so neither the number of partitions nor their order changes a bit. A call names a function, for example
+`total(RatioRows.yields, leaves, scale)`. In memory there is one partition, called directly; on disk, a call is one
+pass over all partitions; on a cluster all calls of one `ask`, and all changes since the last, are one message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset
 from qbdt.threads import Workers
-from qbdt.trees import Memory, Store, in_memory
+from qbdt.trees.growth import RowStore
+from qbdt.trees.rows import Memory, in_memory
 
 __all__ = ["Builder", "Call", "Combine", "Partition", "Partitions", "Results", "combine", "largest", "total"]
 
@@ -116,5 +117,5 @@ class Partitions(Protocol):
     def ask(self, *calls: Call) -> list[NDArray[Any]]:
         """Make calls on every partition, together with the changes that wait; return the combined results."""
 
-    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], Store]:
+    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree by a call that changes the rows; return the results of all calls, and the nodes of the tree."""

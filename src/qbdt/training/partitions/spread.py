@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from qbdt.arrays import Fixed
 from qbdt.training.partitions.protocol import Builder, Call, Results, total
 from qbdt.training.partitions.rows import PartitionRows
-from qbdt.trees import Store
+from qbdt.trees.growth import RowStore
+from qbdt.trees.rows import NodeHistograms
 
 __all__ = ["SpreadPartitions"]
 
@@ -54,7 +55,7 @@ class SpreadPartitions(ABC):
         # those received over the network may be read-only; others may be kept by their partition
         return [np.array(result) for result in results]
 
-    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], Store]:
+    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree, and bring the histogram of its root along."""
         first = call._replace(changes=True, begins=True)
         root = total(PartitionRows.sizes, (0,)), total(PartitionRows.own_histogram, 0)
@@ -63,23 +64,22 @@ class SpreadPartitions(ABC):
 
 
 class SpreadNodes:
-    """Nodes of one tree whose rows are in several partitions; a `Store`."""
+    """Nodes of one tree whose rows are in several partitions; a `RowStore`."""
 
     def __init__(self, partitions: SpreadPartitions, size: int, histogram: Fixed) -> None:
         self._partitions = partitions
-        self._sizes: dict[int, int] = {0: size}
-        self._histograms: dict[int, Fixed] = {0: histogram}
-        self._origin: dict[int, tuple[int, int, int]] = {}
-        self._n_nodes = 1
+        self._sizes = [size]
+        self._histograms = NodeHistograms()
+        self._histograms.add(0, histogram)
 
     def histogram(self, node: int) -> Fixed:
         """Sums over a node's rows for every feature and bin."""
         self._find(node)
-        return self._histograms[node].copy()
+        return self._histograms.of(node).copy()
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all further weights of a node for some words, one row each."""
-        return self._partitions.ask(total(PartitionRows.own_details, node, words))[0]
+        return self._partitions.ask(total(PartitionRows.own_systematic_histograms, node, words))[0]
 
     def size(self, node: int) -> int:
         """Number of rows in a node."""
@@ -88,20 +88,20 @@ class SpreadNodes:
 
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node and number its children; their histograms come when one of them is asked for."""
-        left, right = self._n_nodes, self._n_nodes + 1
-        self._n_nodes += 2
-        self._origin[left] = self._origin[right] = (node, left, right)
+        left, right = len(self._sizes), len(self._sizes) + 1
+        self._sizes += [-1, -1]  # not known yet
+        self._histograms.note_split(node, left, right)
         self._partitions.tell(PartitionRows.split, node, feature, goes_right)
         return left, right
 
     def _find(self, node: int) -> None:
         """Ask for the sizes and histograms of a node and its sibling, where they are not known."""
-        if node in self._histograms:
+        family = self._histograms.family(node)
+        if self._sizes[node] >= 0 or family is None:
             return
-        parent, left, right = self._origin[node]
-        whole = self._histograms.pop(parent)
-        sizes, self._histograms[left] = self._partitions.ask(
+        left, right = sorted((node, family[1]))
+        sizes, histogram = self._partitions.ask(
             total(PartitionRows.sizes, (left, right)), total(PartitionRows.own_histogram, left)
         )
-        self._histograms[right] = whole - self._histograms[left]
         self._sizes[left], self._sizes[right] = (int(size) for size in sizes)
+        self._histograms.add(left, histogram)  # and with it the right one

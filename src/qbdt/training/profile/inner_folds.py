@@ -21,8 +21,7 @@ from qbdt.training.settings import Settings
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
 
 N_FOLDS = 5
-"""Inner folds: each judges trees trained on the other four, the usual compromise between their size and that of the
-events that judge."""
+"""Inner folds: each judges trees that are trained on the other four, 80 % of the events."""
 
 BLOCKS = 20
 """Blocks of a fold, whose spread gives the MC noise of a sum (`noise_shrinkage`): 20 know a variance to a third. Where

@@ -15,7 +15,8 @@ from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.kernels.weights import drop_rows
 from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.rows import PartitionRows
-from qbdt.trees import Binning, Memory, Segment, in_memory, joined
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Segment, in_memory, joined
 
 __all__ = ["PairRows", "fixed_scale"]
 
@@ -40,7 +41,7 @@ class PairRows(PartitionRows, ABC):
     Parameters
     ----------
     segments, binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     n_trained
         Number of segments whose rows trees are grown on.
     """

@@ -12,7 +12,8 @@ from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, sum_wei
 from qbdt.training.profile.pair_rows import PairRows
 from qbdt.training.profile.score_rows import ScoredSegment, ScoreRows
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Binning, Memory, Segment, Side, in_memory
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
 __all__ = ["RatioRows"]
 
@@ -29,7 +30,7 @@ class RatioRows(PairRows):
     held
         As many that only follow, with their own weights; none has a source.
     binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     factors
         What the weights of each side are multiplied by in training, so that both have the same sum: F = 0 is no
         preference.

@@ -16,8 +16,8 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Memory, Side, binned_sums, copied, in_memory, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, binned_sums, rounded
+from qbdt.trees.rows import Memory, Side, copied, in_memory
 
 __all__ = ["HeldScores", "ScoreRows", "ScoredSegment", "Templates"]
 
@@ -66,7 +66,7 @@ class ScoreRows:
     scale
         What absolute weights are multiplied by before they are rounded.
     workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Segment, Side
+from qbdt.trees.rows import Segment, Side
 
 __all__ = ["nominal_segments", "shift_segments"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from qbdt.data import Events
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
 from qbdt.training.profile.pair_rows import PairRows
-from qbdt.trees import Binning, Memory, Segment, exact_sum, in_memory
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees import Binning
+from qbdt.trees.kernels import LIMBS, exact_sum
+from qbdt.trees.rows import Memory, Segment, in_memory
 
 __all__ = ["ShiftRows", "ShiftSegment", "SumScales", "SumSlots", "variance"]
+
 
 @dataclass(frozen=True, eq=False)
 class ShiftSegment:
@@ -46,7 +48,8 @@ class SumScales(NamedTuple):
     columns: tuple[Floats, ...]
 
 
-class SumSlots(NamedTuple):
+@dataclass(frozen=True)
+class SumSlots:
     """Where the sums over a leaf's rows of one segment are: as the kernel `sum_nominal` writes them.
 
     Segments of variations have that of w only, so all others are sent for nominal segments alone.
@@ -55,11 +58,11 @@ class SumSlots(NamedTuple):
     n_sources: int
     n_columns: int
 
-    weight = 0
+    weight: ClassVar = 0
     """Σ w."""
-    n = 1
+    n: ClassVar = 1
     """Σ n, n = w + w²."""
-    n_ratio = 2
+    n_ratio: ClassVar = 2
     """Σ n r₀."""
 
     @property
@@ -111,7 +114,7 @@ class ShiftRows(PairRows):
     trained, held
         Segments to train on, and as many that only follow; nominal ones come first.
     binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     means
         Mean relative shift m_k of each source.
     ratio

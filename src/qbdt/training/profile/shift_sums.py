@@ -12,7 +12,8 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment, SumScales, SumSlots
-from qbdt.trees import Side, rounded
+from qbdt.trees.kernels import rounded
+from qbdt.trees.rows import Side
 
 __all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
 

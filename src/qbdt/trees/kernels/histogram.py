@@ -14,7 +14,7 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 from qbdt.trees.kernels.lanes import LANES, add_word, copy_lanes
 
-__all__ = ["PLANE", "add_details", "add_rows"]
+__all__ = ["PLANE", "add_rows", "add_systematics"]
 
 PLANE = 8
 """Columns whose sums lie side by side: a cache line."""
@@ -164,7 +164,7 @@ def add_rows(words: Words, weights: Fixed, n_features: int, rows: Rows, whole: b
 
 
 @njit(cache=True, nogil=True)
-def add_details(
+def add_systematics(
     words: Words,
     chosen: Fixed,
     n_features: int,

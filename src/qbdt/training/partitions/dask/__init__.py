@@ -1,4 +1,4 @@
-"""Partitions on a Dask cluster. In: a client (`connect`) and partitions of events; out: `OnCluster`, which trains on them."""
+"""Partitions on a Dask cluster. In: a client (`connect`) and partitions of events; out: `OnCluster`, to train on."""
 
 from qbdt.training.partitions.dask.cluster import connect
 from qbdt.training.partitions.dask.collections import collection_partitions

@@ -61,4 +61,5 @@ def collection_partitions(
         described = ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
         raise DataError(f"collections must have the same number of partitions ({described}); use repartition")
     culled = {name: dask.optimize(*partitions) for name, partitions in delayed.items()}
-    return [CollectionPartition(dict(zip(culled, row, strict=True)), make) for row in zip(*culled.values(), strict=True)]
+    rows = zip(*culled.values(), strict=True)
+    return [CollectionPartition(dict(zip(culled, row, strict=True)), make) for row in rows]

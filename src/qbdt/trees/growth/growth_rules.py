@@ -10,8 +10,8 @@ __all__ = ["Growth", "LeafGrowth", "PublishedGrowth"]
 class Growth(Protocol):
     """Decides which nodes stay leaves. One object serves one tree."""
 
-    patient: bool
-    """Whether a node may wait for its exact ΔQ until it could be the next to be split."""
+    lazy: bool
+    """Whether a node may wait with an upper bound on ΔQ until it could be the next to be split."""
 
     def closes_early(self, s: float, q: float) -> bool:
         """Whether a new node stays a leaf whatever its best split is."""
@@ -29,7 +29,7 @@ class Growth(Protocol):
 class LeafGrowth:
     """Split until there are `n_leaves` leaves or no split has ΔQ > 0: the paper's algorithm."""
 
-    patient = True
+    lazy = True
 
     def __init__(self, n_leaves: int) -> None:
         self._left = n_leaves - 1
@@ -57,7 +57,7 @@ class PublishedGrowth:
     be known when it is made.
     """
 
-    patient = False
+    lazy = False
 
     def __init__(self, n_leaves: int) -> None:
         self._limit = 2 * n_leaves - 4

@@ -9,6 +9,9 @@ the MHV form: for a photon of positive helicity and left-handed lines the amplit
 
 with a, b the outgoing quark and antiquark (crossed to the beams), 3 and 4 the τ∓ and 5 the photon. The other helicities
 change only which pair stands in the numerator, and complex-conjugate the brackets for the other photon helicity.
+
+References: M. Mangano, S. Parke, Phys. Rept. 200 (1991) 301 (spinor products and MHV amplitudes with photons);
+F. A. Berends, R. Kleiss, Nucl. Phys. B177 (1981) 237 (e⁺e⁻ → μ⁺μ⁻γ, with which the tests compare pure QED).
 """
 
 from __future__ import annotations
@@ -26,11 +29,14 @@ __all__ = ["CHARGES", "DOWN", "LEFT", "RIGHT", "UP", "Couplings", "background_ma
 
 
 UP, DOWN = 0, 1
+"""Types of quarks: u, c and d, s, b."""
 LEFT, RIGHT = 0, 1
+"""Helicities −1/2 and +1/2 of a fermion."""
 CHARGES = np.array([2 / 3, -1 / 3])
 ISOSPINS = np.array([0.5, -0.5])
 TAU_CHARGE = -1.0
 TAU_ISOSPIN = -0.5
+"""Electric charge in units of e, and third component of the weak isospin of the left-handed fermion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class Couplings:
 
     def chiral(self, charge: float, isospin: float) -> tuple[float, float]:
         """Return the left- and right-handed Z couplings of a fermion in units of e."""
+        # g_L = (T₃ − Q sin²θ) / (sinθ cosθ), g_R = −Q sin²θ / (sinθ cosθ)
         norm = math.sqrt(self.sin2_theta * (1 - self.sin2_theta))
         return (isospin - charge * self.sin2_theta) / norm, -charge * self.sin2_theta / norm
 
@@ -63,12 +70,13 @@ def dot(p: Floats, q: Floats) -> Floats:
 
 def _spinor_product(p: Floats, q: Floats) -> NDArray[np.complex128]:
     """Return ⟨pq⟩ times sqrt(p₊ q₊), with the light-cone axis along x so that the beams (along z) are regular."""
+    # ⟨pq⟩ = (p_⊥ q₊ − q_⊥ p₊) / sqrt(p₊ q₊) with p₊ = E + p_x and p_⊥ = p_y + i p_z; |⟨pq⟩|² = 2 p·q
     return np.asarray((p[:, 2] + 1j * p[:, 3]) * (q[:, 0] + q[:, 1]) - (q[:, 2] + 1j * q[:, 3]) * (p[:, 0] + p[:, 1]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Brackets:
-    """What all helicities, quark types and both beam directions share at a phase-space point."""
+    """Spinor products at a phase-space point that all helicities, quark types and both beam directions share."""
 
     initial: Floats  # |1 / (⟨a5⟩⟨5b⟩⟨34⟩)|²
     final: Floats  # |1 / (⟨ab⟩⟨35⟩⟨54⟩)|²
@@ -77,11 +85,14 @@ class _Brackets:
 
 
 def _brackets(quark: Floats, antiquark: Floats, tau: Floats, antitau: Floats, photon: Floats) -> _Brackets:
+    # Crossing: the incoming antiquark is the outgoing quark a, the incoming quark is the outgoing antiquark b.
     a, b = antiquark, quark
+    # `_spinor_product` leaves out 1/sqrt(p₊ q₊): in each bracket every particle stands once, the photon twice.
     plus = [p[:, 0] + p[:, 1] for p in (a, b, tau, antitau, photon)]
     scale = plus[4] * np.sqrt(plus[0] * plus[1] * plus[2] * plus[3])
     initial = scale / (_spinor_product(a, photon) * _spinor_product(photon, b) * _spinor_product(tau, antitau))
     final = scale / (_spinor_product(a, b) * _spinor_product(tau, photon) * _spinor_product(photon, antitau))
+    # |⟨a3⟩²|² = s_a3² with s_ij = 2 p_i·p_j
     pairs = [dot(a, tau), dot(a, antitau), dot(b, tau), dot(b, antitau)]
     return _Brackets(np.abs(initial) ** 2, np.abs(final) ** 2, initial * final.conj(), 4 * np.square(pairs))
 
@@ -109,11 +120,13 @@ def background_matrix_element(
     couplings = couplings or Couplings()
     shared = _brackets(beam1, beam2, tau, antitau, photon)
     s_hat, s_pair = 2 * dot(beam1, beam2), 2 * dot(tau, antitau)
-    norm = 8 * (4 * math.pi * couplings.alpha) ** 3 / 12  # 1/4 for the spins, 3/9 for the colours
+    # |2√2 e³|² = 8 e⁶ with e² = 4πα; averages: 1/4 for the spins, 3/9 for the colours
+    norm = 8 * (4 * math.pi * couplings.alpha) ** 3 / 12
     result = np.zeros((2, 2, 2, len(s_hat)))
     for quark in (UP, DOWN):
         for quark_helicity in (LEFT, RIGHT):
             for tau_helicity in (LEFT, RIGHT):
+                # Radiation off the quarks has the pair's mass in the propagator, off the taus the total mass.
                 at_pair = CHARGES[quark] * couplings.propagator(s_pair, quark, quark_helicity, tau_helicity)
                 at_hat = TAU_CHARGE * couplings.propagator(s_hat, quark, quark_helicity, tau_helicity)
                 for direction in (0, 1):
@@ -141,6 +154,7 @@ def _helicity_sum(
 
     Exchanging the beams exchanges a and b: the initial-state bracket stays, the final-state one changes sign.
     """
+    # |A + B|² = |A|² + |B|² + 2 Re(A B*); the other photon helicity conjugates the brackets, not the propagators.
     diagonal = np.abs(at_pair) ** 2 * shared.initial + np.abs(at_hat) ** 2 * shared.final
     product = 2 * at_pair * at_hat.conj() * (-1 if swap else 1)
     plus = diagonal + (product * shared.mixed).real
@@ -148,6 +162,7 @@ def _helicity_sum(
     a3, a4, b3, b4 = shared.numerators
     if swap:
         a3, a4, b3, b4 = b3, b4, a3, a4
+    # Numerator: ⟨a3⟩² for photon helicity +, [b4]² for −, where quark and tau have the same helicity; else 3 ↔ 4.
     first, second = (a3, b4) if same else (a4, b3)
     if flip:
         first, second = second, first

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from qbdt.studies.generator.amplitude import (
+from qbdt.studies.generator.matrix_elements import (
     CHARGES,
     DOWN,
     LEFT,

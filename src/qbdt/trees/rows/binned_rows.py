@@ -13,9 +13,9 @@ from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.trees.binning import Binning
 from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.partition import copy_divided, divide_rows
-from qbdt.trees.layout import Layout, Segment
+from qbdt.trees.rows.layout import Layout, Segment
 
-__all__ = ["Memory", "RowStore", "copied", "in_memory", "joined"]
+__all__ = ["BinnedRows", "Memory", "copied", "in_memory", "joined"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -34,7 +34,7 @@ def copied(values: Floats, name: str, memory: Memory) -> Floats:
     return array
 
 
-class RowStore:
+class BinnedRows:
     """Binned rows and the nodes they are in.
 
     Parameters

@@ -6,6 +6,9 @@ that the estimate does not depend on which channel made a point.
 
 Channels: radiation off the quarks (pair mass on the Z or falling like a power; photon flat in rapidity) and off the
 taus (total mass on the Z or falling; photon collinear to a tau).
+
+Every density is drawn by inverting its cumulative distribution. Reference for the mixture of channels: R. Kleiss,
+R. Pittau, Weight optimization in multichannel Monte Carlo, Comput. Phys. Commun. 83 (1994) 141.
 """
 
 from __future__ import annotations
@@ -80,6 +83,7 @@ class _BreitWigner:
         return np.asarray(np.arctan((np.asarray(s) - Z_MASS**2) / (Z_MASS * Z_WIDTH)))
 
     def draw(self, u: Floats) -> Floats:
+        # The integral of a Breit–Wigner is an arctangent: flat in the angle, s = M² + MΓ tan(angle).
         a, b = self._angle(self.low), self._angle(self.high)
         return np.asarray(Z_MASS**2 + Z_MASS * Z_WIDTH * np.tan(a + u * (b - a)))
 
@@ -114,6 +118,7 @@ class _Masses:
 
     def draw(self, channel: int, u: Floats, v: Floats) -> tuple[Floats, Floats]:
         """Draw (ŝ, s_ττ) from two random numbers each; the quark channels are 0 and 1, the Breit–Wigners 0 and 2."""
+        # The resonant mass first: s_ττ where the quarks radiate (the Z decays to the pair), ŝ where the taus do.
         low, high = self.pair_min if channel < 2 else self.hat_min, FIRST_MAX
         first = (
             _BreitWigner(low, high).draw(u) if channel % 2 == 0 else _draw_power(u, low, high, self.settings.mass_power)
@@ -121,6 +126,7 @@ class _Masses:
         if channel < 2:
             gap = _draw_power(v, *self._gap_range(first), self.settings.gap_power)
             return first + gap, first
+        # ŝ − s_ττ = 2 E_γ sqrt(ŝ) falls like 1/E_γ, the soft singularity: flat in its logarithm.
         low_gap, high_gap = self._inner_range(first)
         return first, np.asarray(first - low_gap * (high_gap / low_gap) ** v)
 
@@ -198,15 +204,20 @@ def _build(
     cuts: GeneratorCuts,
     settings: ChannelSettings,
 ) -> Points:
+    # Photon: energy in the partonic frame, and the largest |cos θ| that leaves it the least transverse momentum.
+    # Off the quarks it is flat in rapidity, artanh(cos θ): density ∝ 1/(1 − cos²θ), the collinear singularity.
     energy = (s_hat - s_pair) / (2 * np.sqrt(s_hat))
     reach = np.sqrt(np.maximum(0.0, 1 - (cuts.photon_pt / energy) ** 2))
     flat = np.arctanh(reach)
     cosine = np.where(off_quarks, np.tanh((2 * u[0] - 1) * flat), (2 * u[0] - 1) * reach)
 
+    # τ⁻ in the pair's frame, about the photon: s_τγ = (ŝ − s_ττ)(1 ∓ cos θ)/2, singular where it is collinear.
     edge = np.maximum(0.0, 1 - 2 * cuts.min_s_tau_photon / (s_hat - s_pair))
     span = np.arctanh(edge)
     inner = np.where(off_quarks, 2 * u[2] - 1, np.tanh((2 * u[2] - 1) * span))
 
+    # Rapidity of the system: flat where both momentum fractions are below one, e^(2|Y|) < s/ŝ, and |Y| is below the
+    # largest |η| of its three particles.
     half = np.minimum(cuts.eta, 0.5 * np.log(BEAM_ENERGY_SQUARED / s_hat))
     rapidity = (2 * u[4] - 1) * half
     density = _mixture(masses.densities(s_hat, s_pair), settings, (cosine, reach, flat), (inner, edge, span)) / (
@@ -224,6 +235,7 @@ def _mixture(
 ) -> Floats:
     """Return Σ αᵢ gᵢ in dŝ ds_ττ dΩ_γ dΩ_τ (both azimuths flat)."""
     (cosine, reach, flat), (inner, edge, span) = photon, tau
+    # The flat direction of each channel is 1/2 in its cosine (τ⁻ off the quarks) or 1/(2 reach) (photon off the taus).
     azimuths = (2 * math.pi) ** -2
     with np.errstate(divide="ignore", invalid="ignore"):
         collinear_to_beam = 1 / ((1 - cosine**2) * 2 * flat) * 0.5
@@ -262,6 +274,7 @@ def decay(
     one = np.ones((len(energy), 1))
     photon = energy[:, None] * np.concatenate([one, photon_axis], axis=1)
     half = 0.5 * mass[:, None] * np.concatenate([one, tau_axis], axis=1)
+    # The pair recoils against the photon: γ = (sqrt(ŝ) − E_γ)/m_ττ, γβ = −p_γ/m_ττ; then along the beam to the lab.
     gamma, gamma_beta = (np.sqrt(s_hat) - energy) / mass, -photon[:, 1:] / mass[:, None]
     along_z = np.stack([np.zeros_like(mass), np.zeros_like(mass), np.sinh(rapidity)], axis=1)
     to_lab = np.cosh(rapidity)

@@ -1,16 +1,16 @@
-"""Details from rows, or from a parent and a sibling: always the same sums, and no more rows read than need be."""
+"""Systematic histograms from rows, or from a parent and a sibling: the same sums, and no row read in vain."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbdt.trees import systematic_histograms as details
-from qbdt.trees.systematic_histograms import TreeDetails
+from qbdt.trees.growth import systematic_histograms
+from qbdt.trees.growth.systematic_histograms import SystematicHistograms
 
 
 class RowsOfNodes:
-    """Nodes are sets of rows; the details of a word are a sum over rows that depends on the word."""
+    """Nodes are sets of rows; the systematic histogram of a word is a sum over rows that depends on the word."""
 
     def __init__(self, n):
         self.rows = [np.arange(n)]
@@ -19,7 +19,7 @@ class RowsOfNodes:
     def size(self, node):
         return len(self.rows[node])
 
-    def details(self, node, words):
+    def systematic_histograms(self, node, words):
         self.read.append((node, words.tolist()))
         return np.stack([self.expected(node, word) for word in words])
 
@@ -32,18 +32,18 @@ class RowsOfNodes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3), st.booleans()), max_size=25), st.booleans())
-def test_details_are_those_of_the_rows(steps, forgetful):
+def test_histograms_are_those_of_the_rows(steps, forgetful):
     store = RowsOfNodes(40)
-    tree = TreeDetails(store)
+    tree = SystematicHistograms(store)
     leaves = [0]
     with pytest.MonkeyPatch.context() as patch:
         if forgetful:
-            patch.setattr(details, "KEPT_BYTES", 0)
+            patch.setattr(systematic_histograms, "MOST_BYTES", 0)
         for at, word, divide in steps:
             node = leaves[at % len(leaves)]
             if divide and store.size(node) > 1:
                 children = store.split(node, 1 + at % (store.size(node) - 1))
-                tree.note_split(node, children)
+                tree.note_split(node, *children)
                 leaves.remove(node)
                 leaves += children
             else:
@@ -54,10 +54,10 @@ def test_details_are_those_of_the_rows(steps, forgetful):
 
 def test_of_two_children_the_smaller_is_read_and_nothing_twice():
     store = RowsOfNodes(100)
-    tree = TreeDetails(store)
+    tree = SystematicHistograms(store)
     tree.of(0)([1])
     left, right = store.split(0, 80)
-    tree.note_split(0, (left, right))
+    tree.note_split(0, left, right)
     for node in (left, right, left):
         tree.of(node)([1])
     assert store.read == [(0, [1]), (right, [1])]
@@ -65,9 +65,9 @@ def test_of_two_children_the_smaller_is_read_and_nothing_twice():
 
 def test_the_root_is_read_for_a_large_child():
     store = RowsOfNodes(100)
-    tree = TreeDetails(store)
+    tree = SystematicHistograms(store)
     left, right = store.split(0, 80)
-    tree.note_split(0, (left, right))
+    tree.note_split(0, left, right)
     tree.of(right)([2])
     assert store.read == [(right, [2])]
     tree.of(left)([3])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.errors import DataError
 from qbdt.studies.generator.constants import TAU_MASS
-from qbdt.studies.generator.phasespace import direction
+from qbdt.studies.generator.phase_space import direction
 from qbdt.studies.generator.shower import quiet_pythia
 
 __all__ = ["HADRONIC", "LEPTONIC", "TauLibrary", "decay_chunk", "library_chunks"]
@@ -99,6 +99,7 @@ class TauLibrary:
         """
         n = len(momenta)
         entry = rng.integers(0, len(self), n)
+        # CP: a τ⁺ of helicity h decays like a τ⁻ of helicity −h.
         side = (helicity * -charge > 0).astype(np.intp)
         across, along, mass = self.visible[mode, side, entry].astype(np.float64).T
         flavour = self.flavour[side, entry] if mode == LEPTONIC else np.zeros(n, dtype=np.int8)
@@ -107,6 +108,7 @@ class TauLibrary:
 
 
 def _in_flight(momenta: Floats, across: Floats, along: Floats, mass: Floats, azimuth: Floats) -> Floats:
+    # Boost along the tau's direction with γ = E/m and γβ = p/m; what is across the axis stays.
     size = np.linalg.norm(momenta[:, 1:], axis=1)
     gamma, gamma_beta = np.hypot(size, TAU_MASS) / TAU_MASS, size / TAU_MASS
     energy = np.sqrt(across**2 + along**2 + mass**2)
@@ -142,6 +144,7 @@ def decay_chunk(mode: int, helicity: int, n: int, seed: int) -> tuple[NDArray[np
             raise RuntimeError("Pythia failed to decay a tau lepton")
         for k in range(count):
             sums[start + k], flavour[start + k] = _visible(record, k + 1)
+    # Back to the tau's rest frame: p_∥* = γ p_∥ − γβ E.
     along = (energy * sums[:, 3] - BOOST * sums[:, 0]) / TAU_MASS
     mass = np.sqrt(np.maximum(sums[:, 0] ** 2 - np.square(sums[:, 1:]).sum(axis=1), 0.0))
     return np.stack([np.hypot(sums[:, 1], sums[:, 2]), along, mass], axis=1).astype(np.float32), flavour

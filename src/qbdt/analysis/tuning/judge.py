@@ -1,28 +1,24 @@
-"""How settings are judged: by σ_μ of out-of-fold scores, with one fold of the analysis always set aside.
-
-For every (outer) fold of the analysis the rest of the events is divided into inner folds by a hash of the identifiers;
-models are trained and judged among these only. So every outer fold has a verdict on every setting that its own events
-took no part in: the setting that is best by this verdict may be tried on the fold, and the result is no optimum of
-anything.
-"""
+"""How settings are judged: by σ_μ of out-of-fold scores, with one fold of the analysis always set aside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from qbdt.analysis.diagnosis.strength import strength_of
-from qbdt.data import Dataset, HashFolds, Role, event_keys, tells_events_apart
+from qbdt.analysis.tuning.nested_folds import NestedFolds, Scorer, score_by_fold
+from qbdt.data import Dataset, FoldRule, HashFolds, Role, event_keys, tells_events_apart
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
 from qbdt.statistics import Sensitivity
-from qbdt.training import FoldedEnsemble, Settings
+from qbdt.training import Settings
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Ensemble
 
 __all__ = ["Judge"]
 
-INNER = 0x1AAE_F01D_5EED
+INNER_SALT = 0x1AAE_F01D_5EED
 """Salt of the inner folds, so that they have nothing to do with outer folds by hash."""
 
 
@@ -33,7 +29,7 @@ class Judge:
     Parameters
     ----------
     dataset
-        Events with the folds of the analysis.
+        Events with the folds of the analysis, which are the outer ones.
     fit
         How scores become templates.
     train
@@ -62,29 +58,31 @@ class Judge:
                     "tell events apart, so that no inner folds can be made: divide by an event number"
                 )
 
+    @cached_property
+    def _folds(self) -> NestedFolds:
+        return NestedFolds(self.dataset, self._outer, HashFolds(self.inner, self._outer.columns, INNER_SALT))
+
+    @property
+    def _outer(self) -> FoldRule:
+        assert self.dataset.folds is not None
+        return self.dataset.folds
+
     @property
     def n_outer(self) -> int:
         """Number of outer folds."""
-        assert self.dataset.folds is not None
-        return self.dataset.folds.k
+        return self._outer.k
 
     def inside(self, fold: int, settings: Settings) -> Sensitivity:
         """Judge settings on all events but those of one outer fold; the yields are scaled up to stand for all."""
-        assert self.dataset.folds is not None
-        rest = self.dataset.without_fold(fold)
-        rest = rest.with_folds(HashFolds(self.inner, self.dataset.folds.columns, INNER)).require_full_folds()
-        scale = self.dataset.total(Role.BACKGROUND) / rest.total(Role.BACKGROUND)
-        return strength_of(self._scored(rest, [settings] * self.inner), self._scaled(scale))
+        self.dataset.without_fold(fold).with_folds(self._folds.inner).require_full_folds()
+        scored = self._folds.score_inside(fold, partial(self._scorer, settings))
+        factor = self.dataset.total(Role.BACKGROUND) / scored.total(Role.BACKGROUND)
+        return strength_of(scored, self.fit.model_copy(update={"scale": factor * self.fit.scale}))
 
     def outside(self, settings: list[Settings]) -> Sensitivity:
         """σ_μ of the analysis: every fold scored by a model trained on the others, with settings for each fold."""
-        return strength_of(self._scored(self.dataset, settings), self.fit)
+        scorers = {fold: self._scorer(s, self.dataset.without_fold(fold)) for fold, s in enumerate(settings)}
+        return strength_of(score_by_fold(self.dataset, self._outer, scorers), self.fit)
 
-    def _scored(self, dataset: Dataset, settings: list[Settings]) -> Dataset:
-        assert dataset.folds is not None
-        ensembles = [self.train(dataset.without_fold(fold), chosen) for fold, chosen in enumerate(settings)]
-        models = FoldedEnsemble(tuple(ensembles), dataset.folds)
-        return dataset.transform(lambda events: {"score": models.score(events, self.n_threads)})
-
-    def _scaled(self, factor: float) -> FitSettings:
-        return self.fit.model_copy(update={"scale": factor * self.fit.scale})
+    def _scorer(self, settings: Settings, events: Dataset) -> Scorer:
+        return partial(self.train(events, settings).score, n_threads=self.n_threads)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from qbdt.studies.generator.amplitude import dot, higgs_dalitz
 from qbdt.studies.generator.constants import CUTS, HIGGS_BR_TAUTAU, HIGGS_CUTS, HIGGS_MASS, GeneratorCuts
-from qbdt.studies.generator.hard import GLUON_FUSION, ROOT_S, BackgroundProcess, SignalProcess, run_pilot, unweighted
+from qbdt.studies.generator.matrix_elements import dot, higgs_dalitz
 from qbdt.studies.generator.partons import GLUON, PartonDensities
-from qbdt.studies.generator.phasespace import ChannelSettings, accept, sample_points
+from qbdt.studies.generator.phase_space import ChannelSettings, accept, sample_points
+from qbdt.studies.generator.processes import GLUON_FUSION, ROOT_S, BackgroundProcess, SignalProcess, run_pilot, unweight
 from tests.studies.generator.kinematics import toy_densities
 
 
@@ -105,7 +105,7 @@ def test_unweighting_keeps_the_cross_section(densities):
     process = BackgroundProcess(densities)
     pilot = run_pilot(process, np.random.default_rng(1), 100_000)
     n = 120_000
-    pieces, weight_sum, clipped = unweighted(process, np.random.default_rng(2), n, pilot.largest)
+    pieces, weight_sum, clipped = unweight(process, np.random.default_rng(2), n, pilot.largest)
     kept = sum(len(piece) for piece in pieces)
     assert clipped / weight_sum < 1e-3
     assert pilot.largest * kept / n == pytest.approx(weight_sum / n, rel=4 / math.sqrt(kept))

@@ -1,7 +1,8 @@
 """One batch of one process, from phase-space points to stored objects.
 
-In: a process name, the shared inputs and the batch's number. Out: a `Batch`. All randomness comes from the run's
-seed, the process and the batch's number, so a batch is the same in whatever worker and order it is made.
+In: a process name, the shared inputs and the batch's number. Out: objects and `BatchCounts`. All
+randomness comes from the run's seed, the process and the batch's number, so a batch is the same in whatever worker and
+order it is made.
 """
 
 from __future__ import annotations
@@ -9,35 +10,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbdt.data.samples import PROCESSES, Objects
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
-from qbdt.studies.generator.detector import Truth, measure, store
-from qbdt.studies.generator.hard import (
+from qbdt.studies.generator.detector import Truth, select, smear
+from qbdt.studies.generator.partons import PartonDensities
+from qbdt.studies.generator.processes import (
     BackgroundProcess,
     HardEvents,
     HardProcess,
     Pilot,
     SignalProcess,
     run_pilot,
-    unweighted,
+    unweight,
 )
-from qbdt.studies.generator.partons import PartonDensities
 from qbdt.studies.generator.shower import Shower, quiet_pythia
-from qbdt.studies.generator.taus import HADRONIC, LEPTONIC, TauLibrary
+from qbdt.studies.generator.tau_decays import HADRONIC, LEPTONIC, TauLibrary
 
-__all__ = ["Batch", "Inputs", "Simulator", "prepare"]
+__all__ = ["BatchCounts", "Inputs", "Simulator", "prepare"]
 
 
 PILOT_POINTS = 1_000_000
 PILOT_KEY, LIBRARY_KEY = 1_000, 1_001
-"""Places in the seed's tree for what is not a batch."""
+"""Spawn keys of the seed sequence for the pilot runs and the tau library; batches use the index of the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What all batches share: seed, parton densities, outcome of the pilot runs, cuts."""
+    """Inputs of every batch: seed, parton densities, results of the pilot runs, cuts."""
 
     seed: int
     densities: PartonDensities
@@ -53,7 +53,7 @@ class Inputs:
 
 
 def sequence(seed: int, *key: int) -> np.random.SeedSequence:
-    """Return the seed sequence at one place of the run's tree."""
+    """Return the seed sequence of one spawn key."""
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
@@ -77,23 +77,20 @@ def prepare(
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Stored events of one batch and what it took to make them.
+class BatchCounts:
+    """Counts of one batch.
 
-    Parameters
+    Attributes
     ----------
-    objects
-        Events that at least one variation selects.
-    nominal
-        Which of them are selected nominally.
+    n_selected
+        Events that the nominal selection keeps.
     n_points, n_showered
         Phase-space points tried; events that went through the whole chain.
     weight_sum, clipped_sum
-        Sums of the points' weights and of what unweighting clipped, in fb.
+        Sums of the points' weights and of the excess that unweighting clipped, in fb.
     """
 
-    objects: Objects
-    nominal: NDArray[np.bool_]
+    n_selected: int
     n_points: int
     n_showered: int
     weight_sum: float
@@ -108,23 +105,23 @@ class Simulator:
         self._process = inputs.process(name)
         self._shower = Shower(resonance=name == "signal")
 
-    def batch(self, number: int, n_points: int) -> Batch:
-        """Simulate batch `number` from `n_points` phase-space points."""
+    def simulate(self, number: int, n_points: int) -> tuple[Objects, BatchCounts]:
+        """Simulate batch `number` from `n_points` phase-space points: events that any variation selects, and counts."""
         seeds = sequence(self._inputs.seed, PROCESSES.index(self._name), number).spawn(2)
         rng = np.random.default_rng(seeds[0])
         largest = self._inputs.pilots[self._name].largest
-        pieces, weight_sum, clipped_sum = unweighted(self._process, rng, n_points, largest)
+        pieces, weight_sum, clipped_sum = unweight(self._process, rng, n_points, largest)
         stored = []
         n_showered = 0
         for events, piece_seeds in zip(pieces, seeds[1].spawn(len(pieces)), strict=True):
-            truth = self._decayed(rng, events, pythia_seed(piece_seeds))
+            truth = self._shower_and_decay(rng, events, pythia_seed(piece_seeds))
             n_showered += len(truth.lepton)
-            stored.append(store(measure(rng, truth)))
+            stored.append(select(smear(rng, truth)))
         objects = Objects.concatenate([objects for objects, _ in stored])
-        nominal = np.concatenate([mask for _, mask in stored])
-        return Batch(objects, nominal, n_points, n_showered, weight_sum, clipped_sum)
+        n_selected = sum(int(nominal.sum()) for _, nominal in stored)
+        return objects, BatchCounts(n_selected, n_points, n_showered, weight_sum, clipped_sum)
 
-    def _decayed(self, rng: np.random.Generator, events: HardEvents, seed: int) -> Truth:
+    def _shower_and_decay(self, rng: np.random.Generator, events: HardEvents, seed: int) -> Truth:
         """Shower the events and decay one tau of each, chosen at random, leptonically, the other hadronically."""
         showered = self._shower.run(events, seed)
         helicity = events.tau_helicity[showered.rows], events.antitau_helicity[showered.rows]

@@ -1,4 +1,4 @@
-"""Sums of floating-point numbers without any rounding, whatever their order and size."""
+"""Exact sums of floating-point numbers: integers that add up over partitions in any order, and are rounded once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 
 from qbdt.arrays import Fixed, Floats
 
-__all__ = ["LIMBS", "LIMB_BITS", "LOWEST", "add_exactly"]
+__all__ = ["LIMBS", "add_exactly", "binned_sums", "exact_sum", "rounded"]
 
 LIMB_BITS = 32
 """A sum is an integer cut into limbs of so many bits; in 64 bits, limbs take 2^31 additions without a carry."""
@@ -47,3 +47,35 @@ def add_exactly(values: Floats, bins: Fixed, out: Fixed) -> None:
         for limb in range(LIMBS - 1):
             out[b, limb + 1] += out[b, limb] >> LIMB_BITS
             out[b, limb] &= mask
+
+
+def binned_sums(values: Floats, bins: Fixed, n_bins: int) -> Fixed:
+    """Exact sums of the values in each bin, as (bin, limb): what `rounded` reads, and what may be added up."""
+    sums = np.zeros((n_bins, LIMBS), dtype=np.int64)
+    add_exactly(np.ascontiguousarray(values), np.ascontiguousarray(bins), sums)
+    return sums
+
+
+def exact_sum(values: Floats) -> Fixed:
+    """Exact sum of some values, as limbs.
+
+    Examples
+    --------
+    >>> float(rounded(exact_sum(np.array([1e100, 1.0, -1e100])) + exact_sum(np.array([2.0]))))
+    3.0
+    """
+    return np.asarray(binned_sums(values, np.zeros(len(values), dtype=np.int64), 1)[0])
+
+
+def rounded(sums: Fixed) -> Floats:
+    """Nearest floating-point numbers of exact sums, whose last axis are limbs."""
+    flat = sums.reshape(-1, LIMBS)
+    numbers = [_nearest(sum(int(row[i]) << (LIMB_BITS * int(i)) for i in np.flatnonzero(row))) for row in flat]
+    return np.array(numbers, dtype=np.float64).reshape(sums.shape[:-1])
+
+
+def _nearest(whole: int) -> float:
+    try:
+        return float(whole / 2**LOWEST)
+    except OverflowError:
+        return math.inf if whole > 0 else -math.inf

@@ -14,10 +14,10 @@ from qbdt.studies.paper import figures
 from qbdt.studies.paper import paper_tables as tables
 from qbdt.studies.paper.methods import PROFILED
 from qbdt.studies.paper.numbers import CASES, SIGNIFICANCE, SOURCES
-from qbdt.studies.paper.statements import statements
+from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Study
 
-__all__ = ["study_document"]
+__all__ = ["make_document"]
 
 ABOUT_HALVES = (
     "The paper has one split of a small sample. Here the events are divided at random, every method is trained on one "
@@ -38,7 +38,7 @@ ABOUT_FITS = (
 )
 
 
-def study_document(study: Study, progress: Progress = silent, brief: bool = False) -> Document:
+def make_document(study: Study, progress: Progress = silent, brief: bool = False) -> Document:
     """Make the report.
 
     Parameters
@@ -50,32 +50,32 @@ def study_document(study: Study, progress: Progress = silent, brief: bool = Fals
     brief
         Draw a few figures of each kind instead of all.
     """
-    parts: list[tuple[str, Callable[[Study], list[Block]]]] = [
+    sections: list[tuple[str, Callable[[Study], list[Block]]]] = [
         ("Result", _result),
-        ("What holds", lambda s: [*statements(s)]),
+        ("What holds", lambda s: [*make_statements(s)]),
         ("Random halves", _halves),
         ("Cases I to III", _cases),
         ("Appendix", _appendix),
-        ("Variables", lambda s: [*figures.variables(s.data)]),
+        ("Variables", lambda s: [*figures.draw_variables(s.data)]),
         ("Training", partial(_training, brief=brief)),
         ("Envelopes", partial(_envelopes, brief=brief)),
         ("Correlations", partial(_correlations, brief=brief)),
         ("Formula", _formula),
         ("Settings", _settings),
     ]
-    sections = []
-    with progress("drawing", len(parts)) as advance:
-        for title, make in parts:
+    drawn = []
+    with progress("drawing", len(sections)) as advance:
+        for title, make in sections:
             blocks = make(study)
             if blocks:
-                sections.append(Section(title, tuple(blocks)))
+                drawn.append(Section(title, tuple(blocks)))
             advance(1)
     events = "the paper's own events" if study.options.data is not None else "the bundled sample"
     subtitle = (
         f"h → γττ with {events}: every table and figure of the QBDT paper next to the paper's numbers, and the "
         "question it could not ask: what of it survives on other random halves?"
     )
-    return Document("The QBDT paper, reproduced", subtitle, _headlines(study), tuple(sections))
+    return Document("The QBDT paper, reproduced", subtitle, _headlines(study), tuple(drawn))
 
 
 def _headlines(study: Study) -> tuple[Headline, ...]:
@@ -94,7 +94,7 @@ def _headlines(study: Study) -> tuple[Headline, ...]:
 
 
 def _result(study: Study) -> list[Block]:
-    blocks: list[Block] = [tables.main_table(study)]
+    blocks: list[Block] = [tables.make_main_table(study)]
     if study.skipped:
         blocks.append(Text(f"Left out, because their package is not installed: {', '.join(study.skipped)}."))
     if study.options.data is None:
@@ -106,63 +106,63 @@ def _result(study: Study) -> list[Block]:
             )
         )
     if study.halves:
-        blocks.append(next(iter(figures.spreads(study))))
+        blocks.append(next(iter(figures.draw_spreads(study))))
     return blocks
 
 
 def _halves(study: Study) -> list[Block]:
     if not study.halves:
         return []
-    blocks: list[Block] = [Text(ABOUT_HALVES), tables.halves_table(study)]
+    blocks: list[Block] = [Text(ABOUT_HALVES), tables.make_halves_table(study)]
     if study.options.halves > 1:
-        blocks += [tables.differences_table(study, name) for name in ("GradBDT", "QBDT0") if name in study.halves]
-    return blocks + list(figures.spreads(study))[1:]
+        blocks += [tables.make_differences_table(study, name) for name in ("GradBDT", "QBDT0") if name in study.halves]
+    return blocks + list(figures.draw_spreads(study))[1:]
 
 
 def _cases(study: Study) -> list[Block]:
     blocks: list[Block] = [Text(ABOUT_FITS)]
     for case in CASES:
-        blocks += [tables.case_table(study, case), tables.sigma_theta_table(study, case)]
-    return [*blocks, tables.delta_mu_table(study)]
+        blocks += [tables.make_case_table(study, case), tables.make_sigma_theta_table(study, case)]
+    return [*blocks, tables.make_delta_mu_table(study)]
 
 
 def _appendix(study: Study) -> list[Block]:
-    plain, smooth = (tables.appendix_table(study, kind) for kind in ("plain", "smooth"))
+    plain, smooth = (tables.make_appendix_table(study, kind) for kind in ("plain", "smooth"))
     return [
         Text("Each source alone, without MC statistics: appendix A of the paper."),
         plain,
         Fold("The same with smoothed shifts", (smooth,)),
         Text("Uncertainty of the total background from the sources after the fit: appendix B."),
-        tables.background_table(study),
+        tables.make_background_table(study),
     ]
 
 
 def _training(study: Study, *, brief: bool) -> list[Block]:
-    comparisons = list(figures.score_comparisons(study))
+    comparisons = list(figures.draw_score_comparisons(study))
     return [
-        tables.methods_table(study),
-        figures.curves(study),
-        figures.roc(study),
+        tables.make_methods_table(study),
+        figures.draw_training_curves(study),
+        figures.draw_roc_curves(study),
         *(comparisons[-2:] if brief else comparisons),
-        Fold("First trees", tuple(figures.tree_diagrams(study))),
+        Fold("First trees", tuple(figures.draw_trees(study))),
     ]
 
 
 def _envelopes(study: Study, *, brief: bool) -> list[Block]:
     folds: list[Block] = []
     for source, label in list(SOURCES.items())[: 1 if brief else None]:
-        drawn = tuple(figures.envelopes(study, source))
+        drawn = tuple(figures.draw_envelopes(study, source))
         if drawn:
             folds.append(Fold(label, drawn))
     return folds
 
 
 def _correlations(study: Study, *, brief: bool) -> list[Block]:
-    return [figure for case in list(CASES)[2 if brief else 0 :] for figure in figures.correlations(study, case)]
+    return [figure for case in list(CASES)[2 if brief else 0 :] for figure in figures.draw_correlations(study, case)]
 
 
 def _formula(study: Study) -> list[Block]:
-    return [figures.defect()]
+    return [figures.draw_formula()]
 
 
 def _settings(study: Study) -> list[Block]:
@@ -172,7 +172,9 @@ def _settings(study: Study) -> list[Block]:
         "random divisions": study.options.halves,
         "seed": study.options.seed,
         "processes": study.options.jobs,
-        "c on the published split": ", ".join(f"{n} {tables.constant(r['c'])}" for n, r in study.published.items()),
+        "c on the published split": ", ".join(
+            f"{n} {tables.format_constant(r['c'])}" for n, r in study.published.items()
+        ),
         "c that a scan finds": ", ".join(
             f"{n} {r['scanned_c']:.2f}" for n, r in study.published.items() if r["scanned_c"] is not None
         ),

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.studies.generator.amplitude import DOWN, UP, background_matrix_element, higgs_dalitz
 from qbdt.studies.generator.constants import (
     ALPHA_S,
     BEAM_ENERGY_SQUARED,
@@ -29,16 +28,19 @@ from qbdt.studies.generator.constants import (
     GeneratorCuts,
     HiggsCuts,
 )
+from qbdt.studies.generator.matrix_elements import DOWN, UP, background_matrix_element, higgs_dalitz
 from qbdt.studies.generator.partons import FLAVOURS, GLUON, PartonDensities
-from qbdt.studies.generator.phasespace import DEFAULT_CHANNELS, ChannelSettings, decay, sample_points
+from qbdt.studies.generator.phase_space import DEFAULT_CHANNELS, ChannelSettings, decay, sample_points
 
-__all__ = ["BackgroundProcess", "HardEvents", "HardProcess", "Pilot", "SignalProcess", "run_pilot", "unweighted"]
+__all__ = ["BackgroundProcess", "HardEvents", "HardProcess", "Pilot", "SignalProcess", "run_pilot", "unweight"]
 
 
 QUARKS = (1, 2, 3, 4, 5)
 ROOT_S = math.sqrt(BEAM_ENERGY_SQUARED)
 GLUON_FUSION = GEV2_TO_FB * FERMI * ALPHA_S**2 / (288 * math.sqrt(2) * math.pi)
-"""Leading order, heavy top: dσ(gg → h)/dY in fb over x₁g(x₁) x₂g(x₂). Higher orders are 2.6 times this."""
+"""Leading order, heavy top: dσ(gg → h)/dY = G_F α_s² / (288 √2 π) x₁g(x₁) x₂g(x₂), here in fb.
+
+H. Georgi et al., Phys. Rev. Lett. 40 (1978) 692. Higher orders are 2.6 times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class BackgroundProcess:
         scale = np.sqrt(points.s_hat)
         x1, x2 = scale / ROOT_S * np.exp(points.rapidity), scale / ROOT_S * np.exp(-points.rapidity)
         element = background_matrix_element(_beam(x1, +1), _beam(x2, -1), points.tau, points.antitau, points.photon)
+        # dσ = Σ x₁f x₂f |M|² / (2ŝ) dΦ₃ dŝ dY / ŝ with dΦ₃ = ds_ττ/2π · dΦ₂(ŝ; s_ττ, 0) dΦ₂(s_ττ; 0, 0) and
+        # dΦ₂ = (1 − s_ττ/ŝ) dΩ / 32π² for a massless photon, dΩ / 32π² for two massless taus.
         phase_space = (1 - points.s_pair / points.s_hat) / (2 * math.pi * (32 * math.pi**2) ** 2)
         common = GEV2_TO_FB * phase_space / (2 * points.s_hat**2 * points.density)
         terms = common * self._luminosities(x1, x2, scale)[:, :, None] * element[_TYPES]
@@ -129,12 +133,15 @@ class SignalProcess:
     def propose(self, rng: np.random.Generator, n: int) -> tuple[HardEvents, Floats]:
         """Draw rapidity, the Dalitz variables with their soft and collinear densities, and directions."""
         u = rng.random((6, n))
+        # x = 2E_γ/m_h with density ∝ 1/x (soft); r = s_τγ/(m_h² x) with density ∝ 1/(r(1 − r)) (collinear to a tau):
+        # r = (1 − tanh y)/2 with y flat. Cuts: x > x_min, and s_τγ > s_min, that is r_min/x < r < 1 − r_min/x.
         x_min, r_min = self.cuts.x_min, self.cuts.min_s_tau_photon / HIGGS_MASS**2
         x = x_min ** (1 - u[0])
         reach = np.arctanh(np.maximum(0.0, 1 - 2 * r_min / x))
         inner = np.tanh((2 * u[1] - 1) * reach)
         ratio = 0.5 * (1 - inner)
         density = 1 / (x * -math.log(x_min)) / (reach * (1 - inner**2))
+        # Y is flat between −ln(√s/m_h) and +ln(√s/m_h); 2·half in the weight is the length of that interval.
         half = math.log(ROOT_S / HIGGS_MASS)
         rapidity = (2 * u[2] - 1) * half
         luminosity, x1, x2 = self._luminosity(rapidity)
@@ -145,6 +152,7 @@ class SignalProcess:
         )  # fmt: skip
         photon_pt = np.hypot(momenta[2][:, 1], momenta[2][:, 2])
         weight = np.where((reach > 0) & np.isfinite(weight) & (photon_pt > self.cuts.photon_pt), weight, 0.0)
+        # A scalar decays into taus of the same helicity, left and right equally often.
         helicity = 2 * rng.integers(0, 2, n) - 1
         gluon = np.full(n, 21)
         events = HardEvents(gluon, gluon, x1, x2, np.full(n, HIGGS_MASS), *momenta, helicity, helicity)
@@ -182,6 +190,7 @@ def run_pilot(process: HardProcess, rng: np.random.Generator, n: int, clipped: f
     """Integrate with `n` points and find the weight above which at most a share `clipped` of the cross section lies."""
     weights = np.sort(np.concatenate([process.propose(rng, min(CHUNK, n))[1] for _ in range(-(-n // CHUNK))]))[::-1]
     n = -(-n // CHUNK) * min(CHUNK, n)
+    # Clipping at the k-th largest weight w_k loses Σ_{i≤k} (w_i − w_k).
     above = np.cumsum(weights) - weights * np.arange(1, len(weights) + 1)
     last = int(np.searchsorted(above, clipped * weights.sum(), side="right")) - 1
     mean = float(weights.sum() / n)
@@ -193,7 +202,7 @@ CHUNK = 50_000
 """Points that are held in memory at once."""
 
 
-def unweighted(
+def unweight(
     process: HardProcess, rng: np.random.Generator, n_points: int, largest: float
 ) -> tuple[list[HardEvents], float, float]:
     """Unweight `n_points` phase-space points against the largest weight.
@@ -210,5 +219,6 @@ def unweighted(
         events, weight = process.propose(rng, min(CHUNK, n_points - start))
         weight_sum += float(weight.sum())
         clipped_sum += float(np.maximum(weight - largest, 0.0).sum())
+        # A point survives with probability weight/largest: survivors all have the same weight.
         kept.append(events[rng.random(len(weight)) * largest < weight])
     return kept, weight_sum, clipped_sum

@@ -1,0 +1,18 @@
+"""Binned rows in memory: in come segments of events, out go arrays that kernels read and histograms of nodes."""
+
+from qbdt.trees.rows.binned_rows import BinnedRows, Memory, copied, in_memory, joined
+from qbdt.trees.rows.layout import Extras, Layout, Segment, Side
+from qbdt.trees.rows.node_histograms import NodeHistograms
+
+__all__ = [
+    "BinnedRows",
+    "Extras",
+    "Layout",
+    "Memory",
+    "NodeHistograms",
+    "Segment",
+    "Side",
+    "copied",
+    "in_memory",
+    "joined",
+]
