@@ -20,7 +20,7 @@ from typing import Any
 
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects import Objects, read_folder
-from qbdt.data.samples.reconstruction import build_dataset
+from qbdt.data.samples.objects.reconstruction import build_dataset
 from qbdt.studies.generator.driver import LIBRARY_FILE, GenerateSettings, generate_tautaugamma
 from qbdt.tables import Table
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from qbdt.cli.app import app
 from qbdt.data.folds import HashFolds
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.studies.benchmark import contestants, problems
 from qbdt.studies.paper import study
 from qbdt.studies.paper.methods import METHODS, PROFILED
@@ -62,7 +62,7 @@ def test_reproduce_on_the_papers_events(paper_files, tmp_path, monkeypatch):
 
 def test_the_physics_benchmark_with_every_contestant(bundled, tmp_path, monkeypatch):
     *others, last = problems.PROBLEMS
-    small = replace(last, load=lambda places: bundled, units=2, folds=2, seeds=1)
+    small = replace(last, load=lambda folders: bundled, inner_folds=2, folds=2, seeds=1)
     monkeypatch.setattr(problems, "PROBLEMS", (*others, small))
     quick = {"n_trees": 3, "n_estimators": 3, "max_iter": 3}
     monkeypatch.setattr(contestants, "CONTESTANTS", tuple(shortened(c, quick) for c in contestants.CONTESTANTS))

@@ -21,8 +21,8 @@ from scipy.stats import ks_2samp
 
 from qbdt.data.dataset import Dataset
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
-from qbdt.data.samples.reconstruction import FEATURES, SOURCES
+from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.progress import silent, terminal
 from qbdt.studies.generator.constants import GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.driver import GenerateSettings, generate_tautaugamma

@@ -23,9 +23,8 @@ from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.identity import event_keys
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.systematic import Variation
+from qbdt.data.variations import Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
@@ -85,7 +84,7 @@ def signed(dataset: Dataset, chance: Chance, seed: int) -> Dataset:
 
     def change(events: Events, weight: Floats) -> Floats:
         p = chance(events)
-        drawn = event_keys(events, 0x516 + seed).astype(np.float64) / 2.0**64
+        drawn = events.hash_identifiers(0x516 + seed).astype(np.float64) / 2.0**64
         return np.where(drawn < p, -weight, weight) / (1.0 - 2.0 * p)
 
     return reweighted(dataset, change)

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from qbdt.data import Dataset, Events, FlatSystematic, Kind, as_columns, chosen_features, directions_by_name
+from qbdt.data import Dataset, Events, FlatSystematic, Kind, as_columns
 from qbdt.errors import ConfigError, DataError
 from qbdt.models import read_model, write_model
 from qbdt.progress import silent, terminal
@@ -272,8 +272,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         names = inspect.signature(Settings).parameters
         resolved = {
             "random_state": 0 if self.random_state is None else self.random_state,
-            "categorical_features": chosen_features(self.categorical_features, features, "categorical_features"),
-            "monotonic_constraints": directions_by_name(self.monotonic_constraints, features, "monotonic_constraints"),
+            "categorical_features": _names_of(self.categorical_features, features, "categorical_features"),
+            "monotonic_constraints": _directions_by_name(self.monotonic_constraints, features, "monotonic_constraints"),
         }
         return Settings(**{**{name: getattr(self, name) for name in names}, **resolved})
 
@@ -408,3 +408,51 @@ def _has_names(table: Any) -> bool:
     if isinstance(table, np.ndarray) or issparse(table):
         return bool(table.dtype.names)
     return isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__")
+
+
+def _names_of(choice: Any, features: Sequence[str], what: str) -> list[str]:
+    """Names of features that are given by name, by position, or by a mask over all.
+
+    Examples
+    --------
+    >>> _names_of([False, True], ["pt", "year"], "categorical_features"), _names_of([0], ["pt"], "")
+    (['year'], ['pt'])
+    """
+    if choice is None:
+        return []
+    given = np.asarray(choice)
+    if given.ndim != 1:
+        raise ConfigError(f"{what}={choice!r}: a list of names or positions of features, or a mask, is needed")
+    if given.dtype == np.bool_:
+        if len(given) != len(features):
+            raise ConfigError(f"{what}: a mask of {len(given)} entries for {len(features)} features")
+        return [name for name, chosen in zip(features, given, strict=True) if chosen]
+    return [_feature(one, features, what) for one in given.tolist()]
+
+
+def _directions_by_name(constraints: Any, features: Sequence[str], what: str) -> dict[str, Any]:
+    """Values by name that are given by name, by position, or in a list over all features.
+
+    Examples
+    --------
+    >>> _directions_by_name([1, 0], ["pt", "eta"], ""), _directions_by_name({1: -1}, ["pt", "m"], "")
+    ({'pt': 1, 'eta': 0}, {'m': -1})
+    """
+    if constraints is None:
+        return {}
+    if isinstance(constraints, Mapping):
+        return {_feature(one, features, what): direction for one, direction in constraints.items()}
+    given = np.asarray(constraints)
+    if given.shape != (len(features),):
+        raise ConfigError(f"{what} has shape {given.shape}: one number for each of {len(features)} features is needed")
+    return dict(zip(features, given.tolist(), strict=True))
+
+
+def _feature(one: Any, features: Sequence[str], what: str) -> str:
+    if isinstance(one, str):
+        return one
+    if not isinstance(one, int | np.integer) or isinstance(one, bool):
+        raise ConfigError(f"{what}: {one!r}: must be a name or a position")
+    if not 0 <= one < len(features):
+        raise ConfigError(f"{what}: position {one}: there are {len(features)} features, counted from 0")
+    return features[int(one)]

@@ -23,6 +23,7 @@ __all__ = [
     "StepFolder",
     "digest",
     "digest_file",
+    "make_folder",
     "provenance",
     "replace_file",
     "replace_folder",
@@ -86,6 +87,13 @@ def replace_folder(path: Path) -> Iterator[Path]:
     with _output_errors(path):
         shutil.rmtree(path, ignore_errors=True)
         scratch.replace(path)
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder, and those above it, unless it is there."""
+    with _output_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def write_text(path: Path, text: str, *, force: bool = True) -> None:
@@ -198,11 +206,9 @@ class StepFolder:
         owned: Sequence[str] = ("*.json",),
         record: str = "settings.json",
     ) -> None:
-        self.path = path
-        with _output_errors(path):
-            path.mkdir(parents=True, exist_ok=True)
-            if force:
-                self.clear(record, *owned)
+        self.path = make_folder(path)
+        if force:
+            self.clear(record, *owned)
         if settings is not None:
             plain = json.loads(json.dumps(settings))
             earlier = _read_json(path / record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import count
+from itertools import count, starmap
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -58,7 +58,7 @@ class Workers:
     def run(self, function: Callable[..., Result], shares: Sequence[tuple[Any, ...]]) -> list[Result]:
         """Call `function` once per share, several at the same time; results in the order of the shares."""
         if self._pool is None or len(shares) < 2:
-            return [function(*share) for share in shares]
+            return list(starmap(function, shares))
         results: dict[int, Result] = {}
         order = count()
 

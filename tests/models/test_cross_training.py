@@ -19,7 +19,7 @@ from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_cross_trained
 from qbdt.training.cross_trained import CrossTrainedModel
 from qbdt.training.folded import FoldedEnsemble
-from qbdt.training.inputs import described
+from qbdt.training.inputs import describe_events
 from qbdt.training.model import End, TrainedModel
 from qbdt.training.settings import Settings
 from qbdt.trees.binning import Binning
@@ -54,7 +54,7 @@ def memorise(dataset, settings, **_):
     seen = frozenset(row for events in all_events(dataset) for row in identities(events))
     binning = Binning(dataset.features, ())
     model: Any = Memory(dataset.features, (), seen)
-    return TrainedModel(model, binning, settings, (), End(), described(dataset))
+    return TrainedModel(model, binning, settings, (), End(), describe_events(dataset))
 
 
 @pytest.fixture

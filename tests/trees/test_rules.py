@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING
+from qbdt.data import Events
 from qbdt.statistics import significance
 from qbdt.threads import Workers
-from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
+from qbdt.training.paper.channels import Quantities, Quantity
+from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.trees.growth.feature_rules import FREE, FeatureRules, Limits, category_order
+from qbdt.trees.rows import Channel, Layout, Segment, Side
 
 CATEGORIES = 6
+NO_EVENTS = Events({"x": [], "y": []}, [])
 
 
 def subsets():
@@ -64,11 +68,12 @@ def test_no_set_gains_more_in_significance(seed, missing):
     if not total.all():
         return
     flat = np.ascontiguousarray(hist.transpose(2, 0, 1)).ravel()
-    s, b = (Quantity((Term(False, channel * 2 * BINS, 1, 1),)) for channel in (0, 1))
+    segments = tuple(Segment(side.name, side, NO_EVENTS) for side in Side)
+    quantities = Quantities(segments, Quantity((Channel(0),)), Quantity((Channel(1),)))
     with Workers(1) as workers:
-        criterion = PaperCriterion(s, b, (), None, (), 0.0, RULES, workers)
+        criterion = PaperCriterion(quantities, Layout(segments, 2), 0.0, RULES, workers)
         before = flat.copy()
-        sums = criterion.start_tree(flat, lambda words: [], np.arange(2))
+        sums = criterion.normalise(flat, lambda words: [], np.arange(2))
         assert sums is not None
         q = criterion.describe(sums).q
         split = criterion.best_split(flat, lambda words: [], sums, q, np.arange(2))

@@ -14,21 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.analysis.schema import Analysis, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
-from qbdt.data import (
-    Dataset,
-    Events,
-    Expression,
-    FoldRule,
-    Role,
-    Sample,
-    Systematic,
-    fold_rule_from_dict,
-    repeated,
-    require_categories,
-)
+from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.readers import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
 from qbdt.data.samples import BUILTIN
-from qbdt.errors import ConfigError, DataError, ExpressionError
+from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
 from qbdt.progress import Progress, silent
 
 __all__ = ["FilePart", "files_of", "load", "load_parts"]
@@ -60,7 +49,7 @@ def load(
         dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
     if not to_train:
         return dataset
-    require_categories(dataset, [name for name in analysis.categorical if name in dataset.features])
+    dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
     return dataset.require_usable().require_full_folds()
 
 
@@ -105,7 +94,7 @@ def load_parts(analysis: Analysis, folder: str | Path, count: int) -> list[FileP
 
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
-    return None if analysis.folds is None else fold_rule_from_dict(analysis.folds.model_dump())
+    return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
 
 
 def shares(files: Sequence[str], number: int, count: int) -> list[tuple[str, Share]]:
@@ -244,7 +233,7 @@ class _Loader:
         if varied_ids:
             raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
         selection = request.selection.names if request.selection else ()
-        used = ColumnPlan(request.derived, (), "").reached((*request.features, *request.weight.names, *selection))
+        used = ColumnPlan(request.derived, (), "").find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
@@ -275,7 +264,7 @@ class _Loader:
     ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
         try:
             files = [file for path in paths for file in expand(path, self._folder)]
-            if twice := repeated(files):
+            if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
             tables = (open_table(f, tree or self._analysis.tree, share) for f, share in shares(files, *self._part))
             return read_request(tables, request, description=what, progress=self._progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.yaml_file import YamlFile
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, hint_at
 
 __all__ = ["json_schema", "parse_analysis", "read_analysis"]
 
@@ -54,9 +53,7 @@ def _message(file: YamlFile, problem: Any) -> str:
     match problem["type"]:
         case "extra_forbidden":
             known = _keys_at(Analysis, problem["loc"][:-1])
-            close = difflib.get_close_matches(str(path[-1]), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)}"
-            reason = f"unknown key; {hint}"
+            reason = f"unknown key; {hint_at(str(path[-1]), known)}"
         case "missing":
             reason = "is missing"
         case "union_tag_not_found":

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from qbdt.data import Expression, repeated
+from qbdt.data import Expression
+from qbdt.errors import find_repeated
 from qbdt.inference import FitSettings
 from qbdt.settings import Section
 
@@ -211,7 +212,7 @@ class Analysis(Section):
         for key in ("features", "samples"):
             if not getattr(self, key):
                 raise ValueError(f"{key}: at least one is needed")
-        if twice := repeated(self.features):
+        if twice := find_repeated(self.features):
             raise ValueError(f"features: {', '.join(twice)} is given twice")
         self._check_training()
         return self

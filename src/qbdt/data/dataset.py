@@ -6,7 +6,6 @@ Everything is immutable; parts share the feature columns of the whole.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qbdt.arrays import Floats
 from qbdt.data.events import Events, Selection
-from qbdt.data.feature_names import repeated
 from qbdt.data.folds import FoldRule
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic
-from qbdt.errors import DataError
+from qbdt.errors import DataError, find_repeated, hint_at
 
 if TYPE_CHECKING:
     from qbdt.data.summary import DatasetSummary
@@ -221,6 +220,18 @@ class Dataset:
                     what = f"systematic {source.name}, {direction} variation of {process}"
                     yield Tally.of(what, self._samples[process].role, events)
 
+    def categories(self, names: Sequence[str]) -> dict[str, Floats]:
+        """Values that categorical features take in nominal events of non-zero weight, increasing."""
+        from qbdt.data.categories import find_categories
+
+        return find_categories(self, names)
+
+    def require_categories(self, names: Sequence[str]) -> None:
+        """Refuse values of categorical features that are no categories, in nominal and in varied events."""
+        from qbdt.data.categories import require_categories
+
+        require_categories(self, names)
+
     def require_full_folds(self) -> Dataset:
         """Refuse a fold rule that leaves a fold without signal or background, or fails on a variation."""
         if self._folds is None:
@@ -364,13 +375,11 @@ class Tally:
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:
-    if twice := repeated(names):
+    if twice := find_repeated(names):
         raise DataError(f"{what} {', '.join(twice)} is given twice: names must differ")
 
 
 def _known(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise DataError(f"{context}no {what} {name}{hint} (there are: {', '.join(known) or 'none'})")
+    raise DataError(f"{context}no {what} {name}; {hint_at(name, known)}")

@@ -10,7 +10,6 @@ array per expression.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import math
 import re
@@ -23,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.errors import ExpressionError
+from qbdt.errors import ExpressionError, hint_at
 
 __all__ = ["FUNCTIONS", "Expression"]
 
@@ -210,9 +209,7 @@ class Expression:
                     raise ExpressionError(f"{self.shown}: {name} takes {arity} argument{'s' * (arity > 1)}")
                 children: list[ast.AST] = list(arguments)
             case ast.Call(func=ast.Name(id=name), keywords=[]):
-                close = difflib.get_close_matches(name, FUNCTIONS, n=1)
-                hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(FUNCTIONS)}"
-                raise ExpressionError(f"{self.shown}: no function {name}{hint}")
+                raise ExpressionError(f"{self.shown}: no function {name}; {hint_at(name, FUNCTIONS)}")
             case ast.BinOp(op=op) if type(op) in _BINARY:
                 children = [node.left, node.right]
             case ast.UnaryOp(op=sign) if type(sign) in _UNARY:
@@ -259,9 +256,7 @@ class Expression:
             return _widened(columns[name])
         if name in _CONSTANTS:
             return _CONSTANTS[name]
-        close = difflib.get_close_matches(name, columns, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ExpressionError(f"{self.shown}: no column {name}{hint}")
+        raise ExpressionError(f"{self.shown}: no column {name}; {hint_at(name, columns)}")
 
     def _binary(self, node: ast.BinOp, columns: Columns) -> Any:
         left, right = self._value(node.left, columns), self._value(node.right, columns)

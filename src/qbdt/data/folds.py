@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data.events import Events
+from qbdt.data.identity import hash_columns, whole_numbers
 from qbdt.errors import DataError
 
-__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds", "fold_rule_from_dict", "hash_whole", "whole_numbers"]
+__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,27 @@ class FoldRule(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data; `fold_rule_from_dict` reads it back."""
+        """Return the rule as plain data; `from_dict` reads it back."""
+
+    @staticmethod
+    def from_dict(rule: Mapping[str, Any]) -> FoldRule:
+        """Make a rule from what `to_dict` wrote.
+
+        Examples
+        --------
+        >>> FoldRule.from_dict({"by": "modulo", "columns": ["event_number"], "k": 5})
+        ModuloFolds(k=5, column='event_number')
+        """
+        columns = tuple(rule["columns"])
+        match rule["by"]:
+            case "modulo":
+                return ModuloFolds(rule["k"], _only(columns, "modulo"))
+            case "split":
+                return SplitFolds(rule["k"], _only(columns, "split"))
+            case "hash":
+                return HashFolds(rule["k"], columns, rule.get("salt", 0))
+            case other:
+                raise DataError(f"folds: by={other!r}: must be 'modulo', 'hash' or 'split'")
 
     def assign(self, events: Events) -> NDArray[np.int64]:
         """Fold number, 0 … k − 1, of each row."""
@@ -90,7 +111,7 @@ class HashFolds(FoldRule):
         return self.hashed
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return (hash_whole(values, self.salt) % np.uint64(self.k)).astype(np.int64)
+        return (hash_columns(values, self.salt) % np.uint64(self.k)).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data."""
@@ -122,62 +143,7 @@ class SplitFolds(FoldRule):
         return {"by": "split", "columns": [self.column], "k": self.k}
 
 
-def fold_rule_from_dict(rule: Mapping[str, Any]) -> FoldRule:
-    """Make a rule from what `to_dict` wrote.
-
-    Examples
-    --------
-    >>> fold_rule_from_dict({"by": "modulo", "columns": ["event_number"], "k": 5})
-    ModuloFolds(k=5, column='event_number')
-    """
-    columns = tuple(rule["columns"])
-    match rule["by"]:
-        case "modulo":
-            return ModuloFolds(rule["k"], _only(columns, "modulo"))
-        case "split":
-            return SplitFolds(rule["k"], _only(columns, "split"))
-        case "hash":
-            return HashFolds(rule["k"], columns, rule.get("salt", 0))
-        case other:
-            raise DataError(f"folds: by={other!r}: must be 'modulo', 'hash' or 'split'")
-
-
-def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Identifier values as 64-bit integers; floating-point columns are accepted where every value is whole."""
-    if values.dtype.kind in "bi":
-        return values.astype(np.int64, copy=False)
-    if values.dtype.kind == "u":
-        usable = values <= np.iinfo(np.int64).max
-    elif values.dtype.kind == "f":
-        exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)
-        usable = np.isfinite(values) & (np.abs(values) <= exact) & (np.trunc(values) == values)
-    else:
-        raise DataError(f"identifier column {name} has type {values.dtype}: whole numbers are needed")
-    bad = np.flatnonzero(~usable)
-    if bad.size:
-        raise DataError(
-            f"identifier column {name} has the value {values[bad[0]]} in row {bad[0]}: a whole number that "
-            f"{'64 bits hold with a sign' if values.dtype.kind == 'u' else f'{values.dtype} holds exactly'} is needed"
-        )
-    return values.astype(np.int64)
-
-
-def hash_whole(values: list[NDArray[np.int64]], salt: int = 0) -> NDArray[np.uint64]:
-    """64-bit hash of rows of whole numbers: one round of splitmix64 for each column in turn, starting from `salt`."""
-    state = np.full(len(values[0]), salt % 2**64, dtype=np.uint64)
-    for column in values:
-        state = _splitmix64(state ^ column.view(np.uint64))
-    return state
-
-
 def _only(columns: tuple[str, ...], by: str) -> str:
     if len(columns) != 1:
         raise DataError(f"folds: by={by!r} takes one column, not {len(columns)}; use by='hash' for several")
     return columns[0]
-
-
-def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

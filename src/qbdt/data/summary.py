@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from qbdt.data.checks.distributions import most_moved
 from qbdt.data.checks.findings import Finding, find_faults, findings_table
-from qbdt.data.checks.shapes import most_moved
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Kind

@@ -7,7 +7,6 @@ The flat form, for callers who have one table for all processes, is bound to pro
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.events import Events, Selection, as_mapping
+from qbdt.data.events import Events, as_mapping
+from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["FlatSystematic", "Kind", "Replacement", "Reweighting", "Scaling", "Systematic", "Variation"]
+__all__ = ["FlatSystematic", "Kind", "Systematic"]
 
 Additive = TypeVar("Additive", float, Floats)
 
@@ -39,124 +39,6 @@ class Kind(StrEnum):
     WEIGHT = "weight"
     SHAPE = "shape"
     NORM = "norm"
-
-
-class Variation(ABC):
-    """Effect of one direction of a source on one process."""
-
-    @abstractmethod
-    def apply(self, nominal: Events) -> Events:
-        """Varied events of the process whose nominal events are given."""
-
-    @abstractmethod
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Variation:
-        """Keep some of the rows: `nominal` are those kept of the nominal events, `choose` picks from other events."""
-
-    @abstractmethod
-    def map_weights(self, change: Callable[[Floats], Floats]) -> Variation:
-        """Return the variation of a process all of whose weights are changed by a linear function."""
-
-    def map_events(self, change: Callable[[Events], Events]) -> Variation:
-        """Change the features of events that it brings; a variation that brings none stays."""
-        return self
-
-    @property
-    def replacement(self) -> Events | None:
-        """Events that take the place of the nominal ones; None where these are kept."""
-        return None
-
-    @property
-    def relative_size(self) -> float | None:
-        """Relative change of all weights, where it is the same for all rows; None for anything else."""
-        return None
-
-    @property
-    def n_rows(self) -> int | None:
-        """Rows that the nominal events must have; None where any number will do."""
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class Reweighting(Variation):
-    """The nominal rows with other weights."""
-
-    weight: Floats
-
-    def apply(self, nominal: Events) -> Events:
-        """Nominal events with the varied weights."""
-        return nominal.with_weight(self.weight)
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Reweighting:
-        """Weights of the rows that are kept."""
-        return Reweighting(self.weight[nominal])
-
-    def map_weights(self, change: Callable[[Floats], Floats]) -> Reweighting:
-        """Changed weights."""
-        return Reweighting(change(self.weight))
-
-    @property
-    def n_rows(self) -> int:
-        """One row for each weight."""
-        return len(self.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Replacement(Variation):
-    """Another set of events; their number may differ, since events migrate across the selection."""
-
-    events: Events
-
-    def apply(self, nominal: Events) -> Events:
-        """Return the varied events, whatever the nominal ones are."""
-        return self.events
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replacement:
-        """Varied events that the rule picks."""
-        return Replacement(self.events[choose(self.events)])
-
-    def map_weights(self, change: Callable[[Floats], Floats]) -> Replacement:
-        """Varied events with changed weights."""
-        return Replacement(self.events.with_weight(change(self.events.weight)))
-
-    def map_events(self, change: Callable[[Events], Events]) -> Replacement:
-        """Changed events."""
-        return Replacement(change(self.events))
-
-    @property
-    def replacement(self) -> Events:
-        """The varied events."""
-        return self.events
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling(Variation):
-    """The nominal rows (or those marked in `where`) with weights × (1 + size)."""
-
-    size: float
-    where: NDArray[np.bool_] | None = None
-
-    def apply(self, nominal: Events) -> Events:
-        """Nominal events with scaled weights."""
-        scale = 1.0 + self.size
-        return nominal.with_weight(nominal.weight * (scale if self.where is None else np.where(self.where, scale, 1.0)))
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaling:
-        """Return the same size on the rows that are kept."""
-        return self if self.where is None else Scaling(self.size, self.where[nominal])
-
-    def map_weights(self, change: Callable[[Floats], Floats]) -> Scaling:
-        """Return the same size: it is relative."""
-        return self
-
-    @property
-    def relative_size(self) -> float | None:
-        """The size, where it holds for all rows."""
-        return self.size if self.where is None else None
-
-    @property
-    def n_rows(self) -> int | None:
-        """One row for each mark."""
-        return None if self.where is None else len(self.where)
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,10 +265,10 @@ class FlatSystematic:
 
 
 def _reweightings(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variation]:
-    return {process: Reweighting(checked_weights(name, weight)) for process, weight in sides.items()}
+    return {process: Reweighting(check_weights(name, weight)) for process, weight in sides.items()}
 
 
-def checked_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
+def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
     """Weights of a variation as float64, refused where not finite."""
     if np.ma.is_masked(weight):
         raise DataError(f"systematic {name}: weights are masked: every row needs one")

@@ -14,7 +14,7 @@ from qbdt.data import Dataset
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTrainedModel, Settings, TrainedModel, described, train
+from qbdt.training import CrossTrainedModel, Settings, TrainedModel, describe_events, train
 from qbdt.training.partitions import PartitionedEvents
 from qbdt.training.profile import ProfiledEnsemble
 
@@ -183,7 +183,7 @@ def _kept(earlier: TrainedModel, part: Dataset | PartitionedEvents, settings: Se
 
     Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
     """
-    known = described(part) if isinstance(part, Dataset) else {}
+    known = describe_events(part) if isinstance(part, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

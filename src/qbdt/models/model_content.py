@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import MISSING
-from qbdt.data import Categories, FoldRule, fold_rule_from_dict
+from qbdt.arrays import MISSING, Categories
+from qbdt.data import FoldRule
 from qbdt.errors import ModelFileError
 from qbdt.models.checks import get, names, number, numbers
 from qbdt.models.tree_content import source_values_of, tree_from_dict, tree_to_dict
@@ -185,4 +185,4 @@ def _folds(content: Mapping[str, Any]) -> FoldRule:
         raise ModelFileError("folds: no rule that is known here")
     salt = get(content, "salt", int) if "salt" in content else 0
     rule = {"by": content["by"], "columns": columns, "k": get(content, "k", int), "salt": salt}
-    return fold_rule_from_dict(rule)
+    return FoldRule.from_dict(rule)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import NODE, Floats, Nodes
-from qbdt.data import bits_of_codes
+from qbdt.arrays import NODE, Floats, Nodes, pack_codes
 from qbdt.errors import ModelFileError
 from qbdt.models.checks import get, number
 from qbdt.trees import Tree
@@ -92,7 +91,7 @@ def _node(
     depth = get(entry, "depth", int)
     yields = [number(entry.get(name), f"{what}, {name}") for name in YIELDS]
     if "feature" not in entry:
-        return (-1, 0.0, False, -1, -1, depth, *yields, bits_of_codes(()))
+        return (-1, 0.0, False, -1, -1, depth, *yields, pack_codes(()))
     name = entry["feature"]
     if name not in features:
         raise ModelFileError(f"{what}: unknown feature {name!r}")
@@ -105,7 +104,7 @@ def _node(
     else:
         threshold = number(entry.get("threshold"), f"{what}, threshold")
     way = (features.index(name), threshold, entry["missing"] == "left")
-    return (*way, *children, depth, *yields, bits_of_codes(codes))
+    return (*way, *children, depth, *yields, pack_codes(codes))
 
 
 def _left_codes(entry: Mapping[str, Any], known: Floats, what: str) -> NDArray[np.intp]:

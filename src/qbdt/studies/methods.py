@@ -8,7 +8,8 @@ one thread: the barriers of these libraries make two threads slower than one whe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -72,8 +73,8 @@ class Trained:
 
     score: Scorer
     training: TrainedModel | None = None
-    n_trees: int | None = None
-    loss: float | None = None
+    n_trees: int = 0
+    loss: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,14 @@ class Method:
         Trains: (dataset, settings, seed) to `Trained`.
     package
         Distribution that does the work.
-    sources
+    code
         For our own methods: files and folders of this package that scores depend on.
     """
 
     name: str
     fit: Callable[[Dataset, Parameters, int], Trained] = field(repr=False)
     package: str = field(default="qbdt", kw_only=True)
-    sources: tuple[str, ...] = field(default=(), kw_only=True)
+    code: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def available(self) -> bool:
@@ -105,14 +106,14 @@ class Method:
     @property
     def release(self) -> str:
         """Package and version; for our own methods a digest of the code instead of the version."""
-        return f"{self.package} {_digest_sources(self.sources) if self.sources else version(self.package)}"
+        return f"{self.package} {_digest_code(self.code) if self.code else version(self.package)}"
 
 
 @cache
-def _digest_sources(sources: tuple[str, ...]) -> str:
+def _digest_code(names: tuple[str, ...]) -> str:
     root = Path(qbdt.__file__).parent
     digest = hashlib.sha256()
-    for name in sources:
+    for name in names:
         for path in sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
@@ -229,7 +230,7 @@ def fit_qbdt(data: Dataset, settings: Parameters, seed: int) -> Trained:
 
 
 def fit_with_early_stopping(
-    fit: Callable[..., Trained], table: EventTable, candidates: list[Parameters], trees: str, seed: int
+    fit: Callable[..., Trained], table: EventTable, candidates: Sequence[Parameters], trees: str, seed: int
 ) -> Trained:
     """Choose settings and number of trees with every second row held back, then train on all rows.
 
@@ -246,7 +247,8 @@ def fit_with_early_stopping(
     seed
         Of every training.
     """
-    inner, held_back = (EventTable(*(column[start::2] for column in table)) for start in (0, 1))
+    X, y, weight = table
+    inner, held_back = (EventTable(X[start::2], y[start::2], weight[start::2]) for start in (0, 1))
     tried = [fit(inner, settings, seed, held_back) for settings in candidates]
-    best = min(range(len(candidates)), key=lambda i: tried[i].loss)
-    return fit(table, {**candidates[best], trees: max(tried[best].n_trees or 1, 1)}, seed)
+    best = int(np.argmin([trained.loss for trained in tried]))
+    return fit(table, {**candidates[best], trees: max(tried[best].n_trees, 1)}, seed)

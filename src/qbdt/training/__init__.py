@@ -2,7 +2,7 @@
 
 from qbdt.training.cross_trained import CrossTrainedModel
 from qbdt.training.folded import FoldedEnsemble
-from qbdt.training.inputs import described
+from qbdt.training.inputs import describe_events
 from qbdt.training.methods import train
 from qbdt.training.model import End, Ending, TrainedModel
 from qbdt.training.monitor import Callback, Monitor
@@ -17,6 +17,6 @@ __all__ = [
     "Monitor",
     "Settings",
     "TrainedModel",
-    "described",
+    "describe_events",
     "train",
 ]

@@ -1,4 +1,4 @@
-"""What both methods take from their events and settings: rules for features, categories, a description."""
+"""Inputs of both methods: rules of the splits of features, draws for each tree, a record of the events."""
 
 from __future__ import annotations
 
@@ -7,28 +7,47 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Floats
+from qbdt.arrays import Fixed
 from qbdt.data import Dataset, Tally
+from qbdt.training.kernels.weights import splitmix
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import FeatureRules
 
-__all__ = ["categories_by_number", "described", "feature_rules"]
+__all__ = ["describe_events", "draw_features", "draw_seed", "make_feature_rules"]
 
 
-def feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
-    """What the features of a training ask of splits."""
+def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
+    """Categories and monotonic constraints of the features, in the order of the binning."""
     names = binning.features
     directions = np.array([settings.monotonic_constraints.get(name, 0) for name in names], dtype=np.int64)
     return FeatureRules(binning.n_cuts, frozenset(names.index(name) for name in binning.categories), directions)
 
 
-def categories_by_number(binning: Binning) -> dict[int, Floats]:
-    """Categories by number of the feature, as trees have them."""
-    return {binning.features.index(name): values for name, values in binning.categories.items()}
+def draw_seed(settings: Settings, tree: int) -> int:
+    """Seed of the draw of rows for one tree, from the training's seed and the tree's number alone."""
+    with np.errstate(over="ignore"):
+        return int(splitmix(settings.random_state, tree))
 
 
-def described(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
+def draw_features(settings: Settings, tree: int, n_features: int) -> Fixed:
+    """Features that one tree may cut on, in increasing order.
+
+    Examples
+    --------
+    >>> draw_features(Settings(), 0, 3)
+    array([0, 1, 2])
+    >>> len(draw_features(Settings(feature_fraction=0.5), 0, 8))
+    4
+    """
+    if settings.feature_fraction >= 1:
+        return np.arange(n_features, dtype=np.int64)
+    count = max(1, round(n_features * settings.feature_fraction))
+    random = np.random.default_rng([settings.random_state, tree])
+    return np.sort(random.choice(n_features, count, replace=False)).astype(np.int64)
+
+
+def describe_events(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
     """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources.
 
     Parameters

@@ -134,7 +134,7 @@ class TrainedModel:
 
 
 def require_resumable(resume: TrainedModel, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:
-    """Refuse to go on with a training that had other settings or events; `data` is what `described` says of these."""
+    """Refuse to go on with a training that had other settings or events; `data` is the record of these."""
     if replace(resume.settings, n_trees=settings.n_trees) != settings:
         raise DataError("cannot resume: the earlier training had other settings")
     same = resume.binning.features == binning.features and all(

@@ -1,9 +1,9 @@
-"""What happens after each tree besides the next one: reports, early stopping, callbacks."""
+"""After each tree: score of the validation sample, early stopping, callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -83,19 +83,24 @@ class Monitor:
     def judge(self, report: TreeReport, features: tuple[str, ...], n_threads: int) -> bool:
         """Take note of one more tree; return whether to stop."""
         if self.validation is not None:
-            self._follow(report.tree, features, n_threads)
-            report = TreeReport(report.index, report.n_trees, report.tree, self.history[-1])
+            self._add_scores(self.validation, Ensemble(features, (report.tree,)), n_threads)
+            # Binned Q (eq:Q0 over bins of tanh(c·y)) of signal and background for the best c.
+            scan = scan_tanh(
+                *self._joined(self.validation, Role.SIGNAL), *self._joined(self.validation, Role.BACKGROUND)
+            )
+            self.history.append(scan.largest_q)
+            report = replace(report, validation=self.history[-1])
         stops = [bool(callback(report)) for callback in self.callbacks]
         tired = self.patience is not None and self.best is not None and len(self.history) - self.best >= self.patience
         return tired or any(stops)
 
-    def _follow(self, tree: Tree, features: tuple[str, ...], n_threads: int) -> None:
-        assert self.validation is not None
-        one = Ensemble(features, (tree,))
-        parts: dict[Role, list[tuple[Floats, Floats]]] = {Role.SIGNAL: [], Role.BACKGROUND: []}
-        for role, found in parts.items():
-            for sample in self.validation.of_role(role):
-                self._scores[sample.name] += one.score(sample.events, n_threads)
-                found.append((self._scores[sample.name], sample.events.weight))
-        joined = [np.concatenate(column) for role in parts for column in zip(*parts[role], strict=True)]
-        self.history.append(scan_tanh(*joined).largest_q)
+    def _add_scores(self, validation: Dataset, tree: Ensemble, n_threads: int) -> None:
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            for sample in validation.of_role(role):
+                self._scores[sample.name] += tree.score(sample.events, n_threads)
+
+    def _joined(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
+        """Scores and weights of all samples of a role."""
+        samples = validation.of_role(role)
+        scores = np.concatenate([self._scores[sample.name] for sample in samples])
+        return scores, np.concatenate([sample.events.weight for sample in samples])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
 from typing import Any
 
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, hint_at
 from qbdt.trees import BinningChoice
 
 __all__ = ["GROWTHS", "METHODS", "SIZES", "Settings"]
@@ -124,9 +123,7 @@ class Settings:
         for setting, names in asked.items():
             for name in names:
                 if name not in features:
-                    close = difflib.get_close_matches(name, features, n=1)
-                    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(features)}"
-                    raise ConfigError(f"{setting}: no feature {name}; {hint}")
+                    raise ConfigError(f"{setting}: no feature {name}; {hint_at(name, features)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for the model file."""

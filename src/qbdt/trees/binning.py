@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Codes, Fixed, Floats
-from qbdt.data import Categories, Events, require_few_categories
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Categories, Codes, Fixed, Floats
+from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.trees.kernels.codes import GUIDE_CELLS, encode, fill_guides, hash_rows
@@ -77,6 +77,11 @@ class Binning:
         """Number of edges of each feature."""
         return np.array([edges.size for edges in self.edges], dtype=np.int64)
 
+    @property
+    def categories_by_number(self) -> dict[int, Floats]:
+        """Values of categorical features by number of the feature, as trees have them."""
+        return {self.features.index(name): values for name, values in self.categories.items()}
+
     @cached_property
     def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Fixed]:
         """Edges in the form that the kernel reads, and the cells that shorten its search."""
@@ -100,8 +105,8 @@ class Binning:
     def _value_of_code(self) -> dict[int, Floats]:
         """For each categorical feature, by number, the value of each code; NaN where a code has none."""
         found = {}
-        for name, values in self.categories.items():
-            found[self.features.index(name)] = padded = np.full(BINS, np.nan)
+        for feature, values in self.categories_by_number.items():
+            found[feature] = padded = np.full(BINS, np.nan)
             padded[: values.size] = values
         return found
 
@@ -207,7 +212,7 @@ def make_binning(
     """
     categories = categories or {}
     if not isinstance(choice, str):
-        require_few_categories(categories, max_bins)
+        _require_few_categories(categories, max_bins)
         return Binning(features, _fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
@@ -215,6 +220,16 @@ def make_binning(
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
     sketches = [QuantileSketch.of(events, workers) for events in (signal, background)]
     return quantile_binning(max_bins, features, sketches[0], sketches[1], workers, categories)
+
+
+def _require_few_categories(categories: Categories, max_bins: int) -> None:
+    """Refuse a feature with more categories than there are bins, one of which is for missing values."""
+    for name, values in categories.items():
+        if values.size > max_bins - 1:
+            raise DataError(
+                f"feature {name} is categorical and has {values.size} categories: at most {max_bins - 1} "
+                "(max_bins - 1) are possible; merge rare ones, or do not declare it categorical"
+            )
 
 
 def category_edges(values: Floats) -> Floats:
@@ -232,7 +247,7 @@ def quantile_binning(
 ) -> Binning:
     """Edges by weighted quantiles of two classes, each counting as one event in all; categories as they are."""
     known = categories or {}
-    require_few_categories(known, max_bins)
+    _require_few_categories(known, max_bins)
     n_signal, n_background = len(signal.hashes), len(background.hashes)
     weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
     weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes
-from qbdt.data import codes_of_bits
+from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes, unpack_codes
 from qbdt.statistics import purity
 
 __all__ = ["Tree", "cut_table", "set_table"]
@@ -80,12 +79,12 @@ class Tree:
     def left_categories(self, node: int) -> Floats:
         """Categories that go left at a node that divides by category."""
         values = self.categories[int(self.nodes["feature"][node])]
-        return np.asarray(values[codes_of_bits(self.nodes["categories"][node])])
+        return np.asarray(values[unpack_codes(self.nodes["categories"][node])])
 
     def right_categories(self, node: int) -> Floats:
         """Categories that go right at a node that divides by category."""
         values = self.categories[int(self.nodes["feature"][node])]
-        return np.delete(values, codes_of_bits(self.nodes["categories"][node]))
+        return np.delete(values, unpack_codes(self.nodes["categories"][node]))
 
     def members(self, node: int) -> tuple[Floats, bool]:
         """Categories that do not go where missing values go, and whether they go left: all other values do not."""
@@ -105,7 +104,7 @@ class Tree:
         """For each bin code of the node's feature, which has these edges, 1 where it goes right."""
         missing_left = bool(self.nodes["missing_left"][node])
         if self.is_set[node]:
-            return set_table(codes_of_bits(self.nodes["categories"][node]), missing_left)
+            return set_table(unpack_codes(self.nodes["categories"][node]), missing_left)
         return cut_table(int(np.searchsorted(edges, self.nodes["threshold"][node])) + 1, missing_left)
 
     @property

@@ -5,9 +5,8 @@ import pytest
 
 from qbdt.analysis.loading import load
 from qbdt.analysis.reading import parse_analysis
-from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.ntuples import write_bundled_ntuples
-from qbdt.data.samples.reconstruction import EFFICIENCIES, FEATURES, SHAPES
+from qbdt.data.samples.bundled import tautaugamma, write_bundled_ntuples
+from qbdt.data.samples.objects.reconstruction import EFFICIENCIES, FEATURES, SHAPES
 from qbdt.errors import OutputError
 
 WEIGHTS = "".join(f"  {s}: {{kind: weight, up: weight_{s}_up, down: weight_{s}_down}}\n" for s in EFFICIENCIES)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from qbdt.data.folds import HashFolds
-from qbdt.studies.benchmark.sources import (
+from qbdt.studies.benchmark.problems import (
     LOST,
     SCATTER,
     TILT,
-    resampled,
-    shuffled,
-    tilted,
-    with_idle_sources,
-    with_sources,
+    add_sources,
+    make_resampled_sources,
+    make_shuffled_sources,
+    make_tilted_sources,
+    replace_by_idle_sources,
 )
 from tests.studies.paper.events import imitation
 
@@ -23,7 +23,7 @@ def data():
 
 
 def test_idle_sources_leave_every_event(data):
-    idle = with_idle_sources(data, 2)
+    idle = replace_by_idle_sources(data, 2)
     varied = idle.varied("idle1", "up")["background"]
     nominal = data.sample("background").events
     assert varied.features == nominal.features
@@ -33,7 +33,7 @@ def test_idle_sources_leave_every_event(data):
 
 
 def test_tilts_are_bounded_and_along_a_feature(data):
-    more = with_sources(data, tilted(data, 3, seed=1))
+    more = add_sources(data, make_tilted_sources(data, 3, seed=1))
     assert len(more.systematics) == len(data.systematics) + 3
     nominal = data.sample("background").events.weight
     for k in range(3):
@@ -44,7 +44,7 @@ def test_tilts_are_bounded_and_along_a_feature(data):
 
 
 def test_noise_has_no_effect_on_average(data):
-    more = with_sources(data, [*shuffled(data, 2, seed=1), *resampled(data, 2, seed=1)])
+    more = add_sources(data, [*make_shuffled_sources(data, 2, seed=1), *make_resampled_sources(data, 2, seed=1)])
     n = data.sample("background").events.n_rows
     total = data.total("background")
     for k in range(2):
@@ -56,7 +56,7 @@ def test_noise_has_no_effect_on_average(data):
 
 def test_resampled_events_stay_in_their_folds(data):
     rule = HashFolds(3, ("event_number",), 1)
-    more = with_sources(data, resampled(data, 1, seed=1)).with_folds(rule)
+    more = add_sources(data, make_resampled_sources(data, 1, seed=1)).with_folds(rule)
     part = more.fold(1)
     known = set(part.sample("background").events.identifier("event_number").tolist())
     assert set(part.varied("resampled0", "up")["background"].identifier("event_number").tolist()) <= known

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from qbdt.data.samples.reconstruction import SHAPES, Reconstruction
+from qbdt.data.samples.objects.reconstruction import SHAPES, Reconstruction
 from qbdt.errors import DataError
 from qbdt.studies.generator.constants import HIGGS_MASS, TAU_MASS
 from qbdt.studies.generator.detector import MET_RESOLUTION, Truth, select, smear, tau_resolution

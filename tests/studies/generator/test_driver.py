@@ -10,7 +10,7 @@ import uproot
 
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects import PROCESSES, read_folder
-from qbdt.data.samples.reconstruction import SELECTION
+from qbdt.data.samples.objects.reconstruction import SELECTION
 from qbdt.errors import ConfigError, DataError, MissingDependencyError
 from qbdt.studies.generator.driver import BATCHES, GenerateSettings, generate_tautaugamma
 

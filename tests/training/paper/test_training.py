@@ -14,7 +14,7 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
-from qbdt.training.paper.boosted_rows import start_paper
+from qbdt.training.paper.boosted_rows import prepare_events
 from qbdt.training.partitions.events import place_events
 from qbdt.training.settings import Settings
 from tests.training.paper.naive import NaiveQBDT
@@ -350,7 +350,7 @@ def test_rows_need_few_bytes():
     dataset = problem(24).with_systematics([])
     with Workers(1) as workers:
         partitions: Any = place_events(dataset, workers)
-        start_paper(partitions, Settings(), workers)
+        prepare_events(partitions, Settings(), workers)
     rows = partitions._rows
     arrays = (rows._words, rows._floats, rows._fixed, rows._rows, rows._scratch, rows._columns)
     assert sum(array.nbytes for array in arrays) / rows.layout.n_rows <= 8 + 24  # eight features fill a word

@@ -11,7 +11,7 @@ import numpy as np
 
 from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, event_keys, tells_events_apart
+from qbdt.data import Dataset, Events
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
@@ -166,12 +166,11 @@ def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
 
     def choose(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        keys = event_keys(events, SUBSETS + seed)
-        if not tells_events_apart(keys):
+        if not events.identifiers_differ:
             raise DataError(
                 f"the identifiers {', '.join(events.id_names)} do not tell events apart: parts cannot be drawn"
             )
-        return keys < limit
+        return events.hash_identifiers(SUBSETS + seed) < limit
 
     return dataset.select(choose).scaled(1.0 / share)
 

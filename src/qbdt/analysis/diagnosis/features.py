@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.analysis.diagnosis.strength import strength_of_templates
-from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic, event_keys, row_keys
+from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
@@ -133,8 +133,8 @@ def _scrambled_source(
 def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
     """Give every event the value of the next one of its fold, in the order of a hash of their identifiers."""
     fold = np.concatenate([folds.assign(e) for e in events.values()])
-    keys = np.concatenate([event_keys(e, _salt(process, seed)) for process, e in events.items()])
-    rows = np.concatenate([row_keys(e.n_rows, seed) for e in events.values()])
+    keys = np.concatenate([e.hash_identifiers(_salt(process, seed)) for process, e in events.items()])
+    rows = np.concatenate([e.hash_rows(seed) for e in events.values()])
     values = np.concatenate([np.asarray(e.column(feature)) for e in events.values()])
     order = np.lexsort((rows, keys, fold))
     taken = np.empty_like(values)

@@ -14,7 +14,7 @@ from scipy import stats
 
 from qbdt.analysis.diagnosis.strength import strength_of_templates
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Role, Systematic, event_keys, tells_events_apart
+from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
 from qbdt.inference.templates import TemplateSet
 
@@ -183,8 +183,8 @@ def _by_event(dataset: Dataset, source: Systematic, role: Role, feature: str, ed
         if dataset.sample(process).role is not role:
             continue
         rows = source.shift_terms(process, nominal)
-        keys = np.concatenate([event_keys(events) for _, events in rows])
-        if not nominal.id_names or not tells_events_apart(event_keys(nominal)):
+        keys = np.concatenate([events.hash_identifiers() for _, events in rows])
+        if not nominal.id_names or not nominal.identifiers_differ:
             keys = np.concatenate([np.arange(events.n_rows) for _, events in rows])  # copies by row number
         _, event = np.unique(keys, return_inverse=True)
         cell = event * (edges.size - 1) + np.concatenate([_region(events, feature, edges) for _, events in rows])

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from qbdt.analysis.diagnosis.strength import strength_of
 from qbdt.analysis.tuning.nested_folds import NestedFolds, Scorer, score_by_fold
-from qbdt.data import Dataset, FoldRule, HashFolds, Role, event_keys, tells_events_apart
+from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
 from qbdt.statistics import Sensitivity
@@ -52,7 +52,7 @@ class Judge:
         if self.inner < 2:
             raise ConfigError(f"inner={self.inner}: at least 2 inner folds are needed")
         for sample in self.dataset.samples:
-            if not tells_events_apart(event_keys(sample.events)):
+            if not sample.events.identifiers_differ:
                 raise DataError(
                     f"sample {sample.name}: the columns of the folds ({', '.join(self.dataset.folds.columns)}) do not "
                     "tell events apart, so that no inner folds can be made: divide by an event number"

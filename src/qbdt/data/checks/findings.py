@@ -14,11 +14,11 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.checks.shapes import typical_size
-from qbdt.data.checks.variations import variation_findings
+from qbdt.data.checks.distributions import typical_size
+from qbdt.data.checks.varied_events import check_varied_events
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.folds import hash_whole
+from qbdt.data.identity import hash_columns
 from qbdt.tables import Table
 
 __all__ = ["Finding", "find_faults", "findings_table"]
@@ -82,7 +82,7 @@ def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
     """
     checks = (_roles, _weights, _recorded, _features, _placeholders, _units, _pieces, _copies)
     found = [Finding(*parts) for check in checks for parts in check(dataset)]
-    return (*found, *(Finding("variation", where, message) for where, message in variation_findings(dataset)))
+    return (*found, *(Finding("variation", where, message) for where, message in check_varied_events(dataset)))
 
 
 def findings_table(findings: tuple[Finding, ...]) -> Table:
@@ -209,7 +209,7 @@ def _apart(size: float, other: float) -> bool:
 
 def _copies(dataset: Dataset) -> Iterator[Parts]:
     """Rows that occur twice, in one sample or in two."""
-    keys = {sample.name: _row_keys(sample.events) for sample in _simulated(dataset)}
+    keys = {sample.name: _hash_rows(sample.events) for sample in _simulated(dataset)}
     kept = {name: found for name, found in keys.items() if found is not None}
     for name, rows in kept.items():
         n_copies = rows.size - np.unique(rows).size
@@ -223,10 +223,10 @@ def _copies(dataset: Dataset) -> Iterator[Parts]:
             yield "copies", first, message
 
 
-def _row_keys(events: Events) -> NDArray[np.uint64] | None:
+def _hash_rows(events: Events) -> NDArray[np.uint64] | None:
     """Hash of all features of each row; None where they are too coarse to tell a copy from a coincidence."""
     columns = [np.asarray(events.column(name), dtype=np.float64) for name in events.features]
     fine = [c for c in columns if c.size and np.unique(c[:10_000]).size > 0.2 * min(c.size, 10_000)]
     if len(fine) < 2 or events.n_rows < 2 * LEAST_ROWS:
         return None
-    return hash_whole([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])
+    return hash_columns([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])

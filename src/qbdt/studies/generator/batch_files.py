@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from qbdt import __version__
-from qbdt.data.samples import FORMAT_VERSION, METADATA, SELECTION, Objects, ObjectsWriter, Reconstruction, checksum
+from qbdt.data.samples.objects import FORMAT_VERSION, METADATA, SELECTION, Objects, ObjectsWriter, Reconstruction
 from qbdt.errors import require
-from qbdt.files import replace_file, write_text
+from qbdt.files import digest_file, replace_file, write_text
 from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRACTION, LUMINOSITY
 from qbdt.studies.generator.processes import Pilot
 from qbdt.studies.generator.simulation import BatchCounts
@@ -59,7 +59,7 @@ def finish_process(
             missing -= int(Reconstruction(objects).passes().sum())
             writer.write(_renumber(objects, stored))
             stored += len(objects)
-    return {"file": path.name, "sha256": checksum(path), "events": stored, "selected": wanted} | _normalisation(
+    return {"file": path.name, "sha256": digest_file(path), "events": stored, "selected": wanted} | _normalisation(
         wanted, counts, pilot
     )
 

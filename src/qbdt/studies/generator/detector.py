@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.samples import NOMINAL, SHAPES, Objects, Reconstruction, round_mantissa
+from qbdt.data.samples.objects import NOMINAL, SHAPES, Objects, Reconstruction, round_mantissa
 
 __all__ = ["MET_RESOLUTION", "Truth", "select", "smear"]
 

@@ -18,7 +18,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qbdt.data.samples import METADATA, PROCESSES, read_metadata, write_ntuples
+from qbdt.data.samples import write_ntuples
+from qbdt.data.samples.objects import METADATA, PROCESSES, read_metadata
 from qbdt.errors import DataError, require
 from qbdt.files import StepFolder, replace_file
 from qbdt.progress import Progress, silent

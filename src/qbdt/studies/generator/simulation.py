@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbdt.data.samples import PROCESSES, Objects
+from qbdt.data.samples.objects import PROCESSES, Objects
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.detector import Truth, select, smear
 from qbdt.studies.generator.partons import PartonDensities

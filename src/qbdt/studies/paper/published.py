@@ -143,4 +143,4 @@ def _binned_q(half: Dataset, scores: tuple[Any, ...]) -> float:
     joined = [
         np.concatenate(column) for role in ("signal", "background") for column in zip(*by_role[role], strict=True)
     ]
-    return SCALE * scan_tanh(*joined).largest_q
+    return SCALE * scan_tanh(joined[0], joined[1], joined[2], joined[3]).largest_q

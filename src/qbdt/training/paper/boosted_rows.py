@@ -11,8 +11,8 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
 from qbdt.threads import Workers
-from qbdt.training.inputs import described, feature_rules
-from qbdt.training.paper.channels import Whole, make_plan
+from qbdt.training.inputs import describe_events, make_feature_rules
+from qbdt.training.paper.channels import largest_background_weight, make_quantities
 from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.paper.weight_scaling import WeightScaling
 from qbdt.training.paper.weighted_rows import WeightedRows
@@ -23,11 +23,11 @@ from qbdt.trees import Binning
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Layout, Memory, in_memory
 
-__all__ = ["BoostedRows", "PaperStart", "start_paper"]
+__all__ = ["BoostedRows", "Prepared", "prepare_events"]
 
 
-class PaperStart(NamedTuple):
-    """What the boosting loop begins with."""
+class Prepared(NamedTuple):
+    """Events ready for boosting: feature names, a record of the events, bins, binned rows, and the criterion."""
 
     features: tuple[str, ...]
     data: Mapping[str, Any]
@@ -36,36 +36,37 @@ class PaperStart(NamedTuple):
     criterion: PaperCriterion
 
 
-def start_paper(partitions: Partitions, settings: Settings, workers: Workers) -> PaperStart:
+def prepare_events(partitions: Partitions, settings: Settings, workers: Workers) -> Prepared:
     """Check the events, agree on bins and units, and bin the rows."""
     survey = survey_events(partitions, settings, _count_rows)
     empty, binning = survey.empty, survey.choose_binning(settings, workers)
-    whole = Whole.of(survey.samples)
-    partitions.build(_WeightedBuilder(settings, binning, whole, count_before(survey.rows)), final=True)
-    plan = make_plan(empty, settings.mc_stat, settings.min_leaf_entries, whole)
-    layout = Layout(plan.segments, len(binning.features))
-    criterion = plan.criterion(layout, feature_rules(binning, settings), settings.min_leaf_entries, workers)
-    return PaperStart(empty.features, described(empty, survey.samples), binning, BoostedRows(partitions), criterion)
+    heaviest = largest_background_weight(survey.samples)
+    partitions.build(_RowBuilder(settings, binning, heaviest, count_before(survey.rows)), final=True)
+    quantities = make_quantities(empty, settings, heaviest)
+    layout = Layout(quantities.segments, len(binning.features))
+    rules = make_feature_rules(binning, settings)
+    criterion = PaperCriterion(quantities, layout, settings.min_leaf_entries, rules, workers)
+    data = describe_events(empty, survey.samples)
+    return Prepared(empty.features, data, binning, BoostedRows(partitions), criterion)
 
 
 def _count_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
     """Rows of each segment."""
-    plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries, Whole(1.0))
-    return tuple(segment.events.n_rows for segment in plan.segments)
+    return tuple(segment.events.n_rows for segment in make_quantities(dataset, settings, largest=1.0).segments)
 
 
 @dataclass(frozen=True, eq=False)
-class _WeightedBuilder:
+class _RowBuilder:
     """Bins a partition; `firsts` are the positions of its first rows among all, by number of the partition."""
 
     settings: Settings
     binning: Binning
-    whole: Whole
+    heaviest: float
     firsts: Mapping[int, Sequence[int]]
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> WeightedRows:
-        plan = make_plan(dataset, self.settings.mc_stat, self.settings.min_leaf_entries, self.whole)
-        pairs = zip(plan.segments, self.firsts[number], strict=True)
+        quantities = make_quantities(dataset, self.settings, self.heaviest)
+        pairs = zip(quantities.segments, self.firsts[number], strict=True)
         return WeightedRows([replace(one, first=first) for one, first in pairs], self.binning, workers, memory)
 
 

@@ -1,25 +1,28 @@
-"""The boosting loop of the paper, and how it is resumed."""
+"""The paper's boosting loop, and how it is resumed.
+
+Signal and nominal background are each scaled to one event. Each tree is grown by ΔQ (`criterion`) and gets the weight
+W = Σ Q over its leaves. Then signal in a leaf of purity p is multiplied by exp(−p W), background by exp(+p W): the next
+tree looks at what this one did not separate. The score of an event is Σ (2p − 1) W over trees (eq:qbdt_score).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from qbdt.arrays import Fixed, Floats
+from qbdt.arrays import Floats
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
-from qbdt.training.draws import drawn_features, row_seed
-from qbdt.training.inputs import categories_by_number
+from qbdt.training.inputs import draw_features, draw_seed
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
-from qbdt.training.paper.boosted_rows import PaperStart, start_paper
+from qbdt.training.paper.boosted_rows import Prepared, prepare_events
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Ensemble, Tree
-from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
+from qbdt.trees import Ensemble, Tree
+from qbdt.trees.growth import Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
 
@@ -36,7 +39,7 @@ def train_paper(
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
 ) -> TrainedModel:
-    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.methods.train` looks at it.
+    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.train` looks at it.
 
     Parameters
     ----------
@@ -69,130 +72,118 @@ def train_paper(
     >>> len(train_paper(dataset, Settings(n_trees=3)).ensemble.trees)
     3
     """
-    monitor = monitor or Monitor()
     with Workers(n_threads) as workers:
-        start = start_paper(place_events(dataset, workers), settings, workers)
-        boosting = _Boosting(start, settings, workers, monitor, resume)
-        del dataset, start  # its weights and row numbers are not needed any more; the caller may have kept nothing else
-        return boosting.run(progress, checkpoint)
+        prepared = prepare_events(place_events(dataset, workers), settings, workers)
+        boosting = _Boosting(prepared, settings, workers.n_threads, monitor or Monitor())
+        # Only the binned rows are needed from here on; the caller may have kept no other reference to the events.
+        del dataset, prepared
+        boosting.replay(resume)
+        with progress("training", settings.n_trees) as advance:
+            advance(len(boosting.trees))
+            try:
+                while not boosting.is_finished:
+                    boosting.add_tree()
+                    advance(1)
+                    if checkpoint is not None and boosting.trees:
+                        checkpoint(boosting.result())
+            except KeyboardInterrupt:
+                boosting.interrupt()
+    return boosting.result(best_only=True)
 
 
 class _Boosting:
     """State of one training."""
 
-    def __init__(
-        self, start: PaperStart, settings: Settings, workers: Workers, monitor: Monitor, resume: TrainedModel | None
-    ) -> None:
-        self.settings = settings
-        self.features, self.data, self.binning, self.rows, self.criterion = start
-        self.monitor = monitor
-        self.workers = workers
+    def __init__(self, prepared: Prepared, settings: Settings, n_threads: int, monitor: Monitor) -> None:
+        self._settings = settings
+        self._features, self._data, self._binning, self._rows, self._criterion = prepared
+        self._n_threads = n_threads
+        self._monitor = monitor
+        self._end: End | None = None  # until it ends
         self.trees: list[Tree] = []
-        self.end: End | None = None  # until it ends
-        monitor.start(self.features)
-        for tree in _resumable(resume, self.binning, settings, self.data):
-            self._replay(tree)
+        monitor.start(self._features)
 
-    def run(self, progress: Progress, checkpoint: Callable[[TrainedModel], None] | None) -> TrainedModel:
-        with progress("training", self.settings.n_trees) as advance:
-            advance(len(self.trees))
-            try:
-                while len(self.trees) < self.settings.n_trees and self.end is None:
-                    self._one_tree()
-                    advance(1)
-                    if checkpoint is not None and self.trees:
-                        checkpoint(self._result(self.trees))
-            except KeyboardInterrupt:
-                self.end = self._end(Ending.INTERRUPTED)
-        best = self.monitor.best if self.monitor.patience is not None else None
-        return self._result(self.trees[:best])
+    @property
+    def is_finished(self) -> bool:
+        """Whether there are as many trees as asked for, or no further one can be grown."""
+        return len(self.trees) >= self._settings.n_trees or self._end is not None
 
-    def _result(self, trees: Sequence[Tree]) -> TrainedModel:
-        ensemble, history = Ensemble(self.features, tuple(trees)), tuple(self.monitor.history)
-        return TrainedModel(ensemble, self.binning, self.settings, history, self._end_so_far(), self.data)
-
-    def _end(self, how: Ending) -> End:
-        return End(how, f"{len(self.trees)} trees")
-
-    def _end_so_far(self) -> End:
-        """How it ended; a checkpoint with fewer trees than asked for counts as interrupted."""
-        if self.end is None and len(self.trees) < self.settings.n_trees:
-            return self._end(Ending.INTERRUPTED)
-        return self.end or End()
-
-    def _start_tree(
-        self, nodes: RowStore, features: Fixed, details: SystematicHistograms
-    ) -> tuple[Fixed, Fixed] | None:
-        """Fix the units of the next tree; return the root's histogram and quantities, or None at the end."""
-        root = nodes.histogram(0)
-        sums = self.criterion.start_tree(root, details.of(0), features, self.rows.units)
+    def add_tree(self) -> None:
+        """Grow the next tree, and re-weight all rows by it."""
+        settings = self._settings
+        features = draw_features(settings, len(self.trees), len(self._features))
+        # 1. Weights of this tree in fixed point; signal and background are each scaled to one event.
+        rows = self._start_tree()
+        root, systematics = rows.histogram(0), SystematicHistograms(rows)
+        sums = self._criterion.normalise(root, systematics.of(0), features, self._rows.units)
         if sums is None:
-            self.end = self._end(Ending.NO_YIELD)
-            return None
-        return root, sums
-
-    def _fix_weights(self) -> RowStore:
-        return self.rows.start_tree(row_seed(self.settings, len(self.trees)), self.settings.row_fraction)
-
-    def _one_tree(self) -> None:
-        settings = self.settings
-        features = drawn_features(settings, len(self.trees), len(self.features))
-        nodes = self._fix_weights()
-        details = SystematicHistograms(nodes)
-        start = self._start_tree(nodes, features, details)
-        if start is None:
+            self._end = self._end_as(Ending.NO_YIELD)
             return
+        # 2. Best-first growth by ΔQ.
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = TreeGrower(nodes, self.criterion, rule, features, depth, details).grow(*start)
+        grown = TreeGrower(rows, self._criterion, rule, features, depth, systematics).grow(root, sums)
         if len(grown.leaves) < 2:
-            self.end = self._end(Ending.NO_GAIN)
+            self._end = self._end_as(Ending.NO_GAIN)
             return
-        tree = self._weighted(grown)
-        self.rows.boost(grown.leaves, _factors(tree))
+        # 3. Tree weight W = Σ Q over the leaves, times the learning rate (1 in the paper).
+        nodes = grown.with_thresholds(self._binning.edges)
+        weight = settings.learning_rate * float(sum(nodes["q"][nodes["feature"] < 0].tolist()))
+        tree = Tree(nodes, weight, self._binning.categories_by_number)
+        # 4. Re-weighting.
+        self._rows.boost(grown.leaves, _boost_factors(tree))
         self._keep(tree)
+
+    def replay(self, earlier: TrainedModel | None) -> None:
+        """Re-weight the rows by the trees of an earlier training on them."""
+        if earlier is None:
+            return
+        require_resumable(earlier, self._binning, self._settings, self._data)
+        for tree in earlier.ensemble.trees[: self._settings.n_trees]:
+            rows = self._start_tree()
+            number = {0: 0}  # node of the tree → node of the rows
+            for i in np.flatnonzero(~tree.is_leaf):
+                node = tree.nodes[i]
+                goes_right = tree.codes_right(int(i), self._binning.edges[node["feature"]])
+                children = rows.split(number[int(i)], int(node["feature"]), goes_right)
+                number[int(node["left"])], number[int(node["right"])] = children
+            leaves = [number[int(i)] for i in np.flatnonzero(tree.is_leaf)]
+            self._rows.boost(leaves, _boost_factors(tree))
+            self._keep(tree)
+
+    def interrupt(self) -> None:
+        """Take note that the user stopped the training."""
+        self._end = self._end_as(Ending.INTERRUPTED)
+
+    def result(self, *, best_only: bool = False) -> TrainedModel:
+        """Training so far; with `best_only` the trees after the best one are dropped where it was to stop early.
+
+        A checkpoint with fewer trees than asked for counts as interrupted.
+        """
+        best = self._monitor.best if best_only and self._monitor.patience is not None else None
+        end = self._end or (End() if self.is_finished else self._end_as(Ending.INTERRUPTED))
+        ensemble, history = Ensemble(self._features, tuple(self.trees[:best])), tuple(self._monitor.history)
+        return TrainedModel(ensemble, self._binning, self._settings, history, end, self._data)
+
+    def _start_tree(self) -> RowStore:
+        return self._rows.start_tree(draw_seed(self._settings, len(self.trees)), self._settings.row_fraction)
 
     def _keep(self, tree: Tree) -> None:
         self.trees.append(tree)
-        report = TreeReport(len(self.trees) - 1, self.settings.n_trees, tree)
-        if self.monitor.judge(report, self.features, self.workers.n_threads):
-            self.end = self._end(Ending.STOPPED_EARLY)
+        report = TreeReport(len(self.trees) - 1, self._settings.n_trees, tree)
+        if self._monitor.judge(report, self._features, self._n_threads):
+            self._end = self._end_as(Ending.STOPPED_EARLY)
 
-    def _replay(self, tree: Tree) -> None:
-        """Treat the rows as after this tree, which an earlier training grew on them."""
-        nodes = self._fix_weights()
-        number = {0: 0}
-        for i in np.flatnonzero(~tree.is_leaf):
-            node = tree.nodes[i]
-            goes_right = tree.codes_right(int(i), self.binning.edges[node["feature"]])
-            children = nodes.split(number[int(i)], int(node["feature"]), goes_right)
-            number[int(node["left"])], number[int(node["right"])] = children
-        self.rows.boost([number[int(i)] for i in np.flatnonzero(tree.is_leaf)], _factors(tree))
-        self._keep(tree)
-
-    def _weighted(self, grown: Grown) -> Tree:
-        """Give a grown tree its thresholds and its weight W = learning rate × Σ Q of the leaves."""
-        nodes = grown.with_thresholds(self.binning.edges)
-        leaves = nodes["feature"] < 0
-        weight = self.settings.learning_rate * float(sum(nodes["q"][leaves].tolist()))
-        return Tree(nodes, weight, categories_by_number(self.binning))
+    def _end_as(self, how: Ending) -> End:
+        return End(how, f"{len(self.trees)} trees")
 
 
-def _factors(tree: Tree) -> Floats:
-    """Return exp(−p W) for signal and exp(+p W) for background, one row per leaf.
+def _boost_factors(tree: Tree) -> Floats:
+    """Factors exp(−p W) of signal and exp(+p W) of background, one row per leaf.
 
     Where a monotonic constraint holds back the output 2p − 1 of a leaf, its p is that of the output.
     """
     purities, outputs = tree.purities, tree.nodes["value"]
-    shown = np.where(outputs == 2.0 * purities - 1.0, purities, 0.5 * (1.0 + outputs))
-    exponent = shown[tree.is_leaf] * tree.weight
+    p = np.where(outputs == 2.0 * purities - 1.0, purities, 0.5 * (1.0 + outputs))
+    exponent = p[tree.is_leaf] * tree.weight
     return np.exp(np.stack([-exponent, exponent], axis=1))
-
-
-def _resumable(
-    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any]
-) -> tuple[Tree, ...]:
-    if resume is None:
-        return ()
-    require_resumable(resume, binning, settings, data)
-    return resume.ensemble.trees[: settings.n_trees]

@@ -54,7 +54,7 @@ class WeightedRows(PartitionRows):
         self._load_weights(segments)
 
     def histogram(self, node: int) -> Fixed:
-        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
+        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.place` says where."""
         layout = self.layout
         shares = share_ranges(self._nodes[node][: layout.n_nominal], self._workers.n_threads)
         parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
@@ -67,9 +67,9 @@ class WeightedRows(PartitionRows):
         layout = self.layout
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
-        parts: Fixed = aligned_zeros((len(shares), len(words), layout.detail_size), np.int64)
+        parts: Fixed = aligned_zeros((len(shares), len(words), layout.systematic_size), np.int64)
         weights = (self._words, words, layout.n_features, self._fixed, self._columns)
-        places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
+        places = (layout.starts, layout.extra_offsets, layout.widths, layout.systematic_bases)
         arguments = (*weights, *places, self._rows, node == 0)
         self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
         return joined(parts)

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from qbdt.data import Categories, Dataset, Role, Tally, categories_of, merged_categories, require_categories
+from qbdt.arrays import Categories
+from qbdt.data import Dataset, Role, Tally
 from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.events import copy_rows
@@ -63,7 +64,7 @@ class Survey:
             signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
-        categories = merged_categories(self.categories, other.categories)
+        categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
         return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
 
     def choose_binning(self, settings: Settings, workers: Workers) -> Binning:
@@ -87,8 +88,8 @@ def survey_events(partitions: Partitions, settings: Settings, count: RowCount) -
 def survey_partition(number: int, dataset: Dataset, workers: Workers, settings: Settings, count: RowCount) -> Survey:
     """Pass over one partition."""
     settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (

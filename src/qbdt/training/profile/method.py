@@ -11,7 +11,6 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
-from qbdt.training.inputs import categories_by_number
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
@@ -90,7 +89,7 @@ class _Profiling:
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
-        self.categories = categories_by_number(events.binning)
+        self.categories = events.binning.categories_by_number
         self.folds = _resume_folds(resume, events.binning, settings, events.data, len(events.sources))
         self.unfinished: list[Nodes] = []
         self.n_trees = 0

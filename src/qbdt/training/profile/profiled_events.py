@@ -10,7 +10,7 @@ from functools import partial
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
-from qbdt.training.inputs import described
+from qbdt.training.inputs import describe_events
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
@@ -49,7 +49,7 @@ class ProfiledEvents:
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
         self.features = empty.features
-        self.data = described(empty, survey.samples)
+        self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))

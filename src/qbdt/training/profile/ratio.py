@@ -11,7 +11,7 @@ import numpy as np
 
 from qbdt.arrays import Nodes
 from qbdt.threads import Workers
-from qbdt.training.inputs import feature_rules
+from qbdt.training.inputs import make_feature_rules
 from qbdt.training.partitions.protocol import total
 from qbdt.training.profile.expectation import unprofiled_sigma
 from qbdt.training.profile.newton import NewtonCriterion
@@ -50,7 +50,7 @@ def fit_ratio(
     strength = min(one.first * one.first / one.second for one in sums)
     scale, held = events.build_ratio_rows(fold, [strength / one.first for one in sums])
     yields = np.array([one.first for one in sums]) / strength  # scaled weights back to events
-    criterion = NewtonCriterion(RIDGE, LEAST, feature_rules(events.binning, settings), workers)
+    criterion = NewtonCriterion(RIDGE, LEAST, make_feature_rules(events.binning, settings), workers)
     features = np.arange(len(events.features))
     looks = {max(1, round(share * settings.n_trees)) for share in SHARES}
     trees: list[Nodes] = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
-from qbdt.training.inputs import feature_rules
+from qbdt.training.inputs import make_feature_rules
 from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
@@ -70,7 +70,7 @@ def fit_shifts(
     # A split gains N²/D with N = Σ_k c_k ∫ (Δ_k − n (m_k + f_k)), the residual of the combination, and D = ∫ n.
     background = events.trained(fold, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    rules = feature_rules(events.binning, settings)
+    rules = make_feature_rules(events.binning, settings)
     criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []

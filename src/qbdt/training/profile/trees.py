@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats, Nodes
-from qbdt.training.draws import drawn_features, row_seed
+from qbdt.training.inputs import draw_features, draw_seed
 from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.protocol import Call, Partitions
 from qbdt.training.profile.newton import NewtonCriterion
@@ -33,10 +33,10 @@ def grow_next(
     `rows` are `PairRows`; `scales` are the powers of two that their numerators and denominators are multiplied by.
     """
     drawn = ALL_ROWS if settings.row_fraction >= 1 else int(settings.row_fraction * 2**53)  # of 53 random bits
-    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, row_seed(settings, number), drawn)))
+    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, draw_seed(settings, number), drawn)))
     root = nodes.histogram(0)
     sums = criterion.start_tree(root, 1.0 / np.array(scales))
-    features = allowed[drawn_features(settings, number, len(allowed))]
+    features = allowed[draw_features(settings, number, len(allowed))]
     depth = settings.max_depth or settings.n_leaves
     grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
     return grown if len(grown.leaves) > 1 else None

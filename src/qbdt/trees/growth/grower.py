@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Nodes
-from qbdt.data import bits_of_codes
+from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Nodes, pack_codes
 from qbdt.trees.growth.feature_rules import FREE, Limits
 from qbdt.trees.growth.growth_rules import Growth
 from qbdt.trees.growth.splits import Criterion, Split, Yield
@@ -22,7 +21,7 @@ __all__ = ["Grown", "RowStore", "TreeGrower"]
 
 
 class RowStore(Protocol):
-    """Rows of a tree, wherever they are; it owns bin codes, weights and the node that each row is in.
+    """Owner of bin codes, weights and node membership of all rows while a tree grows, wherever they are.
 
     Nodes are numbered from 0, the root, in the order they are made.
     """
@@ -230,6 +229,6 @@ class TreeGrower:
             feature, gain = (split.feature, split.gain) if split else (-1, 0.0)
             codes = () if split is None or split.codes is None else split.codes
             cuts[i] = split.cut if split and split.codes is None else 0
-            values = (*node.yields[:4], gain, node.yields.value, bits_of_codes(codes))
+            values = (*node.yields[:4], gain, node.yields.value, pack_codes(codes))
             nodes[i] = (feature, 0.0, node.missing_left, left, right, node.depth, *values)
         return Grown(nodes, cuts, tuple(node.number for node in self._nodes if not node.children))

@@ -71,11 +71,14 @@ class Segment:
 
 
 class Channel(NamedTuple):
-    """Where a channel's bins are: in the main histogram, or in a word's details; first bin and distance of bins."""
+    """One weight of the rows of a segment, which a histogram sums: their own (column None), or a further column.
 
-    is_detail: bool
-    base: int
-    stride: int
+    `sign` is the one it has in the quantity that it belongs to.
+    """
+
+    segment: int
+    column: int | None = None
+    sign: int = 1
 
 
 class Layout:
@@ -103,8 +106,8 @@ class Layout:
         self.extra_offsets, self.extra_size = _running(rows * self.widths)
         self.boosted_offsets, self.boosted_size = _running(rows * self.boosted)
         self.growth_offsets, self.growth_size = _running(rows * (self.boosted > 0))
-        details = [FEATURES_PER_WORD * BINS * (s.extras.width if s.nominal else 1) for s in segments]
-        self.detail_bases, self.detail_size = _running(np.array(details, dtype=np.int64))
+        sizes = [FEATURES_PER_WORD * BINS * (s.extras.width if s.nominal else 1) for s in segments]
+        self.systematic_bases, self.systematic_size = _running(np.array(sizes, dtype=np.int64))
         self.histogram_size = self.n_nominal * n_features * BINS
         if self.n_rows > np.iinfo(np.int32).max:
             raise DataError(f"{self.n_rows} rows: one training takes at most 2^31 − 1, variations included")
@@ -115,15 +118,18 @@ class Layout:
         ends = np.append(self.starts[1:], self.n_rows)
         return np.column_stack([np.arange(self.n_segments), self.starts, ends]).astype(np.int64)
 
-    def main(self, segment: int) -> Channel:
-        """Channel of a nominal segment's own weight."""
-        return Channel(False, segment * self.n_features * BINS, 1)
-
-    def detail(self, segment: int, column: int = 0) -> Channel:
-        """Channel of a variation's weight, or of one of a nominal segment's further columns."""
+    def place(self, channel: Channel) -> tuple[bool, int, int]:
+        """Bins of a channel: whether they are in the systematic histogram of a word, the first bin, their distance."""
+        segment, column = channel.segment, channel.column
+        if column is None and segment < self.n_nominal:
+            # Nominal histogram: (segment, feature, bin).
+            return False, segment * self.n_features * BINS, 1
+        # Systematic histogram of a word: segment by segment, columns in planes of PLANE (the last may be narrower),
+        # each as (feature in word, bin, column of the plane). Rows of a variation have one weight: a plane of one.
+        column = column or 0
         first = column - column % PLANE
-        base = int(self.detail_bases[segment]) + FEATURES_PER_WORD * BINS * first + column % PLANE
-        return Channel(True, base, min(PLANE, max(1, int(self.widths[segment]) - first)))
+        base = int(self.systematic_bases[segment]) + FEATURES_PER_WORD * BINS * first + column % PLANE
+        return True, base, min(PLANE, max(1, int(self.widths[segment]) - first))
 
 
 def _running(sizes: Fixed) -> tuple[Fixed, int]:

@@ -1,4 +1,4 @@
-"""What the benchmark of physics measures, as plain records: all tables and marks are made of these."""
+"""Results of the physics benchmark: fits of scores, and the records that tables and criteria are made of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,59 @@ from typing import Any
 
 import numpy as np
 
+from qbdt.data import Dataset
+from qbdt.inference import FitSettings, build_templates, measure_sensitivity
 from qbdt.statistics import Sensitivity
 
-__all__ = ["ALL_SOURCES", "FitRecord", "PhysicsBench", "SyntheticRecord", "TimeRecord", "mean_of"]
+__all__ = [
+    "ALL_SOURCES",
+    "BINNINGS",
+    "BINS",
+    "FLOOR",
+    "FitRecord",
+    "PhysicsResults",
+    "SyntheticRecord",
+    "TimeRecord",
+    "average",
+    "measure_scores",
+]
+
+BINNINGS = ("equal_signal", "optimised")
+BINS = (10, 20)
+
+FLOOR = 10.0
+"""Least effective number of simulated background events in a bin."""
+
+
+def measure_scores(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> Sensitivity:
+    """Fit the templates of a scored dataset on Asimov data.
+
+    Parameters
+    ----------
+    scored
+        Dataset with one feature, the score, and folds where the binning is "optimised".
+    binning
+        "equal_signal", or "optimised": edges for each fold chosen on the others.
+    bins
+        Number of bins asked for.
+    scale
+        Events that are expected for each one here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from qbdt import Events, Sample, Systematic
+    >>> rng = np.random.default_rng(1)
+    >>> signal = Sample("s", "signal", Events({"score": rng.normal(1, 1, 2000)}, np.full(2000, 0.01)))
+    >>> background = Sample("b", "background", Events({"score": rng.normal(-1, 1, 2000)}, np.full(2000, 0.1)))
+    >>> scored = Dataset([signal, background], [Systematic.norm("xs", 0.1, processes=["b"])])
+    >>> found = measure_scores(scored, "equal_signal", 5)
+    >>> found.z_stat > found.z_full
+    True
+    """
+    settings = FitSettings(transform="none", binning=binning, bins=bins, min_entries=FLOOR, scale=scale)
+    return measure_sensitivity(build_templates(scored, settings).templates.arrays())
+
 
 ALL_SOURCES = "all sources"
 
@@ -24,11 +74,11 @@ class FitRecord:
     problem, setup
         Which events; which sources were there in training and in the fit.
     contestant, seed
-        Who, and the seed of the folds.
+        Method, and seed of the folds.
     binning, bins
         As asked for.
-    merit
-        Result.
+    result
+        Of the fit.
     """
 
     problem: str
@@ -37,11 +87,11 @@ class FitRecord:
     seed: int
     binning: str
     bins: int
-    merit: Sensitivity
+    result: Sensitivity
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "merit": {**asdict(self.merit), "delta_mu": self.merit.delta_mu}}
+        """Return plain data."""
+        return {**asdict(self), "result": {**asdict(self.result), "delta_mu": self.result.delta_mu}}
 
 
 @dataclass(frozen=True)
@@ -65,23 +115,23 @@ class TimeRecord:
 
 
 @dataclass(frozen=True)
-class PhysicsBench:
-    """Everything that was measured.
+class PhysicsResults:
+    """All results of a run.
 
     Attributes
     ----------
     fits, synthetic, times
         Records.
     titles
-        Problem to what it is, with the numbers of its events.
+        Description of each problem, with the numbers of its events.
     settings
         Settings that tuning chose: problem, contestant, seed, and one set for each fold.
     command
-        What measures the same again.
+        Command that measures the same again.
     budget
         Settings that every contestant could choose from, where it has as many.
     releases
-        Contestant to what did its work: package and version, or a digest of our own code.
+        Package and version of each contestant, or a digest of our own code.
     """
 
     fits: tuple[FitRecord, ...] = ()
@@ -103,7 +153,7 @@ class PhysicsBench:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain data."""
         return {
             "command": self.command,
             "budget": self.budget,
@@ -116,7 +166,7 @@ class PhysicsBench:
         }
 
 
-def mean_of(records: Iterable[FitRecord], value: Callable[[Sensitivity], float]) -> float:
+def average(records: Iterable[FitRecord], value: Callable[[Sensitivity], float]) -> float:
     """Mean of one figure of merit over fold seeds; NaN of nothing."""
-    values = [value(record.merit) for record in records]
+    values = [value(record.result) for record in records]
     return float(np.mean(values)) if values else float("nan")

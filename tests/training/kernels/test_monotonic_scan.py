@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, MISSING_RIGHT, NONE_MISSING
 from qbdt.statistics import purity, significance
-from qbdt.training.kernels.ordered import scan_ordered_features, scan_ordered_pairs
-from qbdt.training.kernels.scan import Rules, Terms, scan_features, total_sums
+from qbdt.training.kernels.monotonic_scan import scan_ordered_features, scan_ordered_pairs
+from qbdt.training.kernels.split_scan import ChannelTable, Formula, scan_features, total_sums
 
 N_BINS = 8
 DIRECTIONS = np.array([1, -1, 0])
@@ -49,10 +49,10 @@ def test_features_in_order(seed, missing, negative, limits):
     if total[1] <= 0:
         return
     n_cuts = np.array([N_BINS - 1, N_BINS - 1, 3])
-    terms = Terms(
+    terms = ChannelTable(
         np.arange(4), np.zeros(3, np.int64), np.arange(3) * 3 * BINS, np.ones(3, np.int64), np.ones(3, np.int64)
     )
-    rules = Rules(np.array([0.01, 0.02, 0.001]), 1, False, 0.0)
+    rules = Formula(np.array([0.01, 0.02, 0.001]), 1, False, 0.0)
     flat, nothing = np.ascontiguousarray(hist.transpose(2, 0, 1)).ravel(), np.zeros(0, np.int64)
     assert total_sums(flat, nothing, 0, terms).tolist() == total.tolist()
 

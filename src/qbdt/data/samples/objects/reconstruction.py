@@ -19,7 +19,7 @@ from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import FoldRule
-from qbdt.data.samples.objects import Objects
+from qbdt.data.samples.objects.object_files import Objects
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 

@@ -12,38 +12,40 @@ from numba import njit
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
 from qbdt.statistics import purity_value
 from qbdt.training.kernels.pairs import pair_value
-from qbdt.training.kernels.scan import Rules, Terms, _add_missing, _gain, _load_feature, node_variance
+from qbdt.training.kernels.split_scan import ChannelTable, Formula, _add_missing, _gain, _load_feature, node_variance
 
 __all__ = ["scan_ordered_features", "scan_ordered_pairs"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _output(sums: Fixed, rules: Rules, low: float, high: float) -> float:
+def _output(sums: Fixed, formula: Formula, low: float, high: float) -> float:
     """2p − 1 of a node with b > 0, within limits."""
-    s, b = sums[0] * rules.factor[0], sums[1] * rules.factor[1]
-    value = 2.0 * purity_value(s, b, node_variance(sums, rules)) - 1.0
+    s, b = sums[0] * formula.factor[0], sums[1] * formula.factor[1]
+    value = 2.0 * purity_value(s, b, node_variance(sums, formula)) - 1.0
     return min(max(value, low), high)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _in_order(left: Fixed, total: Fixed, rules: Rules, direction: int, low: float, high: float, side: Fixed) -> bool:
+def _in_order(
+    left: Fixed, total: Fixed, formula: Formula, direction: int, low: float, high: float, side: Fixed
+) -> bool:
     """Whether the outputs left and right of a cut do not go against a direction; `side` is used up."""
     for i in range(total.size):
         side[i] = left[i]
-    before = _output(side, rules, low, high)
+    before = _output(side, formula, low, high)
     for i in range(total.size):
         side[i] = total[i] - side[i]
-    return (_output(side, rules, low, high) - before) * direction >= 0.0
+    return (_output(side, formula, low, high) - before) * direction >= 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def scan_ordered_features(
     hist: Fixed,
-    details: Fixed,
+    systematics: Fixed,
     total: Fixed,
     node_q: float,
-    rules: Rules,
-    terms: Terms,
+    formula: Formula,
+    channels: ChannelTable,
     features: Fixed,
     n_cuts: Fixed,
     directions: Fixed,
@@ -55,7 +57,7 @@ def scan_ordered_features(
 
     Parameters
     ----------
-    hist, details, total, node_q, rules, terms, features, n_cuts, best_left
+    hist, systematics, total, node_q, formula, channels, features, n_cuts, best_left
         As for `scan_features`.
     directions
         Of every feature: +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither.
@@ -70,13 +72,13 @@ def scan_ordered_features(
         size = n_cuts[feature]
         if size == 0:
             continue
-        any_missing = _load_feature(hist, details, feature, size, terms, left, missing)
+        any_missing = _load_feature(hist, systematics, feature, size, channels, left, missing)
         for option in range(2 if any_missing else 1):
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
             for code in range(size):
-                gain = _gain(left[:, code], total, node_q, rules, side)
-                if gain > best_gain and _in_order(left[:, code], total, rules, directions[feature], low, high, side):
+                gain = _gain(left[:, code], total, node_q, formula, side)
+                if gain > best_gain and _in_order(left[:, code], total, formula, directions[feature], low, high, side):
                     best_gain, best_feature, best_cut = gain, feature, code + 1
                     best_missing = option if any_missing else NONE_MISSING
                     for i in range(total.size):

@@ -13,13 +13,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.checks.shapes import Distribution, distance, distributions, paired_shifts, typical_size
+from qbdt.data.checks.distributions import Distribution, distance, distributions, paired_shifts, typical_size
 from qbdt.data.dataset import Dataset, Role
 from qbdt.data.events import Events
-from qbdt.data.identity import coherent_part, event_keys, tells_events_apart
 from qbdt.data.systematic import Kind
 
-__all__ = ["variation_findings"]
+__all__ = ["check_varied_events"]
 
 ROWS = 6_000
 """Rows of a sample that are looked at, about."""
@@ -40,11 +39,11 @@ Found = Iterator[tuple[str, str]]
 Shapes = Mapping[str, Distribution]
 
 
-def variation_findings(dataset: Dataset) -> Found:
+def check_varied_events(dataset: Dataset) -> Found:
     """Pairs of a place and a message."""
     nominal = {s.name: s.events for s in dataset.samples if s.role is not Role.DATA}
-    part = {name: coherent_part(events, ROWS, events.n_rows) for name, events in nominal.items()}
-    shapes = {name: distributions(events) for name, events in part.items()}
+    thinned = {name: events.thin(ROWS, events.n_rows) for name, events in nominal.items()}
+    shapes = {name: distributions(events) for name, events in thinned.items()}
     fingerprints: dict[tuple[str, bytes], str] = {}
     for source in dataset.systematics:
         if source.kind is Kind.NORM:
@@ -55,9 +54,9 @@ def variation_findings(dataset: Dataset) -> Found:
                 where = f"{source.name} {direction}, {process}"
                 yield from _against_nominal(where, nominal[process], varied)
                 yield from _repeated(where, process, varied, fingerprints)
-                some = coherent_part(varied, ROWS, nominal[process].n_rows)
+                some = varied.thin(ROWS, nominal[process].n_rows)
                 yield from _of_another_process(where, process, distributions(some), shapes)
-                shift, error = paired_shifts(part[process], some, shapes[process])
+                shift, error = paired_shifts(thinned[process], some, shapes[process])
                 if np.linalg.norm(shift) > SIGNIFICANT * np.linalg.norm(error):
                     moved[process, direction] = shift
         yield from _sides(dataset, source.name, moved)
@@ -84,10 +83,9 @@ def _against_nominal(where: str, nominal: Events, varied: Events) -> Found:
 
 
 def _identifiers(where: str, nominal: Events, varied: Events) -> Found:
-    keys, others = event_keys(nominal), event_keys(varied)
-    if not tells_events_apart(keys):
+    if not nominal.identifiers_differ:
         return
-    common = float(np.mean(np.isin(others, keys)))
+    common = float(np.mean(np.isin(varied.hash_identifiers(), nominal.hash_identifiers())))
     if common < 0.5:
         yield (
             where,

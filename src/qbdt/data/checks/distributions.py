@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data.events import Events
-from qbdt.data.identity import event_keys, tells_events_apart
 
 __all__ = ["Distribution", "distance", "distributions", "most_moved", "paired_shifts", "rank_shift", "typical_size"]
 
@@ -120,8 +119,8 @@ def paired_shifts(nominal: Events, varied: Events, shapes: Mapping[str, Distribu
     shapes
         Distributions of the nominal events.
     """
-    keys = np.concatenate([event_keys(nominal), event_keys(varied)])
-    if not nominal.id_names or not tells_events_apart(keys[: nominal.n_rows]):
+    keys = np.concatenate([nominal.hash_identifiers(), varied.hash_identifiers()])
+    if not nominal.id_names or not nominal.identifiers_differ:
         keys = np.arange(keys.size)  # nothing tells which copy belongs to which event: all independent
     _, event = np.unique(keys, return_inverse=True)
     shift, error = np.zeros(len(shapes)), np.zeros(len(shapes))

@@ -1,8 +1,8 @@
 """The split scan: every cut on every feature of a node, judged by ΔQ.
 
-What a cut is judged on are *quantities*: s, b, the Δ_k, and, where asked for, the MC variance and the two sums behind
-the effective number of simulated events. Each is a sum of histogram channels with signs ±1, as exact integers, times a
-factor; `Terms` says which. Quantity 0 is s, 1 is b, 2 … 1 + n_sources are the Δ_k.
+A cut is judged on *quantities*: s, b, the Δ_k, and, where asked for, the MC variance δ² and the two sums behind the
+effective number of simulated events. Each is a sum of histogram channels with signs ±1, an exact integer, times a
+factor. Quantity 0 is s, 1 is b, 2 … 1 + n_sources are the Δ_k.
 
 Loops are written out where numpy's own copies, sums and maxima would do: those take seconds to compile.
 """
@@ -18,8 +18,8 @@ from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MIS
 from qbdt.statistics import correlated_variance, defined, significance_value
 
 __all__ = [
-    "Rules",
-    "Terms",
+    "ChannelTable",
+    "Formula",
     "bound_features",
     "node_variance",
     "scan_features",
@@ -33,15 +33,15 @@ REMAINDER = 2e-8
 """Above what the series in `_add_bounds` leaves out, 1.1e-8, with room for rounding."""
 
 
-class Terms(NamedTuple):
-    """Terms of quantity i are first[i] … first[i+1] − 1: each a channel with a sign.
+class ChannelTable(NamedTuple):
+    """Histogram channels of all quantities: those of quantity i are first[i] … first[i+1] − 1, each with a sign.
 
-    A channel is in the histogram, or in the details of its word (`is_detail`); it starts at `base`, its bins are
-    `stride` apart, its features BINS × `stride`.
+    A channel is in the nominal histogram, or in the systematic one of a word (`is_systematic`); it starts at `base`,
+    its bins are `stride` apart, its features BINS × `stride`.
     """
 
     first: Fixed
-    is_detail: Fixed
+    is_systematic: Fixed
     base: Fixed
     stride: Fixed
     sign: Fixed
@@ -49,7 +49,7 @@ class Terms(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _load_feature(
-    hist: Fixed, details: Fixed, feature: int, n_cuts: int, terms: Terms, left: Fixed, missing: Fixed
+    hist: Fixed, systematics: Fixed, feature: int, n_cuts: int, channels: ChannelTable, left: Fixed, missing: Fixed
 ) -> bool:
     """Quantities left of each cut, as left[quantity, cut − 1], and of missing values; returns whether there are any."""
     any_missing = False
@@ -57,11 +57,11 @@ def _load_feature(
         row = left[quantity]
         row[:n_cuts] = 0
         missing[quantity] = 0
-        for term in range(terms.first[quantity], terms.first[quantity + 1]):
-            values = details if terms.is_detail[term] else hist
-            slot = feature % FEATURES_PER_WORD if terms.is_detail[term] else feature
-            step, sign = terms.stride[term], terms.sign[term]
-            at = terms.base[term] + slot * BINS * step
+        for channel in range(channels.first[quantity], channels.first[quantity + 1]):
+            values = systematics if channels.is_systematic[channel] else hist
+            slot = feature % FEATURES_PER_WORD if channels.is_systematic[channel] else feature
+            step, sign = channels.stride[channel], channels.sign[channel]
+            at = channels.base[channel] + slot * BINS * step
             running = np.int64(0)
             for code in range(n_cuts):
                 running += values[at + code * step]
@@ -73,18 +73,18 @@ def _load_feature(
 
 
 @njit(cache=True, nogil=True)
-def total_sums(hist: Fixed, details: Fixed, feature: int, terms: Terms) -> Fixed:
-    """Quantities of a whole node, as integers, from any one feature and the details of its word."""
-    left = np.empty((terms.first.size - 1, BINS), np.int64)
-    sums = np.empty(terms.first.size - 1, np.int64)
-    _load_feature(hist, details, feature, BINS, terms, left, sums)
+def total_sums(hist: Fixed, systematics: Fixed, feature: int, channels: ChannelTable) -> Fixed:
+    """Quantities of a whole node, as integers, from any one feature and the systematic histogram of its word."""
+    left = np.empty((channels.first.size - 1, BINS), np.int64)
+    sums = np.empty(channels.first.size - 1, np.int64)
+    _load_feature(hist, systematics, feature, BINS, channels, left, sums)
     for quantity in range(sums.size):
         sums[quantity] = left[quantity, BINS - 1]
     return sums
 
 
-class Rules(NamedTuple):
-    """How quantities are judged.
+class Formula(NamedTuple):
+    """How Q follows from quantities.
 
     Their factors; the number of Δ_k; whether the MC variance follows them; the least effective number of simulated
     background events on either side of a cut (its two sums are the last quantities), 0 for no limit.
@@ -97,9 +97,13 @@ class Rules(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def node_variance(sums: Fixed, rules: Rules) -> float:
-    """σ_b² (eq:sigmab, plus δ² where MC statistics count) of a node with b > 0."""
-    factor, n_sources = rules.factor, rules.n_sources
+def node_variance(sums: Fixed, formula: Formula) -> float:
+    """σ_b² (eq:sigmab, plus δ² where MC statistics count) of a node with b > 0.
+
+    eq:sigmab is σ_b² = b [Σ_k r_k − Σ_{i≠j} r_i r_j] with r_k = Δ_k²/(b + Δ_k²). With R₁ = Σ r_k and R₂ = Σ r_k² the
+    bracket is R₁ − (R₁² − R₂): one pass over the sources.
+    """
+    factor, n_sources = formula.factor, formula.n_sources
     b = sums[1] * factor[1]
     r1 = 0.0
     r2 = 0.0
@@ -109,32 +113,33 @@ def node_variance(sums: Fixed, rules: Rules) -> float:
         r1 += r
         r2 += r * r
     variance = correlated_variance(b, r1, r2)
-    if rules.has_mc:
+    if formula.has_mc:
         variance += sums[2 + n_sources] * factor[2 + n_sources]
     return variance
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _side(sums: Fixed, rules: Rules) -> float:
+def _side(sums: Fixed, formula: Formula) -> float:
     """Q of one side of a cut, or −1 where such a node is not allowed."""
-    factor = rules.factor
-    if not defined(sums[1]):
+    factor = formula.factor
+    if not defined(sums[1]):  # b ≤ 0: Q is not defined
         return -1.0
-    if rules.min_entries > 0.0:
+    if formula.min_entries > 0.0:
         n = sums.size
+        # Effective number of simulated events: (Σw)²/Σw².
         simulated = sums[n - 2] * factor[n - 2]
         squares = sums[n - 1] * factor[n - 1]
-        if simulated <= 0.0 or simulated * simulated < rules.min_entries * squares:
+        if simulated <= 0.0 or simulated * simulated < formula.min_entries * squares:
             return -1.0
-    if sums[0] <= 0:
+    if sums[0] <= 0:  # without signal Q = 0
         return 0.0
-    variance = node_variance(sums, rules)
+    variance = node_variance(sums, formula)
     return significance_value(sums[0] * factor[0], sums[1] * factor[1], variance)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_bounds(s: Floats, b: Floats, ratio: Floats, mantissa: Floats, out: Floats) -> None:
-    """Add to `out` a number that Q cannot pass, whatever σ_b is, or −inf where b ≤ 0.
+    """Add to `out` an upper bound on Q for any σ_b, or −inf where b ≤ 0.
 
     Q falls with σ_b, so eq:Q0 = 2[(s+b) ln r − s], r = (s+b)/b, is a bound. The logarithm is that of the exponent of r
     plus 2 artanh((m−1)/(m+1)) of its mantissa m, by a series whose remainder is below REMAINDER. No loop reads memory
@@ -157,7 +162,7 @@ def _add_bounds(s: Floats, b: Floats, ratio: Floats, mantissa: Floats, out: Floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill_bounds(left: Fixed, total: Fixed, factor: Floats, work: Floats, out: Floats) -> None:
-    """Bound on Q_L + Q_R for each cut, from s and b left of it (rows 0 and 1 of `left`)."""
+    """Upper bound on Q_L + Q_R for each cut, from s and b left of it (rows 0 and 1 of `left`)."""
     n = out.size
     s, b, ratio, mantissa = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
     out[:] = 0.0
@@ -190,8 +195,10 @@ def _add_missing(left: Fixed, n_cuts: int, missing: Fixed) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def bound_features(hist: Fixed, total: Fixed, factor: Floats, terms: Terms, features: Fixed, n_cuts: Fixed) -> Floats:
-    """For each feature what Q_L + Q_R cannot pass for any cut, from s and b alone; −inf where no cut is allowed."""
+def bound_features(
+    hist: Fixed, total: Fixed, factor: Floats, channels: ChannelTable, features: Fixed, n_cuts: Fixed
+) -> Floats:
+    """Upper bound on Q_L + Q_R over all cuts of each feature, from s and b alone; −inf where no cut is allowed."""
     found = np.empty(features.size)
     left = np.empty((2, BINS), np.int64)
     missing = np.empty(2, np.int64)
@@ -202,7 +209,7 @@ def bound_features(hist: Fixed, total: Fixed, factor: Floats, terms: Terms, feat
         found[f] = -np.inf
         if size == 0:
             continue
-        any_missing = _load_feature(hist, nothing, features[f], size, terms, left, missing)
+        any_missing = _load_feature(hist, nothing, features[f], size, channels, left, missing)
         for option in range(2 if any_missing else 1):
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
@@ -212,22 +219,22 @@ def bound_features(hist: Fixed, total: Fixed, factor: Floats, terms: Terms, feat
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gain(left: Fixed, total: Fixed, node_q: float, rules: Rules, side: Fixed) -> float:
+def _gain(left: Fixed, total: Fixed, node_q: float, formula: Formula, side: Fixed) -> float:
     """ΔQ of a cut with these quantities left of it, or −inf where it is not allowed; `side` is used up."""
     for i in range(total.size):
         side[i] = left[i]
-    left_q = _side(side, rules)
+    left_q = _side(side, formula)
     if left_q < 0.0:
         return -np.inf
     for i in range(total.size):
         side[i] = total[i] - side[i]
-    right_q = _side(side, rules)
+    right_q = _side(side, formula)
     return left_q + right_q - node_q if right_q >= 0.0 else -np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _best_cut(
-    left: Fixed, total: Fixed, node_q: float, rules: Rules, bound: Floats, least: float, side: Fixed
+    left: Fixed, total: Fixed, node_q: float, formula: Formula, bound: Floats, least: float, side: Fixed
 ) -> tuple[float, int]:
     """Largest ΔQ above `least` of one feature, and its cut, the lowest of equals; `least` and 0 where there is none.
 
@@ -239,7 +246,7 @@ def _best_cut(
         code = leader if step < 0 else step
         if bound[code] - node_q < floor or bound[code] == -np.inf:
             continue
-        gain = _gain(left[:, code], total, node_q, rules, side)
+        gain = _gain(left[:, code], total, node_q, formula, side)
         floor = max(floor, gain)
         if step >= 0 and gain > best_gain:
             best_gain, best_cut = gain, code + 1
@@ -249,11 +256,11 @@ def _best_cut(
 @njit(cache=True, nogil=True, error_model="numpy")
 def scan_features(
     hist: Fixed,
-    details: Fixed,
+    systematics: Fixed,
     total: Fixed,
     node_q: float,
-    rules: Rules,
-    terms: Terms,
+    formula: Formula,
+    channels: ChannelTable,
     features: Fixed,
     n_cuts: Fixed,
     best_left: Fixed,
@@ -264,12 +271,12 @@ def scan_features(
 
     Parameters
     ----------
-    hist, details
-        The node's histogram, and the details of the word that all these features share (empty where there are none).
+    hist, systematics
+        The node's nominal histogram, and the systematic one of the word that these features share (empty without).
     total, node_q
         Quantities of the node as integers, and its Q.
-    rules, terms
-        How quantities are judged, and where they are found.
+    formula, channels
+        How Q follows from quantities, and where these are found.
     features, n_cuts
         Features to scan, in increasing order; number of cuts of every feature.
     best_left
@@ -289,12 +296,12 @@ def scan_features(
         size = n_cuts[feature]
         if size == 0:
             continue
-        any_missing = _load_feature(hist, details, feature, size, terms, left, missing)
+        any_missing = _load_feature(hist, systematics, feature, size, channels, left, missing)
         for option in range(2 if any_missing else 1):
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
-            _fill_bounds(left, total, rules.factor, work, bound[:size])
-            gain, cut = _best_cut(left, total, node_q, rules, bound[:size], best_gain, side)
+            _fill_bounds(left, total, formula.factor, work, bound[:size])
+            gain, cut = _best_cut(left, total, node_q, formula, bound[:size], best_gain, side)
             if cut > 0:
                 best_gain, best_feature, best_cut = gain, feature, cut
                 best_missing = option if any_missing else NONE_MISSING

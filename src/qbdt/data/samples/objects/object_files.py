@@ -2,12 +2,11 @@
 
 Owns the columns, their precision and the folder format: one Parquet file per process and `metadata.json` with the
 yields, the settings and a checksum of each file. Objects are stored instead of variables because all variables of all
-variations follow from them (`qbdt.data.samples.reconstruction`) at a quarter of the size.
+variations follow from them (`reconstruction`) at a quarter of the size.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from qbdt.errors import DataError
+from qbdt.files import digest_file
 
 __all__ = [
     "FORMAT_VERSION",
@@ -27,8 +27,8 @@ __all__ = [
     "PROCESSES",
     "Objects",
     "ObjectsWriter",
-    "checksum",
     "read_folder",
+    "read_metadata",
     "round_mantissa",
 ]
 
@@ -157,12 +157,6 @@ class ObjectsWriter:
         self.close()
 
 
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Read and check `metadata.json` of a sample's folder."""
     path = folder / METADATA
@@ -192,6 +186,6 @@ def read_folder(folder: Path, *, verify: bool = True) -> Iterator[tuple[str, Obj
         path = folder / entry["file"]
         if not path.is_file():
             raise DataError(f"{path}: the file is named in {METADATA} but absent")
-        if verify and checksum(path) != entry["sha256"]:
+        if verify and digest_file(path) != entry["sha256"]:
             raise DataError(f"{path}: the checksum differs from {METADATA}: the file is damaged or was replaced")
         yield process, Objects.from_table(pq.read_table(path)), float(entry["weight"])

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, MISSING_RIGHT, NONE_MISSING
 from qbdt.statistics import background_variance, significance_value
-from qbdt.training.kernels.scan import Rules, Terms, bound_features, node_variance, scan_features, total_sums
+from qbdt.training.kernels.split_scan import (
+    ChannelTable,
+    Formula,
+    bound_features,
+    node_variance,
+    scan_features,
+    total_sums,
+)
 
 
 def naive_scan(channels, total, node_q, factor, n_sources, has_mc, min_entries, n_cuts):
@@ -78,7 +85,7 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     hist = np.ascontiguousarray(channels[:2].astype(np.int64)).ravel()
     details = np.ascontiguousarray(channels[2:].astype(np.int64).transpose(1, 2, 0)).ravel()
     n_details = n_quantities - 2
-    terms = Terms(
+    terms = ChannelTable(
         np.arange(n_quantities + 1),
         np.array([0, 0] + [1] * n_details),
         np.array([0, n_features * BINS, *range(n_details)]),
@@ -87,7 +94,7 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     )
     sums = total_sums(hist, details, 1, terms)
     assert sums.tolist() == [int(t) for t in total]
-    rules = Rules(factor, n_sources, has_mc, min_entries)
+    rules = Formula(factor, n_sources, has_mc, min_entries)
     variance = node_variance(sums, rules)
     node_q = significance_value(sums[0] * factor[0], sums[1] * factor[1], variance)
     left = np.zeros(n_quantities, np.int64)
@@ -108,10 +115,10 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
 
 def scan_one(hist, n_cuts):
     """Signal in the first BINS entries, background in the next."""
-    terms = Terms(np.array([0, 1, 2]), np.array([0, 0]), np.array([0, BINS]), np.array([1, 1]), np.array([1, 1]))
+    terms = ChannelTable(np.array([0, 1, 2]), np.array([0, 0]), np.array([0, BINS]), np.array([1, 1]), np.array([1, 1]))
     nothing, left = np.zeros(0, np.int64), np.zeros(2, np.int64)
     total = total_sums(hist, nothing, 0, terms)
-    rules = Rules(np.ones(2), 0, False, 0.0)
+    rules = Formula(np.ones(2), 0, False, 0.0)
     return scan_features(hist, nothing, total, 0.0, rules, terms, np.array([0]), np.array([n_cuts]), left)
 
 

@@ -1,4 +1,4 @@
-"""The marks: what the profiled method is held to, each compared with the best tuned peer of the same run.
+"""Criteria that the profiled method should meet, each compared with the best tuned peer of the same run.
 
 The best peer of a problem, a binning and a number of bins is the one with the largest full-fit Z there; without sources
 the one with the smallest σ_μ. All numbers are means over the same divisions into folds.
@@ -10,35 +10,36 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
 from qbdt.statistics import Sensitivity
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
-from qbdt.studies.benchmark.merits import BINNINGS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
-from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, mean_of
+from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, PhysicsResults, average
 from qbdt.studies.paper.halves import Difference, compare
 
-__all__ = ["Mark", "best_peer", "difference", "marks"]
+__all__ = ["Criterion", "check_criteria", "compare_records", "find_best_peer"]
 
 BINS = 20
+"""Number of bins of all criteria but those of P1."""
 LINEAR = 0.1
+"""Largest distance of training times from a straight line in the number of sources, relative to the longest."""
 SECONDS = 60.0
+"""Longest training of P1, in CPU seconds on one thread."""
 PEERS = tuple(contestant.name for contestant in CONTESTANTS if not contestant.ours)
 
 
 @dataclass(frozen=True)
-class Mark:
+class Criterion:
     """One statement and whether it holds.
 
     Attributes
     ----------
     problem, claim
-        What is claimed.
+        Name of the problem, and the statement.
     value, limit
-        Measured, and what it is compared with.
+        Measured value, and the limit it is compared with.
     holds
         Whether the claim is true.
     """
@@ -49,13 +50,9 @@ class Mark:
     limit: float
     holds: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
 
-
-def marks(bench: PhysicsBench) -> list[Mark]:
-    """All marks whose problems were run with the profiled method and a peer."""
+def check_criteria(bench: PhysicsResults) -> list[Criterion]:
+    """Check all criteria whose problems were run with the profiled method and a peer."""
     return [
         *_synthetic(bench),
         *_problem(bench, "P2", delta_mu=0.5, z_full=1.3, z_stat=0.97),
@@ -67,31 +64,39 @@ def marks(bench: PhysicsBench) -> list[Mark]:
     ]
 
 
-def best_peer(bench: PhysicsBench, problem: str, binning: str, bins: int, setup: str = ALL_SOURCES) -> str | None:
+def find_best_peer(
+    bench: PhysicsResults, problem: str, binning: str, bins: int, setup: str = ALL_SOURCES
+) -> str | None:
     """Name of the best peer; None where none took part."""
     records = {name: bench.select(problem, setup, contestant=name, binning=binning, bins=bins) for name in PEERS}
-    merit: Callable[[Sensitivity], float] = (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
-    means = {name: mean_of(found, merit) for name, found in records.items() if found}
+    quantity: Callable[[Sensitivity], float] = (
+        (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
+    )
+    means = {name: average(found, quantity) for name, found in records.items() if found}
     return max(means, key=lambda name: means[name]) if means else None
 
 
-def difference(first: list[FitRecord], second: list[FitRecord], value: Callable[[Sensitivity], float]) -> Difference:
+def compare_records(
+    first: list[FitRecord], second: list[FitRecord], value: Callable[[Sensitivity], float]
+) -> Difference:
     """Difference of two contestants on the same divisions."""
-    return compare(*({r.seed: [value(r.merit)] for r in records} for records in (first, second)))
+    return compare(*({r.seed: [value(r.result)] for r in records} for records in (first, second)))
 
 
 def _pairs(
-    bench: PhysicsBench, problem: str, setup: str = ALL_SOURCES, against: str = ALL_SOURCES
+    bench: PhysicsResults, problem: str, setup: str = ALL_SOURCES, against: str = ALL_SOURCES
 ) -> Iterator[tuple[str, str, list[FitRecord], list[FitRecord]]]:
     """Binning, best peer, and the records of the profiled method and of that peer."""
     for binning in BINNINGS:
         mine = bench.select(problem, setup, contestant=OURS, binning=binning, bins=BINS)
-        peer = best_peer(bench, problem, binning, BINS, against)
+        peer = find_best_peer(bench, problem, binning, BINS, against)
         if mine and peer:
             yield binning, peer, mine, bench.select(problem, against, contestant=peer, binning=binning, bins=BINS)
 
 
-def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: float, z_stat: float) -> Iterator[Mark]:
+def _problem(
+    bench: PhysicsResults, problem: str, *, delta_mu: float, z_full: float, z_stat: float
+) -> Iterator[Criterion]:
     limits: tuple[tuple[str, float, Callable[[Sensitivity], float], bool], ...] = (
         ("Δμ_sys", delta_mu, attrgetter("delta_mu"), False),
         ("Z full", z_full, attrgetter("z_full"), True),
@@ -99,30 +104,30 @@ def _problem(bench: PhysicsBench, problem: str, *, delta_mu: float, z_full: floa
     )
     for binning, peer, mine, theirs in _pairs(bench, problem):
         for name, factor, value, at_least in limits:
-            ratio = mean_of(mine, value) / mean_of(theirs, value)
+            ratio = average(mine, value) / average(theirs, value)
             word = "at least" if at_least else "at most"
-            claim = f"{name} {word} {factor:g} × that of {peer}, {BINS} {_words(binning)} bins"
-            yield Mark(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
+            claim = f"{name} {word} {factor:g} × that of {peer}, {BINS} {_format_binning(binning)} bins"
+            yield Criterion(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
 
 
-def _paired(bench: PhysicsBench, problem: str) -> Iterator[Mark]:
+def _paired(bench: PhysicsResults, problem: str) -> Iterator[Criterion]:
     for binning, peer, mine, theirs in _pairs(bench, problem):
-        found = difference(mine, theirs, attrgetter("z_full"))
-        claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_words(binning)} bins"
+        found = compare_records(mine, theirs, attrgetter("z_full"))
+        claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_format_binning(binning)} bins"
         error = found.error if math.isfinite(found.error) else 0.0
-        yield Mark(problem, claim, found.mean, 2 * error, found.mean > 2 * error)
+        yield Criterion(problem, claim, found.mean, 2 * error, found.mean > 2 * error)
 
 
-def _without_sources(bench: PhysicsBench) -> Iterator[Mark]:
+def _without_sources(bench: PhysicsResults) -> Iterator[Criterion]:
     for problem in bench.titles:
         for setup in (NO_SOURCES, IDLE):
             for binning, peer, mine, theirs in _pairs(bench, problem, setup, NO_SOURCES):
-                ratio = mean_of(mine, lambda m: m.sigma_stat) / mean_of(theirs, lambda m: m.sigma_stat)
-                claim = f"{setup}: σ_μ at most 1.01 × that of {peer}, {BINS} {_words(binning)} bins"
-                yield Mark(problem, claim, ratio, 1.01, ratio <= 1.01)
+                ratio = average(mine, lambda m: m.sigma_stat) / average(theirs, lambda m: m.sigma_stat)
+                claim = f"{setup}: σ_μ at most 1.01 × that of {peer}, {BINS} {_format_binning(binning)} bins"
+                yield Criterion(problem, claim, ratio, 1.01, ratio <= 1.01)
 
 
-def _noise(bench: PhysicsBench) -> Iterator[Mark]:
+def _noise(bench: PhysicsResults) -> Iterator[Criterion]:
     for problem in bench.titles:
         for binning in BINNINGS:
             found = {
@@ -136,31 +141,35 @@ def _noise(bench: PhysicsBench) -> Iterator[Mark]:
                 for training in (REAL, NOISY)
             }
             if all(found.values()):
-                noisy, real = (mean_of(found[name], lambda m: m.sigma_full) for name in (NOISY, REAL))
-                claim = f"25 noise sources beside 25 real ones: σ_μ at most 1.02 ×, {BINS} {_words(binning)} bins"
-                yield Mark(problem, claim, noisy / real, 1.02, noisy / real <= 1.02)
+                noisy, real = (average(found[name], lambda m: m.sigma_full) for name in (NOISY, REAL))
+                claim = (
+                    f"25 noise sources beside 25 real ones: σ_μ at most 1.02 ×, {BINS} {_format_binning(binning)} bins"
+                )
+                yield Criterion(problem, claim, noisy / real, 1.02, noisy / real <= 1.02)
 
 
-SYNTHETIC_MARKS = (
+SYNTHETIC_LIMITS = (
     ("optimised", 10, {"B2": 16.0, "B3": 16.0, "B4": 17.3}),
     ("optimised", 20, {"B2": 15.85, "B4": 17.1}),
     ("equal_signal", 20, {"B2": 16.2, "B4": 17.6}),
 )
 
 
-def _synthetic(bench: PhysicsBench) -> Iterator[Mark]:
-    for binning, bins, limits in SYNTHETIC_MARKS:
+def _synthetic(bench: PhysicsResults) -> Iterator[Criterion]:
+    for binning, bins, limits in SYNTHETIC_LIMITS:
         for column, limit in limits.items():
             value = _sigma(bench, OURS, binning, bins, int(column[1]))
             if value is not None:
-                claim = f"σ(s) in {column} at most {limit:g}, {bins} {_words(binning)} bins"
-                yield Mark("P1", claim, value, limit, value <= limit)
+                claim = f"σ(s) in {column} at most {limit:g}, {bins} {_format_binning(binning)} bins"
+                yield Criterion("P1", claim, value, limit, value <= limit)
     value = _sigma(bench, f"{OURS}, {NO_SOURCES}", "equal_signal", BINS, 0)
     if value is not None:
-        yield Mark("P1", f"σ(s) in B0 at most 15, trained without sources, {BINS} bins", value, 15.0, value <= 15.0)
+        yield Criterion(
+            "P1", f"σ(s) in B0 at most 15, trained without sources, {BINS} bins", value, 15.0, value <= 15.0
+        )
 
 
-def _sigma(bench: PhysicsBench, contestant: str, binning: str, bins: int, column: int) -> float | None:
+def _sigma(bench: PhysicsResults, contestant: str, binning: str, bins: int, column: int) -> float | None:
     values = [
         record.sigma[column]
         for record in bench.synthetic
@@ -169,20 +178,20 @@ def _sigma(bench: PhysicsBench, contestant: str, binning: str, bins: int, column
     return float(np.mean(values)) if values else None
 
 
-def _times(bench: PhysicsBench) -> Iterator[Mark]:
+def _times(bench: PhysicsResults) -> Iterator[Criterion]:
     """Time of P1; largest distance of times from a straight line in the number of sources, relative to the longest."""
     for record in bench.times:
         if record.kind == SYNTHETIC:
             claim = f"training takes at most {SECONDS:g} CPU seconds on one thread"
-            yield Mark(SYNTHETIC, claim, record.seconds, SECONDS, record.seconds <= SECONDS)
+            yield Criterion(SYNTHETIC, claim, record.seconds, SECONDS, record.seconds <= SECONDS)
     for kind in sorted({record.kind for record in bench.times} - {SYNTHETIC}):
         records = [record for record in bench.times if record.kind == kind]
         sources, seconds = (np.array([getattr(r, name) for r in records]) for name in ("sources", "seconds"))
         line = np.polyval(np.polyfit(sources, seconds, 1), sources)
         distance = float(np.abs(seconds - line).max() / seconds.max())
         claim = f"training time within {LINEAR:g} of a straight line in the number of {kind}-type sources"
-        yield Mark("times", claim, distance, LINEAR, distance <= LINEAR)
+        yield Criterion("times", claim, distance, LINEAR, distance <= LINEAR)
 
 
-def _words(binning: str) -> str:
+def _format_binning(binning: str) -> str:
     return binning.replace("_", "-")
