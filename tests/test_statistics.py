@@ -38,4 +38,4 @@ def test_expectations_average_and_print():
     assert (mean.sigma_stat, mean.unprofiled) == (1.5, 2.5)
     assert mean.sources[0].profiled_cost == pytest.approx(0.6)
     assert Expectation.from_dict(one.to_dict()) == one
-    assert one.to_table().rows[1] == ("jes", "0.10", "1.5", "0.5")
+    assert one.tables()[0].rows[1] == ("jes", "0.10", "1.5", "0.5")

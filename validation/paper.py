@@ -13,18 +13,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.appendix import background_uncertainty
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.result import FitSummary
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.transform import scan_transform
+from qbdt.inference.templates.scores import scan_transform
 from qbdt.tables import Table
 from qbdt.training.methods import train
 
@@ -74,7 +73,7 @@ def compare(analysis: Analysis, events: Dataset, constants: list[float]) -> tupl
             cells = (
                 f"{summary.z_stat:.2f} ({z_stat:.2f})",
                 f"{summary.z:.2f} ({z_full:.2f})",
-                f"{summary.variant('stat, no MC stat').z:.2f}",
+                f"{summary.without_mc_stat.z_stat:.2f}",
                 f"{summary.sigma_mu:.2f}",
                 f"{summary.delta_mu:.2f}" + ("" if delta is None else f" ({delta:.2f})"),
                 f"{total:.0f} ({sigma_b:.0f})",

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.curves import thinned
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.curves import thin_events
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
@@ -28,7 +28,7 @@ from qbdt.data.variations import Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 
@@ -95,7 +95,7 @@ def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitS
     assert judged_on.folds is not None
     ensembles = [train(trained_on.without_fold(i), settings, n_threads=1).ensemble for i in range(judged_on.folds.k)]
     models = FoldedEnsemble(tuple(ensembles), judged_on.folds)
-    return strength_of(judged_on.transform(lambda events: {"score": models.score(events, 1)}), fit)
+    return compute_sensitivity(judged_on.transform(lambda events: {"score": models.score(events, 1)}), fit)
 
 
 def study(
@@ -154,7 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     dataset = tautaugamma(k=2)
     if arguments.share < 1:
-        dataset = thinned(dataset, arguments.share)
+        dataset = thin_events(dataset, arguments.share)
     cases = {"20 %, everywhere": everywhere, "20 %, at large m(lτγ)": crowded("m_lephadpho", 45.0, 125.0)}
     fit = FitSettings(binning="optimised", transform="none", bins=20)
     trainings = {

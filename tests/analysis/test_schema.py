@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 import yaml
 
+from qbdt.analysis.analysis_file import json_schema, parse_analysis, read_analysis
 from qbdt.analysis.examples import example_names, example_text
-from qbdt.analysis.reading import json_schema, parse_analysis, read_analysis
 from qbdt.errors import ConfigError
 
 GOOD = """\

@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from tests.cli.test_inspecting import qbdt
+from tests.cli.test_inspect import qbdt
 
 WITHOUT_JSON = {"schema": "its output is JSON already"}
 WITHOUT_FORCE = {

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.data.checks.findings import find_faults
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events

@@ -10,8 +10,10 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +24,20 @@ from qbdt.errors import QBDTError
 from qbdt.files import provenance
 from qbdt.progress import Progress, silent, terminal
 
-__all__ = ["AnalysisFile", "DataFolder", "Force", "Json", "Quiet", "app", "bar", "main", "origin", "print_json"]
+__all__ = [
+    "AnalysisFile",
+    "DataFolder",
+    "Force",
+    "Json",
+    "Quiet",
+    "Threads",
+    "app",
+    "bar",
+    "main",
+    "note",
+    "origin",
+    "print_json",
+]
 
 ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "diagnose", "tune", "train", "score", "export", "fit")
 """Commands in the order in which a newcomer meets them; the others follow by name."""
@@ -51,8 +66,16 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 INTERRUPTED = 130
 
-FLAGS = {"force=True": "--force", "resume=True": "--resume"}
-"""Arguments that messages of the library offer, and the options of the command line that set them."""
+FLAGS = {
+    "force=True": "--force",
+    "resume=True": "--resume",
+    "fold_columns": "--fold-column NAME",
+    "folds=": "--folds ",
+    "column=": "--column ",
+    "average=": "--average ",
+    "as data": "with --data",
+}
+"""Arguments in messages of the library, and the options of the command line that set them."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
@@ -61,11 +84,17 @@ DataFolder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes: results and errors only.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 
 def bar(quiet: bool) -> Progress:
     """Progress on the terminal, unless told not to or there is no terminal."""
     return silent if quiet or not sys.stderr.isatty() else terminal
+
+
+def note(quiet: bool) -> Callable[[str], None]:
+    """Prints notes to standard error, unless told not to."""
+    return lambda text: None if quiet else typer.echo(text, err=True)
 
 
 def origin(**paths: Path | None) -> dict[str, Any]:
@@ -129,6 +158,6 @@ def _run() -> int:
 
 def _refused(message: str) -> int:
     for argument, flag in FLAGS.items():
-        message = message.replace(argument, flag)
+        message = re.sub(rf"(?<![\w(]){re.escape(argument)}", flag, message)
     typer.echo(f"qbdt: {message}", err=True)
     return 2

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar, print_json
+from qbdt.cli.app import Json, Quiet, Threads, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -18,10 +18,10 @@ def diagnose(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder that the paths of the analysis start from.")
     ] = None,
-    sizes: Annotated[bool, typer.Option(help="Train on parts of the events too, for the curve against size.")] = True,
-    repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and parts are drawn.")] = 3,
+    sizes: Annotated[bool, typer.Option(help="Train on shares of the events too, for the curve against size.")] = True,
+    repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and shares are drawn.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier diagnosis.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -12,7 +12,7 @@ from qbdt.data.checks.findings import Finding, find_faults, findings_table
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Kind
-from qbdt.tables import Table, counted, notebook_html
+from qbdt.tables import Table, format_count, render_html
 
 __all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
 
@@ -82,8 +82,8 @@ class DatasetSummary:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _repr_html_(self) -> str:
-        headline = f"{counted(len(self.samples), 'sample')}, {counted(len(self.features), 'feature')}"
-        return notebook_html(headline, self.tables(), unfolded=3)
+        headline = f"{format_count(len(self.samples), 'sample')}, {format_count(len(self.features), 'feature')}"
+        return render_html(headline, self.tables(), unfolded=3)
 
     def _samples(self) -> Table:
         header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
@@ -144,10 +144,12 @@ def overview_html(dataset: Dataset) -> str:
     )
     tables = (
         Table("Samples", ("process", "role", "rows", "yield"), samples),
-        Table(counted(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
-        Table(counted(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)),
+        Table(format_count(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
+        Table(
+            format_count(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)
+        ),
     )
-    return notebook_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
+    return render_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
 
 
 def _folds_text(dataset: Dataset) -> str:

@@ -24,7 +24,7 @@ def source_significances(templates: TemplateSet) -> tuple[SourceSignificance, ..
     if np.any(templates.background <= 0):
         number = int(np.flatnonzero(templates.background <= 0)[0])
         raise FitError(
-            f"bin {number + 1} has no background: merge it first (qbdt.inference.templates.repair.with_usable_bins)"
+            f"bin {number + 1} has no background: merge it first (qbdt.inference.templates.repair.merge_unusable_bins)"
         )
     s, b = templates.signal, templates.background
     return tuple(_of_source(name, s, b, _delta(templates, name)) for name in templates.sources)

@@ -14,13 +14,13 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.newton_fit import maximise
 from qbdt.inference.templates.template_set import ModelArrays
-from qbdt.statistics import Sensitivity, information_matrix
+from qbdt.statistics import FittedSensitivity, information_matrix
 
-__all__ = ["AsimovResult", "asimov", "measure_sensitivity"]
+__all__ = ["AsimovFit", "fit_asimov", "measure_sensitivity"]
 
 
 @dataclass(frozen=True, eq=False)
-class AsimovResult:
+class AsimovFit:
     """Expected results at μ = 1 of a batch of models.
 
     Attributes
@@ -48,7 +48,7 @@ class AsimovResult:
         return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
 
-def asimov(model: ModelArrays) -> AsimovResult:
+def fit_asimov(model: ModelArrays) -> AsimovFit:
     """Expected discovery significance and σ_μ of templates, with systematics and MC statistics.
 
     Agrees with pyhf on the same model with linear interpolation (code 0) to 1e-3; the tests hold it to that.
@@ -62,7 +62,7 @@ def asimov(model: ModelArrays) -> AsimovResult:
     --------
     >>> s, b = np.array([1.0, 4.0]), np.array([90.0, 10.0])
     >>> none = np.zeros((0, 2))
-    >>> result = asimov(ModelArrays(s, b, none, none, np.zeros(2)))
+    >>> result = fit_asimov(ModelArrays(s, b, none, none, np.zeros(2)))
     >>> round(float(result.z), 4), round(float(result.sigma_mu), 4)
     (1.1968, 0.9309)
     """
@@ -72,10 +72,10 @@ def asimov(model: ModelArrays) -> AsimovResult:
     sigma = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
     correlation = covariance / (sigma[..., :, None] * sigma[..., None, :])
     z = np.sqrt(np.maximum(null.twice_nll, 0.0))
-    return AsimovResult(z, sigma[..., 0], null.theta, sigma[..., 1:], correlation)
+    return AsimovFit(z, sigma[..., 0], null.theta, sigma[..., 1:], correlation)
 
 
-def measure_sensitivity(model: ModelArrays) -> Sensitivity:
+def measure_sensitivity(model: ModelArrays) -> FittedSensitivity:
     """σ_μ and Z of one model on its Asimov data, without and with the sources; MC statistics as they are in it."""
-    stat, full = asimov(model.without_systematics()), asimov(model)
-    return Sensitivity(float(stat.sigma_mu), float(full.sigma_mu), float(stat.z), float(full.z))
+    stat, full = fit_asimov(model.without_systematics()), fit_asimov(model)
+    return FittedSensitivity(float(stat.sigma_mu), float(full.sigma_mu), float(stat.z), float(full.z))

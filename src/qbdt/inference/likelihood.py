@@ -16,7 +16,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.model import Model
+from qbdt.inference.pyhf_model import Model
 
 __all__ = ["Likelihood", "Minimum"]
 

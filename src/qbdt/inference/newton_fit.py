@@ -284,5 +284,5 @@ def _require_positive(background: Floats) -> None:
         number = int(bad[0][-1])
         raise FitError(
             f"bin {number + 1} expects {background[tuple(bad[0])]:.3g} background events: every bin needs some, "
-            "merge it with its neighbour (qbdt.inference.templates.repair.with_usable_bins)"
+            "merge it with its neighbour (qbdt.inference.templates.repair.merge_unusable_bins)"
         )

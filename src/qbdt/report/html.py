@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
-from qbdt.report.figures.style import styled
+from qbdt.report.style import styled
 from qbdt.tables import Table
 
 __all__ = ["render_html", "svg"]

@@ -11,8 +11,8 @@ from qbdt.errors import OutputError
 from qbdt.files import replace_file, write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.document import Block, Document, Figure, Fold, Statement, Text
-from qbdt.report.figures.style import styled
 from qbdt.report.html import render_html, svg
+from qbdt.report.style import styled
 from qbdt.tables import Table
 
 __all__ = ["PAGE", "render_markdown", "write_report"]

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import qbdt.analysis.tuning.search as module
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.data.samples.bundled import tautaugamma, write_bundled_ntuples
 from qbdt.data.samples.objects.reconstruction import EFFICIENCIES, FEATURES, SHAPES
 from qbdt.errors import OutputError

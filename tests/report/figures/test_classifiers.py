@@ -11,7 +11,7 @@ from qbdt.report.figures.classifiers import (
     tree_weights,
     variable,
 )
-from qbdt.report.figures.style import save
+from qbdt.report.style import save
 from qbdt.statistics import significance
 from qbdt.studies.paper.figures import naive_significance, plot_significance, plot_spread
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.benchmark_tables import make_physics_tables
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.criteria import check_criteria, find_best_peer
@@ -20,7 +20,7 @@ from qbdt.studies.benchmark.results import (
 
 def fits(problem, contestant, z_full, sigma_full, setup=ALL_SOURCES, z_stat=1.0, sigma_stat=1.0):
     return [
-        FitRecord(problem, setup, contestant, seed, binning, bins, Sensitivity(sigma_stat, sigma_full, z_stat, z))
+        FitRecord(problem, setup, contestant, seed, binning, bins, FittedSensitivity(sigma_stat, sigma_full, z_stat, z))
         for seed, z in enumerate(z_full)
         for binning in BINNINGS
         for bins in BINS

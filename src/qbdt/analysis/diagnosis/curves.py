@@ -9,20 +9,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["LearningCurve", "Trainer", "sizes_curve", "thinned", "trees_curve"]
+__all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
 
-Trainer: TypeAlias = Callable[[Dataset], Ensemble | ProfiledEnsemble]
+Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 
 SUBSETS = 0x51DE
@@ -62,7 +60,7 @@ class LearningCurve:
         return cls(against, tuple(float(at) for at, _ in points), *columns)
 
 
-def trees_curve(
+def compute_tree_curve(
     dataset: Dataset,
     models: FoldedEnsemble,
     settings: FitSettings,
@@ -86,18 +84,18 @@ def trees_curve(
     n_threads, progress
         Threads of the scoring; told how far it is.
     """
-    most = max(_n_stages(model) for model in models.ensembles)
+    most = max(_n_stages(model) for model in models.members)
     counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
     staged = dataset.transform(lambda events: _staged(models, events, counts, n_threads))
     points = []
     with progress("numbers of trees", len(counts)) as advance:
         for count in counts:
-            points.append((float(count), [strength_of(staged.with_features([f"{count}"]), settings)]))
+            points.append((float(count), [compute_sensitivity(staged.with_features([f"{count}"]), settings)]))
             advance(1)
     return LearningCurve.of("trees", points)
 
 
-def sizes_curve(
+def compute_size_curve(
     dataset: Dataset,
     trainer: Trainer,
     settings: FitSettings,
@@ -139,27 +137,27 @@ def sizes_curve(
         for share in shares:
             found = []
             for repeat in range(repeats):
-                part, ensembles = thinned(dataset, share, seed + repeat), []
+                part, ensembles = thin_events(dataset, share, seed + repeat), []
                 for fold in range(dataset.folds.k):
                     ensembles.append(trainer(part.without_fold(fold)))
                     advance(1)
                 models = FoldedEnsemble(tuple(ensembles), dataset.folds)
                 scored = dataset.transform(lambda e, m=models: {"score": m.score(e, n_threads)})  # type: ignore[misc]
-                found.append(strength_of(scored, settings))
+                found.append(compute_sensitivity(scored, settings))
             points.append((share, found))
     if whole is not None:
         points.append((1.0, [whole]))
     return LearningCurve.of("share of the training events", points)
 
 
-def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
+def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     """Keep a share of the events with all their shifted copies, with weights that make up for the rest.
 
     Examples
     --------
     >>> from qbdt.data import Role, Sample
     >>> events = Events({"x": np.arange(1000.0)}, np.ones(1000), {"event": np.arange(1000)})
-    >>> half = thinned(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
+    >>> half = thin_events(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
     >>> 450 < half.sample("b").events.n_rows < 550, 900 < half.total(Role.BACKGROUND) < 1100
     (True, True)
     """
@@ -175,17 +173,15 @@ def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     return dataset.select(choose).scaled(1.0 / share)
 
 
-def _n_stages(model: Ensemble | ProfiledEnsemble) -> int:
-    if isinstance(model, ProfiledEnsemble):
-        return max(len(model.ratio.trees), len(model.shift.trees))
-    return len(model.trees)
+def _n_stages(model: SingleModel) -> int:
+    return max(len(component.trees) for component in model.components.values())
 
 
 def _staged(models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None) -> dict[str, Floats]:
     """Out-of-fold scores after so many trees; a model with fewer trees stays as it is at its end."""
     fold = models.folds.assign(events)
     columns = {f"{count}": np.zeros(events.n_rows) for count in counts}
-    for number, model in enumerate(models.ensembles):
+    for number, model in enumerate(models.members):
         mine = fold == number
         stages = iter(model.staged_scores(events[mine], n_threads))
         score, done = np.zeros(int(mine.sum())), 0

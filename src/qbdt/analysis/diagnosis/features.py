@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.diagnosis.strength import strength_of_templates
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
-from qbdt.training import FoldedEnsemble
+from qbdt.training import FoldedEnsemble, gain_shares
 
-__all__ = ["FeatureRank", "rank_features", "scrambled"]
+__all__ = ["FeatureRank", "rank_features", "scramble_feature"]
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,15 @@ def rank_features(
         return events.transform(lambda e: {"score": models.score(e, n_threads)})
 
     built = build_templates(scored(dataset), settings)
-    before = strength_of_templates(built.templates, settings.mc_stat)
-    gains = np.array([model.gains() for model in models.ensembles])
-    share = (gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+    before = compute_template_sensitivity(built.templates, settings.mc_stat)
+    share = gain_shares(models).mean(axis=0)
     ranks = []
     with progress("scrambling features", len(dataset.features) * repeats) as advance:
         for feature, gain in zip(dataset.features, share, strict=True):
             rises = []
             for repeat in range(repeats):
-                templates = refill(scored(scrambled(dataset, feature, seed + repeat)), settings, built)
-                after = strength_of_templates(templates, settings.mc_stat)
+                templates = refill(scored(scramble_feature(dataset, feature, seed + repeat)), settings, built)
+                after = compute_template_sensitivity(templates, settings.mc_stat)
                 rises.append((after.sigma_full - before.sigma_full, after.sigma_stat - before.sigma_stat))
                 advance(1)
             (full, stat), spread = np.mean(rises, axis=0), np.std(rises, axis=0, ddof=1 if repeats > 1 else 0)
@@ -101,14 +100,14 @@ def rank_features(
     return tuple(sorted(ranks, key=lambda rank: -rank.full))
 
 
-def scrambled(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
+def scramble_feature(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
     """Return simulated events whose values of one feature are those of other events of the same fold.
 
     Examples
     --------
     >>> from qbdt.data import ModuloFolds
     >>> events = Events({"x": np.arange(6.0), "y": np.arange(6.0)}, np.ones(6), {"event": np.arange(6)})
-    >>> mixed = scrambled(Dataset([Sample("b", Role.BACKGROUND, events)], folds=ModuloFolds(2, "event")), "x")
+    >>> mixed = scramble_feature(Dataset([Sample("b", Role.BACKGROUND, events)], folds=ModuloFolds(2, "event")), "x")
     >>> found = mixed.sample("b").events
     >>> bool(np.all(found.column("x") != found.column("y"))), sorted(found.column("x").tolist())
     (True, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])

@@ -19,7 +19,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["OverTraining", "over_training", "permutation_p"]
+__all__ = ["OverTraining", "check_over_training", "permutation_p"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OverTraining:
     permutations: int
 
 
-def over_training(
+def check_over_training(
     dataset: Dataset,
     models: FoldedEnsemble,
     *,
@@ -75,7 +75,7 @@ def over_training(
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]
         scores = np.concatenate(
-            [np.column_stack([model.score(e, n_threads) for model in models.ensembles]) for e in events]
+            [np.column_stack([model.score(e, n_threads) for model in models.members]) for e in events]
         )
         folds = np.concatenate([models.folds.assign(e) for e in events])
         group = np.repeat(np.arange(len(events)), [e.n_rows for e in events])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from qbdt.analysis.diagnosis.strength import strength_of_templates
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
@@ -107,11 +107,11 @@ def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettin
     settings
         How it was fitted.
     """
-    full = strength_of_templates(templates, settings.mc_stat).sigma_full
+    full = compute_template_sensitivity(templates, settings.mc_stat).sigma_full
     effects = []
     for name in templates.sources:
         others = [other for other in templates.sources if other != name]
-        without = strength_of_templates(templates.with_sources(others), settings.mc_stat).sigma_full
+        without = compute_template_sensitivity(templates.with_sources(others), settings.mc_stat).sigma_full
         source = dataset.systematic(name)
         role = _role(dataset, source)
         features = [feature_effect(dataset, source, role, feature) for feature in dataset.features]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = ["search_history"]
 

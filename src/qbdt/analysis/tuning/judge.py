@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.analysis.tuning.nested_folds import NestedFolds, Scorer, score_by_fold
 from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
 from qbdt.statistics import Sensitivity
-from qbdt.training import Settings
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import Settings, SingleModel
 
 __all__ = ["Judge"]
 
@@ -42,7 +40,7 @@ class Judge:
 
     dataset: Dataset
     fit: FitSettings
-    train: Callable[[Dataset, Settings], Ensemble | ProfiledEnsemble]
+    train: Callable[[Dataset, Settings], SingleModel]
     inner: int = 3
     n_threads: int | None = None
 
@@ -77,12 +75,12 @@ class Judge:
         self.dataset.without_fold(fold).with_folds(self._folds.inner).require_full_folds()
         scored = self._folds.score_inside(fold, partial(self._scorer, settings))
         factor = self.dataset.total(Role.BACKGROUND) / scored.total(Role.BACKGROUND)
-        return strength_of(scored, self.fit.model_copy(update={"scale": factor * self.fit.scale}))
+        return compute_sensitivity(scored, self.fit.model_copy(update={"scale": factor * self.fit.scale}))
 
     def outside(self, settings: list[Settings]) -> Sensitivity:
         """σ_μ of the analysis: every fold scored by a model trained on the others, with settings for each fold."""
         scorers = {fold: self._scorer(s, self.dataset.without_fold(fold)) for fold, s in enumerate(settings)}
-        return strength_of(score_by_fold(self.dataset, self._outer, scorers), self.fit)
+        return compute_sensitivity(score_by_fold(self.dataset, self._outer, scorers), self.fit)
 
     def _scorer(self, settings: Settings, events: Dataset) -> Scorer:
         return partial(self.train(events, settings).score, n_threads=self.n_threads)

@@ -15,7 +15,7 @@ import yaml
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.tuning.figures import search_history
 from qbdt.files import write_text
-from qbdt.report.figures import save
+from qbdt.report.style import save
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 

@@ -270,12 +270,13 @@ class TemplateSet:
         shifted.view()[:] = getattr(templates.shifts[source], direction)
         return shifted
 
-    def table(self) -> Table:
+    def tables(self) -> tuple[Table, ...]:
         """Yields per bin: signal, background, the MC uncertainty of the background and its effective events."""
         error = np.sqrt(sum_of(p.variance for p in self.of_role(Role.BACKGROUND)))
         columns = [self.edges[:-1], self.edges[1:], self.signal, self.background, error, self.effective_background]
         rows = tuple(tuple(f"{value:.4g}" for value in row) for row in zip(*columns, strict=True))
-        return Table(f"Templates of {self.variable}", ("from", "to", "signal", "background", "± MC", "effective"), rows)
+        header = ("from", "to", "signal", "background", "± MC", "effective")
+        return (Table(f"Templates of {self.variable}", header, rows),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""

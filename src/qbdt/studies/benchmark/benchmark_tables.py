@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.criteria import Criterion, check_criteria, compare_records, find_best_peer
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, BINS, FitRecord, PhysicsResults
@@ -17,7 +17,7 @@ from qbdt.tables import Table
 
 __all__ = ["format_markdown", "make_physics_tables"]
 
-FIGURES: tuple[tuple[str, Callable[[Sensitivity], float]], ...] = (
+FIGURES: tuple[tuple[str, Callable[[FittedSensitivity], float]], ...] = (
     ("Z stat", attrgetter("z_stat")),
     ("Z full", attrgetter("z_full")),
     ("σ_μ stat", attrgetter("sigma_stat")),
@@ -130,7 +130,7 @@ def _names(records: Iterable[FitRecord]) -> Iterator[str]:
     return iter(dict.fromkeys(record.contestant for record in records))
 
 
-def _spread(records: Sequence[FitRecord], value: Callable[[Sensitivity], float]) -> str:
+def _spread(records: Sequence[FitRecord], value: Callable[[FittedSensitivity], float]) -> str:
     values = [value(record.result) for record in records]
     if len(values) < 2:
         return f"{values[0]:.3f}"

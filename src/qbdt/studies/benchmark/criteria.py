@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, PhysicsResults, average
@@ -69,7 +69,7 @@ def find_best_peer(
 ) -> str | None:
     """Name of the best peer; None where none took part."""
     records = {name: bench.select(problem, setup, contestant=name, binning=binning, bins=bins) for name in PEERS}
-    quantity: Callable[[Sensitivity], float] = (
+    quantity: Callable[[FittedSensitivity], float] = (
         (lambda m: -m.sigma_stat) if setup == NO_SOURCES else attrgetter("z_full")
     )
     means = {name: average(found, quantity) for name, found in records.items() if found}
@@ -77,7 +77,7 @@ def find_best_peer(
 
 
 def compare_records(
-    first: list[FitRecord], second: list[FitRecord], value: Callable[[Sensitivity], float]
+    first: list[FitRecord], second: list[FitRecord], value: Callable[[FittedSensitivity], float]
 ) -> Difference:
     """Difference of two contestants on the same divisions."""
     return compare(*({r.seed: [value(r.result)] for r in records} for records in (first, second)))
@@ -97,7 +97,7 @@ def _pairs(
 def _problem(
     bench: PhysicsResults, problem: str, *, delta_mu: float, z_full: float, z_stat: float
 ) -> Iterator[Criterion]:
-    limits: tuple[tuple[str, float, Callable[[Sensitivity], float], bool], ...] = (
+    limits: tuple[tuple[str, float, Callable[[FittedSensitivity], float], bool], ...] = (
         ("Δμ_sys", delta_mu, attrgetter("delta_mu"), False),
         ("Z full", z_full, attrgetter("z_full"), True),
         ("Z stat", z_stat, attrgetter("z_stat"), True),

@@ -10,7 +10,7 @@ import numpy as np
 
 from qbdt.data import Dataset
 from qbdt.inference import FitSettings, build_templates, measure_sensitivity
-from qbdt.statistics import Sensitivity
+from qbdt.statistics import FittedSensitivity
 
 __all__ = [
     "ALL_SOURCES",
@@ -32,7 +32,7 @@ FLOOR = 10.0
 """Least effective number of simulated background events in a bin."""
 
 
-def measure_scores(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> Sensitivity:
+def measure_scores(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> FittedSensitivity:
     """Fit the templates of a scored dataset on Asimov data.
 
     Parameters
@@ -87,7 +87,7 @@ class FitRecord:
     seed: int
     binning: str
     bins: int
-    result: Sensitivity
+    result: FittedSensitivity
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -166,7 +166,7 @@ class PhysicsResults:
         }
 
 
-def average(records: Iterable[FitRecord], value: Callable[[Sensitivity], float]) -> float:
+def average(records: Iterable[FitRecord], value: Callable[[FittedSensitivity], float]) -> float:
     """Mean of one figure of merit over fold seeds; NaN of nothing."""
     values = [value(record.result) for record in records]
     return float(np.mean(values)) if values else float("nan")

@@ -13,7 +13,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, inferno
-from qbdt.inference.templates import Binning, TemplateSet, equal_yield_edges, fill, optimised_edges
+from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill, optimise_edges
 from qbdt.studies.benchmark.contestants import Contestant
 from qbdt.studies.benchmark.nested_training import Cache, Division, choose_settings, collect_scores
 from qbdt.studies.methods import Parameters, Scorer
@@ -154,8 +154,8 @@ def _measure(choose: Dataset, test: Dataset) -> dict[tuple[str, int], Floats]:
     for bins in (10, 20):
         for binning in ("equal_signal", "optimised"):
             if binning == "optimised":
-                edges = optimised_edges(choose, bins)
+                edges = optimise_edges(choose, bins)
             else:
                 edges = equal_yield_edges(choose, bins, Role.SIGNAL)
-            found[binning, bins] = measure_sigma_of_signal(fill(test, Binning.of(edges)))
+            found[binning, bins] = measure_sigma_of_signal(fill(test, ScoreBins.of(edges)))
     return found

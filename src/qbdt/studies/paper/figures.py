@@ -8,23 +8,12 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, Role
-from qbdt.inference import summary_from_dict
+from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import read_model
 from qbdt.report import Figure
-from qbdt.report.figures import (
-    COLOURS,
-    SIGNAL,
-    correlation,
-    envelope,
-    figure,
-    roc_curves,
-    styled,
-    train_and_test,
-    training_curves,
-    tree_diagram,
-    variable,
-)
+from qbdt.report.figures import correlation, draw_tree, envelope, roc_curves, train_and_test, training_curves, variable
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 from qbdt.statistics import significance
 from qbdt.studies.paper.methods import BINNING, PROFILED, PaperMethod
 from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
@@ -135,7 +124,7 @@ def draw_correlations(study: Study, case: str) -> Iterator[Figure]:
     for method in study.methods:
         if (case, method.stands_for) not in SIGNIFICANCE:
             continue
-        summary = summary_from_dict(study.published[method.name]["cases"][case]["fit"])
+        summary = FitSummary.from_dict(study.published[method.name]["cases"][case]["fit"])
         names = [p.name for p in summary.parameters]
         columns = {"parameter": names} | {n: summary.correlation[:, i].tolist() for i, n in enumerate(names)}
         caption = f"Case {case}, {method.name}: correlations after the fit."
@@ -149,7 +138,7 @@ def draw_trees(study: Study) -> Iterator[Figure]:
         if method.stands_for not in ("QBDT0", "QBDT7") or not path.exists():
             continue
         ensemble = read_model(path)[0].ensemble
-        drawn = tree_diagram(ensemble.trees[0], ensemble.features)
+        drawn = draw_tree(ensemble.trees[0], ensemble.features)
         rows = ensemble.trees[0].rows(ensemble.features, 0)
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         yield Figure(

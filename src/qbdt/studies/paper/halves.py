@@ -13,7 +13,7 @@ import numpy as np
 
 from qbdt.data import Dataset, HashFolds
 from qbdt.files import StepFolder
-from qbdt.inference import area_under_roc
+from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measures import measure, measure_in_optimised_bins, scored_with, templates_of
 from qbdt.studies.paper.methods import get_method

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds
-from qbdt.inference import FitSettings, asimov, build_templates, measure_sensitivity
-from qbdt.inference.templates import ModelArrays, TemplateSet, bounded, with_usable_bins
+from qbdt.inference import FitSettings, build_templates, fit_asimov, measure_sensitivity
+from qbdt.inference.templates import ModelArrays, TemplateSet, bound_shifts, merge_unusable_bins
 from qbdt.statistics import quadratic_difference
 from qbdt.studies.methods import Scorer
 from qbdt.studies.paper.smoothing import smoothed
@@ -67,18 +67,18 @@ def measure(templates: TemplateSet) -> dict[str, float]:
     in the last bin, and rewards a score that puts exactly one there.
     """
     plain = templates.arrays()
-    stat = asimov(plain.without_systematics())
+    stat = fit_asimov(plain.without_systematics())
     results: dict[str, float] = {"z_stat": float(stat.z), "sigma_stat": float(stat.sigma_mu)}
     variants: dict[str, ModelArrays] = {
         "": plain,
         "_smooth": smoothed(templates).arrays(),
-        "_floor": bounded(with_usable_bins(templates, FLOOR)).arrays(),
+        "_floor": bound_shifts(merge_unusable_bins(templates, FLOOR)).arrays(),
     }
     for suffix, arrays in variants.items():
-        full = asimov(arrays)
+        full = fit_asimov(arrays)
         results[f"z_full{suffix}"] = float(full.z)
         results[f"sigma_full{suffix}"] = float(full.sigma_mu)
         if suffix != "_floor":
             results[f"delta_mu{suffix}"] = quadratic_difference(float(full.sigma_mu), float(stat.sigma_mu))
-    results["z_stat_floor"] = float(asimov(variants["_floor"].without_systematics()).z)
+    results["z_stat_floor"] = float(fit_asimov(variants["_floor"].without_systematics()).z)
     return results

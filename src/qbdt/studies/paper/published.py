@@ -11,15 +11,12 @@ import numpy as np
 from qbdt.data import Dataset, ModuloFolds
 from qbdt.inference import (
     FitSettings,
-    area_under_roc,
-    asimov,
     background_uncertainty,
+    fit_asimov,
     fit_templates,
-    roc_points,
-    score_histogram,
     source_significances,
 )
-from qbdt.inference.templates import TemplateSet
+from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, score_histogram
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
 from qbdt.studies.methods import Trained
@@ -101,7 +98,7 @@ def _pyhf_case(kept: TemplateSet) -> dict[str, Any]:
 
 def _newton_case(templates: TemplateSet) -> dict[str, Any]:
     arrays = templates.arrays()
-    result = asimov(arrays)
+    result = fit_asimov(arrays)
     size = arrays.background_shifts.sum(axis=-1) * result.sigma_theta
     correlated = float(np.sqrt(max(float(size @ result.correlation[1:, 1:] @ size), 0.0)))
     return {

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
-from qbdt.statistics import correlated_variance, defined, significance_value
+from qbdt.statistics import correlated_variance, has_significance, significance_value
 
 __all__ = [
     "ChannelTable",
@@ -122,7 +122,7 @@ def node_variance(sums: Fixed, formula: Formula) -> float:
 def _side(sums: Fixed, formula: Formula) -> float:
     """Q of one side of a cut, or −1 where such a node is not allowed."""
     factor = formula.factor
-    if not defined(sums[1]):  # b ≤ 0: Q is not defined
+    if not has_significance(sums[1]):  # b ≤ 0: Q is not defined
         return -1.0
     if formula.min_entries > 0.0:
         n = sums.size

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from qbdt.errors import ClusterError, require
-from qbdt.threads import available_threads
+from qbdt.threads import count_cores
 
 __all__ = ["connect", "explain_losses"]
 
@@ -37,7 +37,7 @@ def connect(address: str = LOCAL, n_workers: int | None = None) -> Iterator[Any]
     if address == LOCAL:
         with (
             distributed.LocalCluster(
-                n_workers=n_workers or available_threads(),
+                n_workers=n_workers or count_cores(),
                 threads_per_worker=1,
                 dashboard_address=":0",
                 silence_logs=logging.ERROR,

@@ -36,8 +36,8 @@ class Traffic:
     waiting: float = 0.0
     rebuilt: int = 0
 
-    def table(self) -> Table:
-        """Return it for people."""
+    def tables(self) -> tuple[Table, ...]:
+        """Return the counts per tree and per split."""
         trees, splits = max(self.trees, 1), max(self.splits, 1)
         rows = (
             ("trees", f"{self.trees}"),
@@ -48,4 +48,4 @@ class Traffic:
             ("bytes from workers per split", f"{self.received / splits:.0f}"),
             ("partitions built anew", f"{self.rebuilt}"),
         )
-        return Table("Training on the cluster", ("", "value"), rows)
+        return (Table("Training on the cluster", ("", "value"), rows),)

@@ -11,10 +11,10 @@ from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import FitError
-from qbdt.inference.asimov import asimov
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
-from qbdt.inference.templates.optimised import merge_by_information, optimised_binning, optimised_edges
+from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.templates.optimised_bins import merge_by_information, optimise_bins, optimise_edges
+from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
+from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.statistics import profiled_information
 
@@ -82,8 +82,8 @@ def problem(n, seed):
 def test_optimised_edges_beat_equal_signal_on_other_events():
     choose, use = problem(20_000, 1), problem(20_000, 2)
     sigma = {}
-    for name, edges in (("optimised", optimised_edges(choose, 5)), ("equal", equal_yield_edges(choose, 5, "signal"))):
-        sigma[name] = float(asimov(fill(use, Binning.of(edges)).arrays()).sigma_mu)
+    for name, edges in (("optimised", optimise_edges(choose, 5)), ("equal", equal_yield_edges(choose, 5, "signal"))):
+        sigma[name] = float(fit_asimov(fill(use, ScoreBins.of(edges)).arrays()).sigma_mu)
     assert sigma["optimised"] < 0.97 * sigma["equal"]
 
 
@@ -95,22 +95,22 @@ def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
         started.append(templates.n_bins)
         return [0]
 
-    monkeypatch.setattr("qbdt.inference.templates.optimised.merge_by_information", merged)
+    monkeypatch.setattr("qbdt.inference.templates.optimised_bins.merge_by_information", merged)
     rng = np.random.default_rng(1)
     samples = [
         Sample(role.value, role, Events({"score": rng.random(n)}, np.full(n, 0.1)))
         for role, n in ((Role.SIGNAL, 2_000), (Role.BACKGROUND, n_rows))
     ]
-    optimised_edges(Dataset(samples), 20)
+    optimise_edges(Dataset(samples), 20)
     assert 0.9 * most <= started[0] <= most
 
 
 def test_folds_choose_on_each_other():
     scored = problem(4000, 3)
-    binning = optimised_binning(scored, 6)
+    binning = optimise_bins(scored, 6)
     assert len(binning.edges) == 2
     for fold in (0, 1):
-        alone = optimised_edges(scored.without_fold(fold), binning.n_bins, 10.0, 2.0)
+        alone = optimise_edges(scored.without_fold(fold), binning.n_bins, 10.0, 2.0)
         assert binning.edges[fold] == pytest.approx(alone)
     templates = fill(scored, binning)
     assert templates.signal.sum() == pytest.approx(100)
@@ -119,14 +119,14 @@ def test_folds_choose_on_each_other():
 
 def test_without_folds_there_is_nothing_to_choose_on():
     with pytest.raises(FitError, match="chosen on other events than those fitted"):
-        optimised_binning(problem(100, 1).with_folds(None), 5)
+        optimise_bins(problem(100, 1).with_folds(None), 5)
 
 
 def test_edges_of_folds_agree():
     scored = problem(4000, 5).with_folds(HashFolds(5, ("event",)))
     rests = [scored.without_fold(fold) for fold in range(5)]
     averaged, plain = (
-        np.array([optimised_edges(rest, 6, 0.0) for rest in choose])
+        np.array([optimise_edges(rest, 6, 0.0) for rest in choose])
         for choose in (rests, [rest.with_folds(None) for rest in rests])
     )
     assert averaged.shape == plain.shape == (5, 7)
@@ -137,22 +137,22 @@ def test_few_values_of_the_identifier_are_enough():
     scored = problem(3000, 6)
     halves = [Sample(s.name, s.role, _with_split(s.events)) for s in scored.samples]
     split = Dataset(halves, [Systematic.norm("xs", 0.1, processes=["b"])], SplitFolds(2, "half"))
-    edges = optimised_edges(split.without_fold(0), 5)
-    assert np.array_equal(edges, optimised_edges(split.without_fold(0).with_folds(None), 5))
+    edges = optimise_edges(split.without_fold(0), 5)
+    assert np.array_equal(edges, optimise_edges(split.without_fold(0).with_folds(None), 5))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_replicas_without_signal_are_left_out(seed):
     scored = problem(400, seed).select(lambda events: (events.weight > 1) | (events.identifier("event") < 6))
     assert scored.sample("s").events.n_rows == 6
-    binning = optimised_binning(scored, 4)
+    binning = optimise_bins(scored, 4)
     assert binning.n_bins >= 1
 
 
 def test_no_signal_to_choose_by_is_said():
     scored = problem(40, 1).select(lambda events: (events.weight > 100) | (events.identifier("event") % 2 == 0))
     with pytest.raises(FitError, match="no signal events: more events"):
-        optimised_binning(scored, 4)
+        optimise_bins(scored, 4)
 
 
 def _with_split(events):

@@ -17,18 +17,20 @@ therefore the mean of those of many bootstrap replicas, which hardly differ betw
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
+from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
+from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.statistics import information_matrix
 
-__all__ = ["FINE_BINS", "merge_by_information", "optimised_binning", "optimised_edges"]
+__all__ = ["FINE_BINS", "merge_by_information", "optimise_bins", "optimise_edges"]
 
 FINE_BINS = 200
 """Most bins to start from: half of them hold equal signal, half equal background."""
@@ -42,14 +44,16 @@ follows the noise, and differs from fold to fold.
 
 
 REPLICAS = 20
-"""Bootstrap replicas whose edges are averaged."""
+"""Bootstrap replicas whose edges are averaged: their mean fluctuates by 1/√20, about a fifth, of the spread of one."""
 
 BLOCKS = 20
+"""Blocks of events that replicas are drawn of, by a hash of the columns that the folds are made of."""
+
 SALT = 0x3C6E_F372_FE94_F82B
-"""Blocks of events that replicas are drawn of, by a hash of what the folds are made of."""
+"""Of that hash, so that blocks cut across folds, and seed of the draws; fixed, so that edges are the same again."""
 
 
-def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> Floats:
+def optimise_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> Floats:
     """Choose edges on a scored dataset, to be used on another one.
 
     Parameters
@@ -67,23 +71,23 @@ def optimised_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, sca
     edges = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
     if scored.folds is not None:
         edges = _mean_edges(_in_blocks(scored, scored.folds, edges, scale), edges, n_bins, min_entries)
-    templates = _filled(scored, edges, scale)
+    templates = _fill_scaled(scored, edges, scale)
     return templates.merged(merge_by_information(templates, n_bins, min_entries)).edges
 
 
-def _filled(scored: Dataset, edges: Floats, scale: float) -> TemplateSet:
+def _fill_scaled(scored: Dataset, edges: Floats, scale: float) -> TemplateSet:
     """Templates of so many times the events."""
-    templates = fill(scored, Binning.of(edges))
+    templates = fill(scored, ScoreBins.of(edges))
     grown = [process.map(lambda values: scale * values) for process in templates.processes]
     return TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
 
 
 def _in_blocks(scored: Dataset, folds: FoldRule, edges: Floats, scale: float) -> Floats:
-    """Contents of bins, as `_contents`, in blocks that keep an event and its shifted copies together (block, …)."""
+    """Contents of bins, shape (block, row, bin), in blocks that keep an event and its shifted copies together."""
     rule = HashFolds(BLOCKS, folds.columns, SALT)
     used = sorted({int(number) for sample in scored.samples for number in np.unique(rule.assign(sample.events))})
     blocks = [scored.select(lambda events, b=b: rule.assign(events) == b) for b in used]  # type: ignore[misc]
-    return np.stack([_contents(_filled(block, edges, scale)) for block in blocks])
+    return np.stack([_stack(_fill_scaled(block, edges, scale)) for block in blocks])
 
 
 def _mean_edges(blocks: Floats, edges: Floats, n_bins: int, min_entries: float) -> Floats:
@@ -99,7 +103,7 @@ def _mean_edges(blocks: Floats, edges: Floats, n_bins: int, min_entries: float) 
     for _ in range(REPLICAS):
         drawn = random.multinomial(n_blocks, np.full(n_blocks, 1.0 / n_blocks))
         if drawn[with_signal].any():
-            starts = _merged_starts(np.tensordot(drawn, blocks, 1), n_bins, min_entries)
+            starts = _merge(_Contents.of(np.tensordot(drawn, blocks, 1)), n_bins, min_entries)
             chosen.append([*starts, n_fine])
     steps = np.linspace(0.0, 1.0, int(np.median([len(places) for places in chosen])))
     places = np.mean([np.interp(steps, np.linspace(0.0, 1.0, len(own)), own) for own in chosen], axis=0)
@@ -114,7 +118,7 @@ def _fine_bins(scored: Dataset, n_bins: int) -> int:
     return int(min(FINE_BINS, max(2 * n_bins, entries / FINE_ENTRIES)))
 
 
-def optimised_binning(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> Binning:
+def optimise_bins(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> ScoreBins:
     """Edges for each fold of a scored dataset, chosen on the events of all other folds.
 
     The number of bins is that of the fold with the fewest.
@@ -129,10 +133,10 @@ def optimised_binning(scored: Dataset, n_bins: int, min_entries: float = 10.0) -
         chosen = []
         for number in range(scored.folds.k):
             rest = scored.without_fold(number)
-            chosen.append(optimised_edges(rest, n_bins, min_entries, total / rest.total(Role.BACKGROUND)))
+            chosen.append(optimise_edges(rest, n_bins, min_entries, total / rest.total(Role.BACKGROUND)))
         fewest = min(len(edges) for edges in chosen) - 1
         if all(len(edges) - 1 == fewest for edges in chosen):
-            return Binning(tuple(tuple(edges.tolist()) for edges in chosen), scored.folds)
+            return ScoreBins(tuple(tuple(edges.tolist()) for edges in chosen), scored.folds)
         n_bins = fewest
 
 
@@ -147,43 +151,81 @@ def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float
     >>> merge_by_information(TemplateSet("score", np.arange(5.0), (s, b)), 2, 10)
     [0, 2]
     """
-    return _merged_starts(_contents(templates), n_bins, min_entries)
+    return _merge(_Contents.of(_stack(templates)), n_bins, min_entries)
 
 
-def _contents(templates: TemplateSet) -> Floats:
-    """Signal, shifts, background and its MC variance of each bin, one row each."""
+def _stack(templates: TemplateSet) -> Floats:
+    """Signal, shift of each source at μ = 1, background and its Σw², shape (row, bin).
+
+    All are sums over events, so merging bins adds columns, and adding blocks of events adds arrays.
+    """
     model = templates.arrays()
     return np.vstack([model.signal, model.shifts, model.background, model.mc_variance])
 
 
-def _merged_starts(contents: Floats, n_bins: int, min_entries: float) -> list[int]:
-    """Merge bins with some contents, see `merge_by_information`."""
-    columns = np.vstack([contents, contents[0] + contents[-2] + contents[-1]])
-    starts = list(range(columns.shape[1]))
+class _Contents(NamedTuple):
+    """Contents of bins: `rows` as from `_stack`, and the variance v = s + b + Σw² of the expected events and of MC."""
+
+    rows: Floats
+    variance: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> _Contents:
+        return cls(rows, rows[0] + rows[-2] + rows[-1])
+
+    @property
+    def signal_and_shifts(self) -> Floats:
+        """The vectors a = (s, Δ₁ … Δ_K) of all bins."""
+        return self.rows[:-2]
+
+    @property
+    def background(self) -> Floats:
+        return self.rows[-2]
+
+    @property
+    def mc_variance(self) -> Floats:
+        return self.rows[-1]
+
+    def unusable(self, min_entries: float) -> NDArray[np.bool_]:
+        """Whether a bin has no background, fewer than `min_entries` effective events, (Σw)²/Σw², or no variance."""
+        positive = np.maximum(self.background, 0.0)
+        poor = (self.background <= 0) | (positive**2 < min_entries * self.mc_variance)
+        return np.asarray(poor | (self.variance <= 0))
+
+    def with_merged(self, pair: int) -> _Contents:
+        """Return the contents with a bin and the next one joined."""
+        merged = _Contents(*(np.delete(values, pair + 1, axis=-1) for values in self))
+        for values, before in zip(merged, self, strict=True):
+            values[..., pair] += before[..., pair + 1]
+        return merged
+
+
+def _merge(contents: _Contents, n_bins: int, min_entries: float) -> list[int]:
+    """First fine bin of each group, see `merge_by_information`."""
+    starts = list(range(contents.rows.shape[1]))
     while len(starts) > 1:
-        poor = _below_floor(columns[-3], columns[-2], min_entries) | (columns[-1] <= 0)
+        poor = contents.unusable(min_entries)
         if len(starts) <= n_bins and not poor.any():
             break
-        rise = _rise_of_variance(columns[:-3], np.where(columns[-1] > 0, columns[-1], 1e-9))
-        if poor.any():
+        rise = _rise_of_variance(contents)
+        if poor.any():  # bins below the floor go first, each with the neighbour that costs least
             rise = np.where(poor[:-1] | poor[1:], rise, np.inf)
         pair = int(np.argmin(rise))
-        columns[:, pair] += columns[:, pair + 1]
-        columns = np.delete(columns, pair + 1, axis=1)
+        contents = contents.with_merged(pair)
         del starts[pair + 1]
     return starts
 
 
-def _below_floor(background: Floats, mc_variance: Floats, min_entries: float) -> NDArray[np.bool_]:
-    positive = np.maximum(background, 0.0)
-    return np.asarray((background <= 0) | (positive**2 < min_entries * mc_variance))
-
-
-def _rise_of_variance(rows: Floats, variance: Floats) -> Floats:
+def _rise_of_variance(contents: _Contents) -> Floats:
     """Increase of σ_μ² for merging each bin with the next."""
-    covariance = np.linalg.inv(information_matrix(rows[0], rows[1:], variance))
+    a = contents.signal_and_shifts
+    variance = np.where(contents.variance > 0, contents.variance, 1e-9)  # unusable bins are merged whatever they cost
+    covariance = np.linalg.inv(information_matrix(a[0], a[1:], variance))
+    # Merging the bins i and j takes d dᵀ from the information matrix I, d as at the top of this module.
     left, right = variance[:-1], variance[1:]
-    lost = np.sqrt(left * right / (left + right)) * (rows[:, :-1] / left - rows[:, 1:] / right)
+    lost = np.sqrt(left * right / (left + right)) * (a[:, :-1] / left - a[:, 1:] / right)
+    # Sherman–Morrison: (I − d dᵀ)⁻¹ = I⁻¹ + (I⁻¹d)(I⁻¹d)ᵀ / (1 − dᵀI⁻¹d), and σ_μ² is its first element. The columns of
+    # `moved` are I⁻¹d for every pair.
     moved = covariance @ lost
     remaining = 1.0 - np.sum(lost * moved, axis=0)
     rise = moved[0] ** 2 / np.where(remaining > 0, remaining, 1.0)

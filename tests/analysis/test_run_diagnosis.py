@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.page import run_document
-from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.cli.app import app

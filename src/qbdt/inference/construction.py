@@ -6,34 +6,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from qbdt.data import Dataset, Role
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.edges import equal_yield_edges, uniform_edges
-from qbdt.inference.templates.filling import Binning, fill, read_score
-from qbdt.inference.templates.optimised import optimised_binning, optimised_edges
-from qbdt.inference.templates.repair import bounded, pruned, with_usable_bins
+from qbdt.inference.templates.optimised_bins import optimise_bins, optimise_edges
+from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins, prune_sources
+from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
+from qbdt.inference.templates.score_histograms import fill
+from qbdt.inference.templates.scores import scan_transform, score_range, tanh_scores
 from qbdt.inference.templates.template_set import Note, TemplateSet
-from qbdt.inference.templates.transform import scan_transform, tanh_scores
 
-__all__ = ["Built", "Filled", "build_templates", "refill"]
+__all__ = ["BuiltTemplates", "Filler", "build_templates", "refill"]
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
-    """Templates and how they came about: the binning, and the constant c of tanh(c·y) where there was one."""
+class BuiltTemplates:
+    """Templates and how they came about: the bins, and the constant c of tanh(c·y) where there was one."""
 
     templates: TemplateSet
-    binning: Binning
+    bins: ScoreBins
     c: float | None
 
 
-Filled: TypeAlias = Callable[[float | None, Binning, str], TemplateSet]
-"""Fills templates from events that are elsewhere: constant c, binning, title of the axis."""
+Filler: TypeAlias = Callable[[float | None, ScoreBins, str], TemplateSet]
+"""Fills templates from events that are elsewhere: constant c, bins, title of the axis."""
 
 
 def build_templates(
-    scored: Dataset, settings: FitSettings, choose_on: Dataset | None = None, filled: Filled | None = None
-) -> Built:
+    scored: Dataset, settings: FitSettings, choose_on: Dataset | None = None, filler: Filler | None = None
+) -> BuiltTemplates:
     """Make templates of a scored dataset.
 
     Parameters
@@ -45,7 +47,7 @@ def build_templates(
     choose_on
         Other events with scores, to choose c and the edges on. Without it c and equal-yield edges are chosen on the
         nominal events of `scored`, optimised edges fold by fold on the other folds.
-    filled
+    filler
         Where `scored` is only a sample: fills the templates from all events.
 
     Examples
@@ -67,30 +69,29 @@ def build_templates(
     if c is not None:
         scored = tanh_scores(scored, c)
         choose_on = None if choose_on is None else tanh_scores(choose_on, c)
-    binning = _binning(scored, settings, choose_on)
-    templates = _filled(scored, settings, binning, c, filled)
-    if 1 < binning.n_bins < settings.bins and settings.binning != "edges":
-        short = Note("binning", f"{binning.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
+    bins = _choose_bins(scored, settings, choose_on)
+    templates = _fill_and_repair(scored, settings, bins, c, filler)
+    if 1 < bins.n_bins < settings.bins and settings.binning != "edges":
+        short = Note("binning", f"{bins.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
         templates = templates.with_notes([short])
-    return Built(templates, binning, c)
+    return BuiltTemplates(templates, bins, c)
 
 
-def refill(scored: Dataset, settings: FitSettings, like: Built) -> TemplateSet:
+def refill(scored: Dataset, settings: FitSettings, like: BuiltTemplates) -> TemplateSet:
     """Make templates of other scores of the same events with the choices (c, edges) of an earlier filling."""
     if settings.systematics is not None:
         scored = scored.with_systematics(settings.systematics)
-    return _filled(scored if like.c is None else tanh_scores(scored, like.c), settings, like.binning, like.c)
+    return _fill_and_repair(scored if like.c is None else tanh_scores(scored, like.c), settings, like.bins, like.c)
 
 
-def _filled(
-    scored: Dataset, settings: FitSettings, binning: Binning, c: float | None, filled: Filled | None = None
+def _fill_and_repair(
+    scored: Dataset, settings: FitSettings, bins: ScoreBins, c: float | None, filler: Filler | None = None
 ) -> TemplateSet:
-    """Fill templates of transformed scores and repair them."""
     title = "score" if c is None else f"tanh({c:g} · score)"
-    title = title if binning.folds is None else f"bin of {title}"
-    templates = (fill(scored, binning, title) if filled is None else filled(c, binning, title)).scaled(settings.scale)
-    templates = bounded(with_usable_bins(templates, settings.min_entries))
-    return templates if settings.prune is None else pruned(templates, settings.prune)
+    title = title if bins.folds is None else f"bin of {title}"
+    templates = (fill(scored, bins, title) if filler is None else filler(c, bins, title)).scaled(settings.scale)
+    templates = bound_shifts(merge_unusable_bins(templates, settings.min_entries))
+    return templates if settings.prune is None else prune_sources(templates, settings.prune)
 
 
 def _constant(scored: Dataset, settings: FitSettings) -> float | None:
@@ -99,25 +100,20 @@ def _constant(scored: Dataset, settings: FitSettings) -> float | None:
     return scan_transform(scored, settings.bins).best if settings.c == "scan" else settings.c
 
 
-def _binning(scored: Dataset, settings: FitSettings, choose_on: Dataset | None) -> Binning:
+def _choose_bins(scored: Dataset, settings: FitSettings, choose_on: Dataset | None) -> ScoreBins:
     chosen = scored if choose_on is None else choose_on
     match settings.binning:
         case "edges":
-            return Binning.of(settings.edges or [])
+            return ScoreBins.of(settings.edges or [])
         case "uniform":
-            low, high = (-1.0, 1.0) if settings.transform == "tanh" else _range(chosen)
-            return Binning.of(uniform_edges(settings.bins, low, high))
+            low, high = (-1.0, 1.0) if settings.transform == "tanh" else score_range(chosen)
+            return ScoreBins.of(np.linspace(low, high, settings.bins + 1))
         case "equal_signal":
-            return Binning.of(equal_yield_edges(chosen, settings.bins, Role.SIGNAL))
+            return ScoreBins.of(equal_yield_edges(chosen, settings.bins, Role.SIGNAL))
         case "equal_background":
-            return Binning.of(equal_yield_edges(chosen, settings.bins, Role.BACKGROUND))
+            return ScoreBins.of(equal_yield_edges(chosen, settings.bins, Role.BACKGROUND))
         case "optimised":
             if choose_on is None:
-                return optimised_binning(scored, settings.bins, settings.min_entries)
+                return optimise_bins(scored, settings.bins, settings.min_entries)
             ratio = scored.total(Role.BACKGROUND) / choose_on.total(Role.BACKGROUND)
-            return Binning.of(optimised_edges(choose_on, settings.bins, settings.min_entries, ratio))
-
-
-def _range(scored: Dataset) -> tuple[float, float]:
-    scores = [read_score(s.events, f"sample {s.name}") for s in scored.samples if s.role is not Role.DATA]
-    return min(float(s.min()) for s in scores), max(float(s.max()) for s in scores)
+            return ScoreBins.of(optimise_edges(choose_on, settings.bins, settings.min_entries, ratio))

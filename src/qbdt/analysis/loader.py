@@ -6,23 +6,37 @@ import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.schema import Analysis, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
+from qbdt.analysis.schema import Analysis, Folds, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.readers import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
 from qbdt.progress import Progress, silent
+from qbdt.training import Settings
+from qbdt.training.partitions import PartitionedEvents
 
-__all__ = ["FilePart", "files_of", "load", "load_parts"]
+__all__ = [
+    "FilePartition",
+    "fold_rule",
+    "list_files",
+    "load",
+    "load_for_training",
+    "load_partitions",
+    "require_folds",
+    "restrict_sources",
+    "training_settings",
+]
 
 AnySource = WeightSource | ShapeSource | NormSource
+AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
 
 def load(
@@ -33,7 +47,7 @@ def load(
     Parameters
     ----------
     analysis
-        The analysis, from `qbdt.analysis.reading.read_analysis`.
+        The analysis, from `read_analysis`.
     folder
         Where relative paths of files start.
     progress
@@ -53,11 +67,48 @@ def load(
     return dataset.require_usable().require_full_folds()
 
 
-@dataclass(frozen=True)
-class FilePart:
-    """One part of an analysis's events: called, it reads them, wherever it is.
+def load_for_training(
+    analysis: Analysis,
+    folder: Path,
+    folds: int | None = None,
+    fold_columns: Sequence[str] = (),
+    progress: Progress = silent,
+) -> Dataset:
+    """Read the events and sources that an analysis trains on.
 
-    Parts hold consecutive rows of every sample and every variation; together they are the events that `load` reads.
+    Parameters
+    ----------
+    analysis, folder, progress
+        As for `load`.
+    folds
+        Number of folds instead of the analysis's; 1 for none.
+    fold_columns
+        Identifier columns that divide the folds, instead of the analysis's.
+    """
+    dataset = load(_replace_folds(analysis, folds, list(fold_columns)), folder, progress)
+    if folds is not None and dataset.folds is not None and dataset.folds.k != folds:  # the rule came with the dataset
+        dataset = dataset.with_folds(None if folds == 1 else replace(dataset.folds, k=folds)).require_full_folds()
+    return restrict_sources(dataset, analysis.training.systematics)
+
+
+def restrict_sources(events: AnyEvents, names: Sequence[str] | None) -> AnyEvents:
+    """Keep some systematic sources, by name; all where none are named."""
+    return events if names is None else events.with_systematics(list(names))
+
+
+def training_settings(analysis: Analysis) -> Settings:
+    """Settings of the training: its section, and which features are categorical."""
+    values = analysis.training.model_dump(exclude={"systematics"})
+    given = {name: value for name, value in values.items() if value is not None}
+    return Settings(**given, categorical_features=analysis.categorical)
+
+
+@dataclass(frozen=True)
+class FilePartition:
+    """One partition of an analysis's events: called, it reads them, on whichever machine.
+
+    A partition holds consecutive rows of every sample and every variation; all together are the events that `load`
+    reads.
     """
 
     analysis: Analysis
@@ -66,7 +117,7 @@ class FilePart:
     count: int
 
     def __call__(self) -> Dataset:
-        """Read the part."""
+        """Read the partition."""
         rule = fold_rule(self.analysis)
         if self.analysis.dataset is None:
             return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()
@@ -77,19 +128,19 @@ class FilePart:
         )
 
 
-def load_parts(analysis: Analysis, folder: str | Path, count: int) -> list[FilePart]:
-    """Divide the events of an analysis into parts that can be read apart, on this machine or others.
+def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
+    """Divide the events of an analysis into partitions that are read apart, on this machine or others.
 
     Parameters
     ----------
     analysis, folder
         As for `load`. On a cluster, workers must find the files under the same paths.
     count
-        How many parts. Where there are fewer files than parts, files are divided.
+        How many partitions. Where there are fewer files, files are divided.
     """
     if count < 1:
         raise DataError(f"{count} partitions: at least one is needed")
-    return [FilePart(analysis, Path(folder).resolve(), number, count) for number in range(count)]
+    return [FilePartition(analysis, Path(folder).resolve(), number, count) for number in range(count)]
 
 
 def fold_rule(analysis: Analysis) -> FoldRule | None:
@@ -97,12 +148,19 @@ def fold_rule(analysis: Analysis) -> FoldRule | None:
     return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
 
 
-def shares(files: Sequence[str], number: int, count: int) -> list[tuple[str, Share]]:
-    """Files, or shares of files, that make up one of `count` equal parts of a list of files.
+def require_folds(rule: FoldRule | None) -> FoldRule:
+    """Refuse a run without folds."""
+    if rule is None:
+        raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
+    return rule
+
+
+def divide_files(files: Sequence[str], number: int, count: int) -> list[tuple[str, Share]]:
+    """Files, or shares of files, that make up one of `count` equal partitions of a list of files.
 
     Examples
     --------
-    >>> [[(file, str(share.begin), str(share.end)) for file, share in shares("ab", i, 4)] for i in (0, 1)]
+    >>> [[(file, str(share.begin), str(share.end)) for file, share in divide_files("ab", i, 4)] for i in (0, 1)]
     [[('a', '0', '1/2')], [('a', '1/2', '1')]]
     """
     low, high = (Fraction(len(files) * (number + i), count) for i in (0, 1))
@@ -110,7 +168,7 @@ def shares(files: Sequence[str], number: int, count: int) -> list[tuple[str, Sha
     return [(file, Share(begin, end)) for file, begin, end in cut if begin < end]
 
 
-def files_of(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
     shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
     patterns = [path for sample in analysis.samples.values() for path in sample.files]
@@ -123,7 +181,7 @@ def files_of(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
 
 
-def matching(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
+def match_processes(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
     """Processes that a source acts on; every pattern must match one, and none of them recorded data."""
     simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
     found: list[str] = []
@@ -153,6 +211,24 @@ def _builtin(analysis: Analysis) -> Dataset:
         raise ConfigError(f"dataset.options: {name}: {error}") from error
 
 
+def _replace_folds(analysis: Analysis, folds: int | None, columns: list[str]) -> Analysis:
+    """Return the analysis with the folds that were asked for."""
+    if folds == 1:
+        if columns:
+            raise ConfigError("fold_columns: there is nothing to divide with folds=1")
+        return analysis.model_copy(update={"folds": None})
+    if columns:
+        by = "hash" if len(columns) > 1 else "modulo"
+        return analysis.model_copy(update={"folds": Folds(by=by, columns=columns, k=folds or 2)})
+    if folds is None or analysis.dataset is not None:
+        return analysis
+    if analysis.folds is None:
+        raise ConfigError(f"folds={folds}: the analysis does not say by what; give fold_columns")
+    if analysis.folds.by == "split" and folds != analysis.folds.k:
+        raise ConfigError(f"folds={folds}: the column {analysis.folds.columns[0]} holds {analysis.folds.k} folds")
+    return analysis.model_copy(update={"folds": analysis.folds.model_copy(update={"k": folds})})
+
+
 class _Loader:
     """Reads the samples of one analysis, nominal and varied."""
 
@@ -162,11 +238,11 @@ class _Loader:
         folder: Path,
         rule: FoldRule | None,
         progress: Progress,
-        part: tuple[int, int] = (0, 1),
+        partition: tuple[int, int] = (0, 1),
     ) -> None:
-        self._part = part
+        self._partition = partition
         self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
-        self._acts_on = {name: matching(name, s, analysis.samples) for name, s in analysis.systematics.items()}
+        self._acts_on = {name: match_processes(name, s, analysis.samples) for name, s in analysis.systematics.items()}
 
     def dataset(self) -> Dataset:
         """Return everything as one dataset."""
@@ -266,7 +342,9 @@ class _Loader:
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
-            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in shares(files, *self._part))
+            tables = (
+                open_table(f, tree or self._analysis.tree, share) for f, share in divide_files(files, *self._partition)
+            )
             return read_request(tables, request, description=what, progress=self._progress)
         except (DataError, ExpressionError) as error:
             raise type(error)(f"{what}: {error}") from error

@@ -1,25 +1,30 @@
-"""All of it in one call, and what comes out: `Diagnosis`."""
+"""`diagnose`: all tests of a training in one call, and the result, `Diagnosis`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, sizes_curve, trees_curve
+from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, compute_size_curve, compute_tree_curve
 from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
-from qbdt.analysis.diagnosis.overtraining import OverTraining, over_training
+from qbdt.analysis.diagnosis.overtraining import OverTraining, check_over_training
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.analysis.diagnosis.sources import FeatureEffect, SourceEffect, source_effects
-from qbdt.analysis.diagnosis.strength import strength_of_templates
 from qbdt.data import Dataset
-from qbdt.errors import DataError
+from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings, build_templates
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["DIAGNOSIS_FILE", "Diagnosis", "diagnose", "read_diagnosis"]
+
+DIAGNOSIS_FILE = "diagnosis/diagnosis.json"
+"""Where a diagnosis lies in the folder of its run."""
 
 SHOWN = 3
 """Features of a source in the table; `to_dict` has all."""
@@ -30,7 +35,7 @@ CERTAIN = 10
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a training is worth and why.
+    """Sensitivity of a training and the reasons for it.
 
     Attributes
     ----------
@@ -152,7 +157,7 @@ def diagnose(
     trainer
         Trains on given events, for the curve against their number; without it that curve is left out.
     repeats
-        Times that features are scrambled and parts of the events drawn.
+        Times that features are scrambled and shares of the events drawn.
     seed
         Of everything random.
     n_threads, progress
@@ -162,13 +167,13 @@ def diagnose(
         raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")
     scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
     templates = build_templates(scored, settings).templates
-    strength = strength_of_templates(templates, settings.mc_stat)
-    tests = over_training(dataset, models, seed=seed, n_threads=n_threads)
+    strength = compute_template_sensitivity(templates, settings.mc_stat)
+    tests = check_over_training(dataset, models, seed=seed, n_threads=n_threads)
     ranks = rank_features(dataset, models, settings, repeats=repeats, seed=seed, n_threads=n_threads, progress=progress)
-    trees = trees_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
+    trees = compute_tree_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
     sizes = None
     if trainer is not None:
-        sizes = sizes_curve(
+        sizes = compute_size_curve(
             dataset,
             trainer,
             settings,
@@ -180,6 +185,17 @@ def diagnose(
         )
     effects = source_effects(dataset, templates, settings)
     return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
+
+
+def read_diagnosis(folder: Path) -> Diagnosis | None:
+    """Read the diagnosis in the folder of a run, if there is one."""
+    path = folder / DIAGNOSIS_FILE
+    if not path.exists():
+        return None
+    try:
+        return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ConfigError(f"{path}: not a diagnosis of this version; run qbdt diagnose again") from error
 
 
 def _curve_table(curve: LearningCurve) -> Table:

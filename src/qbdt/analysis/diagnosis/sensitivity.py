@@ -7,10 +7,10 @@ from qbdt.inference import FitSettings, build_templates
 from qbdt.inference.templates import TemplateSet
 from qbdt.statistics import Sensitivity, profiled_information
 
-__all__ = ["strength_of", "strength_of_templates"]
+__all__ = ["compute_sensitivity", "compute_template_sensitivity"]
 
 
-def strength_of(scored: Dataset, settings: FitSettings) -> Sensitivity:
+def compute_sensitivity(scored: Dataset, settings: FitSettings) -> Sensitivity:
     """Build templates of scored events as the fit does, and return σ_μ from the information in them.
 
     Examples
@@ -20,14 +20,14 @@ def strength_of(scored: Dataset, settings: FitSettings) -> Sensitivity:
     >>> signal = Sample("s", "signal", Events({"score": rng.normal(1, 1, 2000)}, np.full(2000, 0.01)))
     >>> background = Sample("b", "background", Events({"score": rng.normal(-1, 1, 2000)}, np.full(2000, 0.1)))
     >>> scored = Dataset([signal, background], [Systematic.norm("xs", 0.1, processes=["b"])])
-    >>> found = strength_of(scored, FitSettings(bins=5))
+    >>> found = compute_sensitivity(scored, FitSettings(bins=5))
     >>> found.sigma_full > found.sigma_stat > 0
     True
     """
-    return strength_of_templates(build_templates(scored, settings).templates, settings.mc_stat)
+    return compute_template_sensitivity(build_templates(scored, settings).templates, settings.mc_stat)
 
 
-def strength_of_templates(templates: TemplateSet, mc_stat: bool = True) -> Sensitivity:
+def compute_template_sensitivity(templates: TemplateSet, mc_stat: bool = True) -> Sensitivity:
     """σ_μ of templates."""
     model = templates.arrays()
     variance = model.signal + model.background + (model.mc_variance if mc_stat else 0.0)

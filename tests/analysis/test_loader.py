@@ -6,9 +6,9 @@ import pyarrow.parquet
 import pytest
 import uproot
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loading import load, load_parts
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.loader import load, load_partitions
 from qbdt.errors import ConfigError, DataError, ExpressionError
 
 N = 60
@@ -76,7 +76,7 @@ def test_everything_finds_its_place(folder):
 def test_parts_together_are_the_whole(folder, count):
     analysis = parse_analysis(ANALYSIS, "analysis.yaml")
     whole = load(analysis, folder)
-    parts = [part() for part in load_parts(analysis, folder, count)]
+    parts = [part() for part in load_partitions(analysis, folder, count)]
     for name in ("higgs", "ttbar", "wjets"):
         assert np.array_equal(
             np.concatenate([part.sample(name).events.column("x") for part in parts]),
@@ -90,7 +90,7 @@ def test_parts_together_are_the_whole(folder, count):
 
 def test_at_least_one_part(folder):
     with pytest.raises(DataError, match="0 partitions"):
-        load_parts(parse_analysis(ANALYSIS, "analysis.yaml"), folder, 0)
+        load_partitions(parse_analysis(ANALYSIS, "analysis.yaml"), folder, 0)
 
 
 def test_shifted_copies_stay_in_the_fold_of_their_event(folder):

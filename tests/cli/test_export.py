@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.inside import qbdt
-from tests.cli.test_training import ANALYSIS
+from tests.cli.test_train import ANALYSIS
 
 
 @pytest.fixture(scope="module")
