@@ -21,7 +21,7 @@ from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
 from qbdt.progress import Progress, silent
 from qbdt.training import Settings
-from qbdt.training.partitions import EventsInParts
+from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
     "FilePartition",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 AnySource = WeightSource | ShapeSource | NormSource
-AnyEvents = TypeVar("AnyEvents", Dataset, EventsInParts)
+AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
 
 def load(

@@ -72,10 +72,11 @@ FLAGS = {
     "fold_columns=[NAME]": "--fold-column NAME",
     "fold_columns": "--fold-column",
     "as data": "with --data",
+    "address=": "--scheduler ",
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 
-VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "scheduler", "seed", "to", "trees")
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "seed", "to", "trees")
 """Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
