@@ -28,7 +28,7 @@ from qbdt.data.variations import Variation
 from qbdt.inference.settings import FitSettings
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 

@@ -129,7 +129,7 @@ def versions() -> dict[str, str]:
 
 
 def provenance(command: str | None = None, **paths: Path | str | None) -> dict[str, Any]:
-    """What a written file says about where it comes from, as plain data.
+    """Origin of a written file, as plain data: command, versions and input paths.
 
     There is no time of day and no name of a machine in it: the same job twice writes the same file.
 

@@ -1,4 +1,4 @@
-"""`Table`: what every result prints as, in text, Markdown, HTML or JSON.
+"""`Table`: the form in which results are printed, as text, Markdown, HTML or JSON.
 
 Every result has a method `tables()` that returns a tuple of them, also where it is only one.
 """

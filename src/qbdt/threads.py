@@ -104,7 +104,7 @@ def share_ranges(ranges: NDArray[np.int64], n_shares: int, least: int = MIN_ROWS
 
     Examples
     --------
-    >>> [part.tolist() for part in share_ranges(np.array([[7, 0, 20_000]]), 2)]
+    >>> [share.tolist() for share in share_ranges(np.array([[7, 0, 20_000]]), 2)]
     [[[7, 0, 10000]], [[7, 10000, 20000]]]
     """
     sizes = ranges[:, 2] - ranges[:, 1]

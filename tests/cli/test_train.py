@@ -136,7 +136,7 @@ def test_other_samples_are_scored_by_the_rule_of_the_model(files, crossed):
     for name in ("new", "higgs"):
         table = read(files / "new" / f"{name}.parquet")
         events = Events({"x": table["x"], "y": table["y"]}, table["weight"])
-        for fold, ensemble in enumerate(crossed.ensembles):
+        for fold, ensemble in enumerate(crossed.members):
             mine = table["event"] % 3 == fold
             assert np.array_equal(table["score"][mine], ensemble.score(events[mine]))
 

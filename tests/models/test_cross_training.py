@@ -17,10 +17,9 @@ from qbdt.data.samples import BUILTIN
 from qbdt.errors import DataError, ModelFileError, OutputError
 from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_cross_trained
-from qbdt.training.cross_trained import CrossTrainedModel
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.inputs import describe_events
-from qbdt.training.model import End, TrainedModel
+from qbdt.training.model import CrossTrainedModel, End, TrainedModel
 from qbdt.training.settings import Settings
 from qbdt.trees.binning import Binning
 from qbdt.trees.ensemble import Ensemble
@@ -130,7 +129,7 @@ def test_no_event_is_scored_by_a_model_that_saw_it_whatever_the_rule(dataset):
         patch.setattr("qbdt.models.cross_training.train", memorise)
         assert seen_events(dataset) == 0
         models = cross_train(dataset, Settings()).ensemble
-    memories: Any = models.ensembles
+    memories: Any = models.members
     for events in all_events(dataset):
         seen = [set(identities(events)) & model.seen for model in memories]
         assert set().union(*seen) == set(identities(events)), "an event that no model was trained on"
@@ -230,9 +229,7 @@ def test_average_and_missing_identifiers(whole):
     _, crossed = whole
     events = small().sample("signal").events
     models = crossed.ensemble
-    mean = (
-        models.ensembles[0].score(events) + models.ensembles[1].score(events) + models.ensembles[2].score(events)
-    ) / 3
+    mean = (models.members[0].score(events) + models.members[1].score(events) + models.members[2].score(events)) / 3
     assert np.array_equal(models.average(events), mean)
     bare = Events({name: events.column(name) for name in events.features}, events.weight)
     assert np.array_equal(models.average(bare), mean)

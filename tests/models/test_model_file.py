@@ -9,12 +9,11 @@ from qbdt import QBDTClassifier
 from qbdt.data.dataset import Dataset
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import DataError, ModelFileError, OutputError
+from qbdt.models.file_text import FORMAT_VERSION, checksum
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
-from qbdt.models.sealed_text import FORMAT_VERSION, checksum
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training.cross_trained import CrossTrainedModel
 from qbdt.training.methods import train
-from qbdt.training.model import End, TrainedModel
+from qbdt.training.model import CrossTrainedModel, End, TrainedModel
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble

@@ -18,7 +18,7 @@ from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.score_bins import ScoreBins
 from qbdt.inference.templates.score_histograms import fill
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 

@@ -25,7 +25,7 @@ from qbdt.inference import FitResult, FitSettings, run_fit
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble
+from qbdt.training import Model
 from qbdt.training.partitions import rows_of
 from qbdt.training.partitions.dask import OnCluster, Traffic, over_parts
 
@@ -70,7 +70,7 @@ class ClusterRun:
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
 
     def score(
-        self, events: OnCluster, models: FoldedEnsemble, target: Path, analysis: Analysis, note: Callable[[str], None]
+        self, events: OnCluster, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
     ) -> None:
         """Write scored events on the workers, and here the analysis file that reads them."""
         for row in self.traffic.tables()[0].rows:
@@ -116,7 +116,7 @@ class ClusterRun:
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
 
-def _score(number: int, dataset: Dataset, ensemble: FoldedEnsemble, folder: Path) -> Dataset:
+def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Dataset:
     """Write a scored partition; return its dataset without rows."""
     scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
     write_tables(scored, folder, f".part{number:05}")

@@ -33,7 +33,6 @@ from qbdt.report.figures import (
     variable,
 )
 from qbdt.statistics import Expectation
-from qbdt.training.profile import ProfiledEnsemble
 
 __all__ = ["run_document"]
 
@@ -104,7 +103,7 @@ def _training(run: RunFolder) -> list[Block]:
         return []
     trainings, first = run.model.trainings, run.model.trainings[0].ensemble
     blocks: list[Block] = [run.model.tables()[0]]
-    profiled = isinstance(first, ProfiledEnsemble)
+    profiled = trainings[0].settings.method == "profile"
     if profiled:
         expected = [training.expectation for training in trainings if training.expectation is not None]
         blocks[:0] = Expectation.mean(expected).tables() if expected else ()

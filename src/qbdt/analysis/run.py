@@ -28,7 +28,7 @@ from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.report.figures import write_figures
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble
+from qbdt.training import Model
 
 __all__ = ["Run", "run_analysis"]
 
@@ -136,7 +136,7 @@ class _LocalRun:
         return dataset
 
     def score(
-        self, events: Dataset, models: FoldedEnsemble, target: Path, analysis: Analysis, note: Callable[[str], None]
+        self, events: Dataset, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
     ) -> None:
         note("score")
         self._scored = events.transform(lambda each: {"score": models.score(each, self._n_threads)})
@@ -203,7 +203,6 @@ def _train_and_score(
     )
     if not trained.complete:
         raise KeyboardInterrupt
-    assert isinstance(trained.ensemble, FoldedEnsemble)
     place.score(events, trained.ensemble, root / "scored", analysis, note)
 
 

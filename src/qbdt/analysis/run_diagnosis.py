@@ -15,9 +15,7 @@ from qbdt.errors import ConfigError, OutputError
 from qbdt.files import write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.style import save
-from qbdt.training import train
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import SingleModel, train
 
 __all__ = ["RunDiagnosis", "diagnose_run"]
 
@@ -68,7 +66,7 @@ def diagnose_run(
         raise ConfigError(f"{folder}: the events are needed: give their folder as data")
     sources, settings = run.analysis.training.systematics, run.model.trainings[0].settings
 
-    def trainer(events: Dataset) -> Ensemble | ProfiledEnsemble:
+    def trainer(events: Dataset) -> SingleModel:
         return train(restrict_sources(events, sources), settings, n_threads=n_threads).ensemble
 
     found = diagnose(

@@ -36,7 +36,7 @@ def fill_scores(data: Dataset, models: FoldedEnsemble, c: float, *, seen: bool) 
     edges = np.linspace(-1, 1, SCORE_BINS + 1)
     nominal = data.with_systematics([])
     total: dict[str, Floats] = {}
-    for fold, model in enumerate(models.ensembles):
+    for fold, model in enumerate(models.members):
         events = nominal.without_fold(fold) if seen else nominal.fold(fold)
         scored = events.transform(lambda each, model=model: {"score": model.score(each)})  # type: ignore[misc]
         found = score_histogram(scored, edges, c)

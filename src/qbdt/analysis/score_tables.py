@@ -14,7 +14,7 @@ from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTrainedModel, FoldedEnsemble, TrainedModel
+from qbdt.training import AnyTrainedModel, TrainedModel
 
 __all__ = ["load_named_events", "score_tables", "training_samples"]
 
@@ -22,7 +22,7 @@ __all__ = ["load_named_events", "score_tables", "training_samples"]
 def score_tables(
     plan: Analysis,
     folder: Path,
-    training: TrainedModel | CrossTrainedModel,
+    training: AnyTrainedModel,
     column: str,
     *,
     average: Sequence[str] = (),
@@ -56,7 +56,7 @@ def score_tables(
 
 
 def load_named_events(
-    plan: Analysis, folder: Path, training: TrainedModel | CrossTrainedModel, progress: Progress = silent
+    plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
     """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
     dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
@@ -64,13 +64,9 @@ def load_named_events(
         yield name, events
 
 
-def training_samples(training: TrainedModel | CrossTrainedModel) -> list[str]:
+def training_samples(training: AnyTrainedModel) -> list[str]:
     """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
-    return _simulated(training) if isinstance(training, TrainedModel) else []
-
-
-def _trainings(training: TrainedModel | CrossTrainedModel) -> tuple[TrainedModel, ...]:
-    return training.trainings if isinstance(training, CrossTrainedModel) else (training,)
+    return _simulated(training.trainings[0]) if training.folds is None else []
 
 
 def _simulated(training: TrainedModel) -> list[str]:
@@ -78,11 +74,11 @@ def _simulated(training: TrainedModel) -> list[str]:
     return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
 
 
-def _averaged(training: TrainedModel | CrossTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
+def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
     """Samples that the average of the models scores; refused for what a model was trained on."""
-    if patterns and not isinstance(training, CrossTrainedModel):
+    if patterns and training.folds is None:
         raise ConfigError("average: the model is a single one: there is nothing to average")
-    trained = {name for one in _trainings(training) for name in _simulated(one)}
+    trained = {name for one in training.trainings for name in _simulated(one)}
     found: set[str] = set()
     for pattern in patterns:
         matched = set(fnmatch.filter(samples, pattern))
@@ -94,9 +90,9 @@ def _averaged(training: TrainedModel | CrossTrainedModel, patterns: Sequence[str
     return found
 
 
-def _ruled(plan: Analysis, training: TrainedModel | CrossTrainedModel, averaged: Collection[str]) -> Analysis:
+def _ruled(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str]) -> Analysis:
     """Return the analysis with the model's own rule, whose columns are read; without any where all are averaged."""
-    if not isinstance(training, CrossTrainedModel):
+    if training.folds is None:
         return plan
     all_averaged = set(averaged) == set(plan.samples)
     return plan.model_copy(update={"folds": None if all_averaged else Folds(**training.folds.to_dict())})
@@ -104,7 +100,7 @@ def _ruled(plan: Analysis, training: TrainedModel | CrossTrainedModel, averaged:
 
 def _tables(
     dataset: Dataset,
-    training: TrainedModel | CrossTrainedModel,
+    training: AnyTrainedModel,
     column: str,
     averaged: Collection[str],
     threads: int | None,
@@ -114,10 +110,7 @@ def _tables(
     def table(process: str, events: Events) -> dict[str, NDArray[Any]]:
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}
-        if isinstance(model, FoldedEnsemble) and process in averaged:
-            scores = model.average(events, threads)
-        else:
-            scores = model.score(events, threads)
+        scores = (model.average if process in averaged else model.score)(events, threads)
         return {**columns, **identifiers, "weight": events.weight, column: scores}
 
     for name, process, events in _named(dataset):

@@ -11,7 +11,7 @@ from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Threads, 
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
-    from qbdt.training import CrossTrainedModel, TrainedModel
+    from qbdt.training import AnyTrainedModel
 
 __all__: list[str] = []
 
@@ -112,23 +112,21 @@ def score(
         )
 
 
-def _report(path: Path, done: TrainedModel | CrossTrainedModel, as_json: bool) -> None:
+def _report(path: Path, done: AnyTrainedModel, as_json: bool) -> None:
     from qbdt.statistics import Expectation
-    from qbdt.training import CrossTrainedModel
 
-    crossed = isinstance(done, CrossTrainedModel)
-    trainings = done.trainings if isinstance(done, CrossTrainedModel) else (done,)
-    trees = [len(training.ensemble.trees) for training in trainings]
-    stopped = [training.stopped for training in trainings]
+    crossed = done.folds is not None
+    trees = [len(training.ensemble.trees) for training in done.trainings]
+    stopped = [training.stopped for training in done.trainings]
     if as_json:
-        rule = done.folds.to_dict() if isinstance(done, CrossTrainedModel) else None
-        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in trainings]
+        rule = None if done.folds is None else done.folds.to_dict()
+        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in done.trainings]
         print_json({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule, "expectation": expectation})
         return
     typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
     for fold, reason in enumerate(stopped):
         if reason:
             typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")
-    expected = [training.expectation for training in trainings if training.expectation is not None]
+    expected = [training.expectation for training in done.trainings if training.expectation is not None]
     if expected:
         typer.echo(f"\n{Expectation.mean(expected).tables()[0]}")

@@ -1,7 +1,7 @@
 """`Dataset`: samples, systematic sources and a fold rule over the same named features.
 
-Flows in: `Events` from readers or arrays. Flows out: nominal and varied events per process, parts of folds, yields.
-Everything is immutable; parts share the feature columns of the whole.
+Flows in: `Events` from readers or arrays. Flows out: nominal and varied events per process, folds, yields. Everything
+is immutable; selections share the feature columns of the whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Named = TypeVar("Named")
 
 
 class Role(StrEnum):
-    """What a sample is: simulated signal, simulated background, or recorded data."""
+    """Kind of a sample: simulated signal, simulated background, or recorded data."""
 
     SIGNAL = "signal"
     BACKGROUND = "background"
@@ -152,7 +152,7 @@ class Dataset:
         return self.select(lambda events: self._fold_of(events, number) == number)
 
     def without_fold(self, number: int) -> Dataset:
-        """Return the events of all other folds: what a model for this fold may be trained on."""
+        """Return the events of all other folds, on which a model for this fold may be trained."""
         return self.select(lambda events: self._fold_of(events, number) != number)
 
     def with_folds(self, folds: FoldRule | None) -> Dataset:
@@ -162,9 +162,7 @@ class Dataset:
     def with_features(self, names: Sequence[str]) -> Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))
-        samples = [Sample(s.name, s.role, s.events.with_features(names)) for s in self.samples]
-        sources = [s.map(lambda _, v: v.map_events(lambda e: e.with_features(names))) for s in self.systematics]
-        return Dataset(samples, sources, self._folds)
+        return self._map_events(lambda events: events.with_features(names))
 
     def transform(self, compute: Callable[[Events], Mapping[str, ArrayLike]]) -> Dataset:
         """Replace the features by computed ones, for nominal and varied events alike: scores, for example.
@@ -175,8 +173,11 @@ class Dataset:
         def changed(events: Events) -> Events:
             return Events(compute(events), events.weight, {name: events.identifier(name) for name in events.id_names})
 
-        samples = [Sample(s.name, s.role, changed(s.events)) for s in self.samples]
-        sources = [s.map(lambda _, change: change.map_events(changed)) for s in self.systematics]
+        return self._map_events(changed)
+
+    def _map_events(self, change: Callable[[Events], Events]) -> Dataset:
+        samples = [Sample(s.name, s.role, change(s.events)) for s in self.samples]
+        sources = [s.map(lambda _, variation: variation.map_events(change)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def scaled(self, factor: float) -> Dataset:
@@ -254,14 +255,14 @@ class Dataset:
         return summarise(self)
 
     @staticmethod
-    def concatenate(parts: Sequence[Dataset]) -> Dataset:
+    def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         """Join datasets over the same features: rows of the same process are joined, other processes are added.
 
-        A source that one part does not have leaves that part's events nominal.
+        A source that a dataset does not have leaves its events nominal.
         """
         from qbdt.data.from_arrays import concatenate
 
-        return concatenate(parts)
+        return concatenate(datasets)
 
     @staticmethod
     def from_arrays(
@@ -301,8 +302,8 @@ class Dataset:
         if events.features != self._features:
             absent = [name for name in self._features if name not in events.features]
             extra = [name for name in events.features if name not in self._features]
-            parts = [f"lacks {', '.join(absent)}"] * bool(absent) + [f"has extra {', '.join(extra)}"] * bool(extra)
-            difference = "; ".join(parts) or "has them in another order"
+            faults = [f"lacks {', '.join(absent)}"] * bool(absent) + [f"has extra {', '.join(extra)}"] * bool(extra)
+            difference = "; ".join(faults) or "has them in another order"
             raise DataError(f"{what} has other features than sample {self.samples[0].name}: it {difference}")
 
     def _check_source(self, source: Systematic) -> None:
@@ -333,7 +334,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows and yield of one set of events, or of parts of it added up.
+    """Rows and yield of one set of events; those of its partitions can be added.
 
     Attributes
     ----------

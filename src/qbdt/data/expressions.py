@@ -146,7 +146,7 @@ class Expression:
 
     def _name(self, node: ast.AST) -> str:
         """Name of a column, `a` or `a.b`; empty for anything else."""
-        return ".".join(self._aliases.get(part, part) for part in _dotted(node).split("."))
+        return ".".join(self._aliases.get(word, word) for word in _dotted(node).split("."))
 
     @functools.cached_property
     def names(self) -> frozenset[str]:

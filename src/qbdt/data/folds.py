@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ class FoldRule(ABC):
 
     k: int
 
+    by: ClassVar[str]
+    """Name of the rule in analysis and model files."""
+
     def __post_init__(self) -> None:
         if self.k < 2:
             raise DataError(f"folds: k={self.k}: at least 2 folds are needed")
@@ -40,9 +43,13 @@ class FoldRule(ABC):
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Fold of each event from whole-number identifiers."""
 
-    @abstractmethod
+    def assign(self, events: Events) -> NDArray[np.int64]:
+        """Fold number, 0 … k − 1, of each row."""
+        return self._assign([whole_numbers(name, events.identifier(name)) for name in self.columns])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data; `from_dict` reads it back."""
+        return {"by": self.by, "columns": list(self.columns), "k": self.k}
 
     @staticmethod
     def from_dict(rule: Mapping[str, Any]) -> FoldRule:
@@ -64,13 +71,20 @@ class FoldRule(ABC):
             case other:
                 raise DataError(f"folds: by={other!r}: must be 'modulo', 'hash' or 'split'")
 
-    def assign(self, events: Events) -> NDArray[np.int64]:
-        """Fold number, 0 … k − 1, of each row."""
-        return self._assign([whole_numbers(name, events.identifier(name)) for name in self.columns])
+
+@dataclass(frozen=True)
+class _ColumnFolds(FoldRule):
+    """A rule that reads one column."""
+
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
 
 @dataclass(frozen=True)
-class ModuloFolds(FoldRule):
+class ModuloFolds(_ColumnFolds):
     """Fold = column modulo k.
 
     Examples
@@ -80,54 +94,17 @@ class ModuloFolds(FoldRule):
     array([0, 1, 0])
     """
 
-    column: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
+    by = "modulo"
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return values[0] % self.k
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data."""
-        return {"by": "modulo", "columns": [self.column], "k": self.k}
-
 
 @dataclass(frozen=True)
-class HashFolds(FoldRule):
-    """Fold = a 64-bit hash of several whole-number columns, modulo k; the same on every machine.
-
-    Each value is folded into the state by one round of splitmix64, in the order of the columns, starting from `salt`.
-    """
-
-    hashed: tuple[str, ...]
-    salt: int = 0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The hashed columns."""
-        return self.hashed
-
-    def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return (hash_columns(values, self.salt) % np.uint64(self.k)).astype(np.int64)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data."""
-        return {"by": "hash", "columns": list(self.hashed), "k": self.k, "salt": self.salt}
-
-
-@dataclass(frozen=True)
-class SplitFolds(FoldRule):
+class SplitFolds(_ColumnFolds):
     """Fold = the value of a column that already holds the split, which must lie in 0 … k − 1."""
 
-    column: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
+    by = "split"
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         outside = np.flatnonzero((values[0] < 0) | (values[0] >= self.k))
@@ -138,9 +115,31 @@ class SplitFolds(FoldRule):
             )
         return values[0]
 
+
+@dataclass(frozen=True)
+class HashFolds(FoldRule):
+    """Fold = a 64-bit hash of several whole-number columns, modulo k; the same on every machine.
+
+    Each value enters the state by one round of splitmix64, in the order of the columns, starting from `salt`.
+    """
+
+    hashed: tuple[str, ...]
+    salt: int = 0
+
+    by = "hash"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The hashed columns."""
+        return self.hashed
+
+    def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        # The modulo favours the first folds by k / 2^64, which no sample can show.
+        return (hash_columns(values, self.salt) % np.uint64(self.k)).astype(np.int64)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data."""
-        return {"by": "split", "columns": [self.column], "k": self.k}
+        return {**super().to_dict(), "salt": self.salt}
 
 
 def _only(columns: tuple[str, ...], by: str) -> str:

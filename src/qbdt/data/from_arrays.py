@@ -28,13 +28,13 @@ def from_arrays(
     feature_names: Sequence[str] | None,
 ) -> Dataset:
     """Split one labelled table into signal and background; see `Dataset.from_arrays`."""
-    parts = _split_by_label(X, y, sample_weight, feature_names, "")
-    if len(parts) < 2:
-        missing = next(process for process in PROCESS_OF.values() if process not in parts)
+    split = _split_by_label(X, y, sample_weight, feature_names, "")
+    if len(split) < 2:
+        missing = next(process for process in PROCESS_OF.values() if process not in split)
         raise DataError(f"y has one class only: no {missing} rows")
-    features = parts["signal"][0].features
-    rows = {process: index for process, (_, index) in parts.items()}
-    samples = [Sample(process, Role(process), parts[process][0]) for process in PROCESS_OF.values()]
+    features = split["signal"][0].features
+    rows = {process: index for process, (_, index) in split.items()}
+    samples = [Sample(process, Role(process), split[process][0]) for process in PROCESS_OF.values()]
     if isinstance(systematics, Systematic | FlatSystematic):
         raise DataError(f"systematics={systematics!r}: a list of sources is needed")
     bound = [_bind(source, rows, features, sample_weight is not None) for source in systematics]
@@ -59,16 +59,16 @@ def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
     return np.asarray(signal, dtype=np.bool_)
 
 
-def concatenate(parts: Sequence[Dataset]) -> Dataset:
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """Join datasets; see `Dataset.concatenate`."""
-    if not parts:
+    if not datasets:
         raise DataError("nothing to concatenate")
-    names = list(dict.fromkeys(sample.name for part in parts for sample in part.samples))
-    samples = [_join_sample(name, [p for p in parts if name in _names(p)]) for name in names]
-    sources = list(dict.fromkeys(source.name for part in parts for source in part.systematics))
-    if any(part.folds != parts[0].folds for part in parts):
+    names = list(dict.fromkeys(sample.name for one in datasets for sample in one.samples))
+    samples = [_join_sample(name, [d for d in datasets if name in _names(d)]) for name in names]
+    sources = list(dict.fromkeys(source.name for one in datasets for source in one.systematics))
+    if any(one.folds != datasets[0].folds for one in datasets):
         raise DataError("datasets with different fold rules cannot be joined; set one with `with_folds` first")
-    return Dataset(samples, [_join_source(name, parts) for name in sources], parts[0].folds)
+    return Dataset(samples, [_join_source(name, datasets) for name in sources], datasets[0].folds)
 
 
 def _split_by_label(
@@ -150,64 +150,61 @@ def _bind_shape(
         absent, extra = set(features) - set(columns), set(columns) - set(features)
         raise DataError(f"{context}other features than X: absent {sorted(absent)}, extra {sorted(extra)}")
     ordered = {feature: columns[feature] for feature in features}
-    parts = _split_by_label(ordered, table[1], table[2], None, context)
-    return {process: Replacement(events) for process, (events, _) in parts.items()}
+    split = _split_by_label(ordered, table[1], table[2], None, context)
+    return {process: Replacement(events) for process, (events, _) in split.items()}
 
 
-def _names(part: Dataset) -> list[str]:
-    return [sample.name for sample in part.samples]
+def _names(dataset: Dataset) -> list[str]:
+    return [sample.name for sample in dataset.samples]
 
 
-def _join_sample(name: str, parts: Sequence[Dataset]) -> Sample:
-    found = [part.sample(name) for part in parts]
+def _join_sample(name: str, datasets: Sequence[Dataset]) -> Sample:
+    found = [dataset.sample(name) for dataset in datasets]
     roles = {sample.role for sample in found}
     if len(roles) > 1:
         raise DataError(f"sample {name} is {' and '.join(sorted(roles))} in different datasets")
     return Sample(name, found[0].role, Events.concatenate([sample.events for sample in found]))
 
 
-def _join_source(name: str, parts: Sequence[Dataset]) -> Systematic:
-    having = [part.systematic(name) for part in parts if name in {s.name for s in part.systematics}]
-    kinds, sides = {source.kind for source in having}, {source.two_sided for source in having}
-    if len(kinds) > 1 or len(sides) > 1:
+def _join_source(name: str, datasets: Sequence[Dataset]) -> Systematic:
+    having = [source for dataset in datasets for source in dataset.systematics if source.name == name]
+    if len({(source.kind, source.two_sided) for source in having}) > 1:
         raise DataError(f"systematic {name} is of different kinds, or one- and two-sided, in different datasets")
     processes = list(dict.fromkeys(process for source in having for process in source.processes))
     joined = {
-        direction: {process: _join_variation(name, process, direction, parts) for process in processes}
+        direction: {process: _join_variation(name, process, direction, datasets) for process in processes}
         for direction, _ in having[0].directions
     }
     return Systematic(name, having[0].kind, joined["up"], joined.get("down"))
 
 
-def _join_variation(name: str, process: str, direction: str, parts: Sequence[Dataset]) -> Variation:
-    pieces = []
+def _join_variation(name: str, process: str, direction: str, datasets: Sequence[Dataset]) -> Variation:
+    """Variation of the joined events of a process; where a dataset does not have the source, they stay nominal."""
+    nominal: list[Events] = []
     changes: list[Variation | None] = []
-    for part in parts:
-        if process not in _names(part):
-            continue
-        source = next((s for s in part.systematics if s.name == name), None)
-        change = dict(source.directions)[direction].get(process) if source else None
-        nominal = part.sample(process).events
-        changes.append(change)
-        pieces.append((nominal, nominal if change is None else change.apply(nominal)))
-    scaled = [change for change in changes if isinstance(change, Scaling)]
-    if scaled:
-        return _join_scaling(name, scaled, changes, [nominal.n_rows for nominal, _ in pieces])
+    for dataset in datasets:
+        if process in _names(dataset):
+            source = next((s for s in dataset.systematics if s.name == name), None)
+            changes.append(dict(source.directions)[direction].get(process) if source else None)
+            nominal.append(dataset.sample(process).events)
+    scalings = [change for change in changes if isinstance(change, Scaling)]
+    if scalings:
+        return _join_scalings(name, scalings, changes, nominal)
+    varied = [n if change is None else change.apply(n) for n, change in zip(nominal, changes, strict=True)]
     if any(isinstance(change, Replacement) for change in changes):
-        return Replacement(Events.concatenate([varied for _, varied in pieces]))
-    return Reweighting(np.concatenate([varied.weight for _, varied in pieces]))
+        return Replacement(Events.concatenate(varied))
+    return Reweighting(np.concatenate([events.weight for events in varied]))
 
 
-def _join_scaling(name: str, scaled: list[Scaling], changes: list[Variation | None], rows: list[int]) -> Scaling:
-    if len({change.size for change in scaled}) > 1:
+def _join_scalings(
+    name: str, scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]
+) -> Scaling:
+    if len({change.size for change in scalings}) > 1:
         raise DataError(f"systematic {name} has different sizes in different datasets")
-    if len(scaled) == len(changes) and all(change.where is None for change in scaled):
-        return scaled[0]
+    if len(scalings) == len(changes) and all(change.where is None for change in scalings):
+        return scalings[0]
     masks = []
-    for change, n_rows in zip(changes, rows, strict=True):
-        everywhere = isinstance(change, Scaling) and change.where is None
-        masked = (
-            change.where if isinstance(change, Scaling) and change.where is not None else np.full(n_rows, everywhere)
-        )
-        masks.append(masked)
-    return Scaling(scaled[0].size, np.concatenate(masks))
+    for change, events in zip(changes, nominal, strict=True):
+        where = change.where if isinstance(change, Scaling) else None
+        masks.append(np.full(events.n_rows, isinstance(change, Scaling)) if where is None else where)
+    return Scaling(scalings[0].size, np.concatenate(masks))

@@ -1,4 +1,4 @@
-"""What a dataset contains, in numbers: the tables behind `Dataset.summary` and `qbdt inspect`."""
+"""Contents of a dataset in numbers: the tables behind `Dataset.summary` and `qbdt inspect`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data.checks.distributions import most_moved
-from qbdt.data.checks.findings import Finding, find_faults, findings_table
+from qbdt.data.checks.findings import Finding, find_faults, make_findings_table
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Kind
@@ -74,8 +74,8 @@ class DatasetSummary:
         return asdict(self)
 
     def tables(self) -> tuple[Table, ...]:
-        """Samples, missing values where there are any, sources, and what is to be checked."""
-        tables = (self._samples(), self._missing(), self._sources(), findings_table(self.findings))
+        """Samples, missing values where there are any, sources, and findings to be checked."""
+        tables = (self._samples(), self._missing(), self._sources(), make_findings_table(self.findings))
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class DatasetSummary:
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
-    """Count what is in a dataset."""
+    """Rows, yields, missing values and effects of the sources of a dataset, with the findings of all checks."""
     samples = tuple(_summarise_sample(dataset, sample) for sample in dataset.samples)
     sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))
     rule = dataset.folds.to_dict() if dataset.folds else None
@@ -136,7 +136,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
 
 
 def overview_html(dataset: Dataset) -> str:
-    """What a notebook shows of a dataset, without counting what takes long: rows and yields, sources, features."""
+    """HTML of a dataset for a notebook, without the slow counts: rows and yields, sources, features."""
     samples = tuple((s.name, str(s.role), f"{s.events.n_rows:,}", f"{s.events.total:,.5g}") for s in dataset.samples)
     sources = tuple(
         (s.name, str(s.kind), ", ".join(s.processes), "up and down" if s.two_sided else "up only")

@@ -1,4 +1,4 @@
-"""`Systematic`: one source of uncertainty and what it does to each process when it moves by one standard deviation.
+"""`Systematic`: one source of uncertainty, its effect on each process for one standard deviation, and its Δ_k.
 
 A source holds, for up and optionally down, one `Variation` per process it acts on; a process that is not named stays
 nominal. A `Variation` maps nominal events to varied ones, so nothing downstream asks which of the three kinds it is.

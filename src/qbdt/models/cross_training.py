@@ -14,9 +14,8 @@ from qbdt.data import Dataset
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTrainedModel, Settings, TrainedModel, describe_events, train
+from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
 from qbdt.training.partitions import EventsInParts
-from qbdt.training.profile import ProfiledEnsemble
 
 __all__ = ["cross_train", "train_into"]
 
@@ -73,22 +72,22 @@ def cross_train(
         raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
     if resume is not None and resume.folds != rule:
         raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
+    earlier = () if resume is None else resume.trainings
     done: list[TrainedModel] = []
+
+    def report(training: TrainedModel) -> None:
+        if checkpoint is not None:
+            checkpoint(CrossTrainedModel((*done, training), rule))
+
     for fold in range(rule.k):
-        part = dataset.without_fold(fold)
-        earlier = resume.trainings[fold] if resume is not None and fold < len(resume.trainings) else None
-        if earlier is not None and _kept(earlier, part, settings):
+        events = dataset.without_fold(fold)
+        before = earlier[fold] if fold < len(earlier) else None
+        if before is not None and _is_finished(before, events, settings):
             say(f"train fold{fold}: there already")
-            done.append(earlier)
+            done.append(before)
             continue
-        more = "" if earlier is None else f", going on after {len(earlier.ensemble.trees)} trees"
-        say(f"train fold{fold}{more}")
-
-        def report(training: TrainedModel) -> None:
-            if checkpoint is not None:
-                checkpoint(CrossTrainedModel((*done, training), rule))
-
-        done.append(train(part, settings, n_threads=n_threads, progress=progress, resume=earlier, checkpoint=report))
+        say(f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees"))
+        done.append(train(events, settings, n_threads=n_threads, progress=progress, resume=before, checkpoint=report))
         if not done[-1].complete:
             break
     return CrossTrainedModel(tuple(done), rule)
@@ -105,7 +104,7 @@ def train_into(
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
-) -> TrainedModel | CrossTrainedModel:
+) -> AnyTrainedModel:
     """Train into a model file: one model, or one for each fold where the dataset has a fold rule.
 
     Parameters
@@ -127,37 +126,28 @@ def train_into(
         What the file holds; `complete` is false after Ctrl-C.
     """
     target = Path(path)
-    earlier = read_any_model(target)[0] if resume and target.exists() else None
-    if earlier is not None and isinstance(earlier, CrossTrainedModel) != (dataset.folds is not None):
-        kinds = ("a single model", "a cross-trained one")
-        found, wanted = kinds if dataset.folds is not None else kinds[::-1]
-        raise DataError(f"{target}: cannot resume: it holds {found}, and this is {wanted}")
+    earlier: Any = read_any_model(target)[0] if resume and target.exists() else None
+    if earlier is not None:
+        _require_same_kind(target, earlier, dataset.folds is not None)
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     write = _Writer(target, force or earlier is not None, extra)
+    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "resume": earlier, "checkpoint": write}
+    result: AnyTrainedModel
     if dataset.folds is None:
-        assert not isinstance(earlier, CrossTrainedModel)
-        result: TrainedModel | CrossTrainedModel = train(
-            dataset,
-            settings,
-            n_threads=n_threads,
-            progress=progress,
-            resume=earlier,
-            checkpoint=write,
-        )
+        result = train(dataset, settings, **options)
     else:
-        assert not isinstance(earlier, TrainedModel)
-        result = cross_train(
-            dataset,
-            settings,
-            n_threads=n_threads,
-            progress=progress,
-            resume=earlier,
-            checkpoint=write,
-            say=say,
-        )
+        result = cross_train(dataset, settings, say=say, **options)
     write_model(target, result, extra)
     return result
+
+
+def _require_same_kind(path: Path, earlier: AnyTrainedModel, with_folds: bool) -> None:
+    """Refuse to go on with a single model by folds, and the other way round."""
+    if (earlier.folds is not None) != with_folds:
+        kinds = ("a single model", "a cross-trained one")
+        found, wanted = kinds if with_folds else kinds[::-1]
+        raise DataError(f"{path}: cannot resume: it holds {found}, and this is {wanted}")
 
 
 class _Writer:
@@ -168,22 +158,21 @@ class _Writer:
             raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
         self._path, self._extra, self._not_before = path, extra, 0.0
 
-    def __call__(self, training: TrainedModel | CrossTrainedModel) -> None:
-        last = training if isinstance(training, TrainedModel) else training.trainings[-1]
+    def __call__(self, training: AnyTrainedModel) -> None:
+        last = training.trainings[-1]
         start = monotonic()
-        whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
-        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (whole_part or start >= self._not_before):
+        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (last.reports_folds or start >= self._not_before):
             write_model(self._path, training, self._extra)
             end = monotonic()
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
-def _kept(earlier: TrainedModel, part: Dataset | EventsInParts, settings: Settings) -> bool:
+def _is_finished(earlier: TrainedModel, events: Dataset | EventsInParts, settings: Settings) -> bool:
     """Whether an earlier training is what is asked for; refused where it was on other events.
 
     Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
     """
-    known = describe_events(part) if isinstance(part, Dataset) else {}
+    known = describe_events(events) if isinstance(events, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

@@ -10,10 +10,10 @@ import numpy as np
 from qbdt.arrays import MISSING, Categories
 from qbdt.data import FoldRule
 from qbdt.errors import ModelFileError
-from qbdt.models.checks import get, names, number, numbers
+from qbdt.models.file_text import get, names, number, numbers
 from qbdt.models.tree_content import source_values_of, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import CrossTrainedModel, End, Ending, Settings, TrainedModel
+from qbdt.training import AnyTrainedModel, CrossTrainedModel, End, Ending, Settings, SingleModel, TrainedModel
 from qbdt.training.profile import ProfiledEnsemble
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
 
@@ -23,16 +23,16 @@ PAPER, PROFILED, CROSS_TRAINED = "paper", "profiled", "cross-trained"
 """What the key `model` says; files of version 1 do not have it and hold the paper's."""
 
 
-def to_dict(training: TrainedModel | CrossTrainedModel) -> dict[str, Any]:
+def to_dict(training: AnyTrainedModel) -> dict[str, Any]:
     """Return what a model file says about a training."""
-    if isinstance(training, CrossTrainedModel):
+    if training.folds is not None:
         trainings = [to_dict(one) for one in training.trainings]
         return {"model": CROSS_TRAINED, "folds": training.folds.to_dict(), "trainings": trainings}
     ensemble, binning = training.ensemble, training.binning
     categories = {name: values.astype(int).tolist() for name, values in binning.categories.items()}
     edges = dict(zip(binning.features, (edges.tolist() for edges in binning.edges), strict=True))
     return {
-        "model": PROFILED if isinstance(ensemble, ProfiledEnsemble) else PAPER,
+        "model": PROFILED if ensemble.constants else PAPER,
         "features": list(ensemble.features),
         "settings": training.settings.to_dict(),
         "data": dict(training.data),
@@ -45,20 +45,20 @@ def to_dict(training: TrainedModel | CrossTrainedModel) -> dict[str, Any]:
     }
 
 
-def from_dict(content: Mapping[str, Any]) -> TrainedModel | CrossTrainedModel:
+def from_dict(content: Mapping[str, Any]) -> AnyTrainedModel:
     """Make a training from what a model file says, everything checked."""
     match content.get("model", PAPER):
         case "paper" | "profiled":
             return _training(content)
         case "cross-trained":
-            trainings = tuple(_part(part, fold) for fold, part in enumerate(get(content, "trainings", list)))
+            trainings = tuple(_fold(one, fold) for fold, one in enumerate(get(content, "trainings", list)))
             return CrossTrainedModel(trainings, _folds(get(content, "folds", dict)))
         case other:
             raise ModelFileError(f"model: {other!r} is no kind of model that is known here")
 
 
-def _ensemble_to_dict(ensemble: Ensemble | ProfiledEnsemble) -> dict[str, Any]:
-    if isinstance(ensemble, Ensemble):
+def _ensemble_to_dict(ensemble: SingleModel) -> dict[str, Any]:
+    if not isinstance(ensemble, ProfiledEnsemble):  # the only place that needs to know: each kind has its own keys
         return {"trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.trees]}
     shift = ensemble.shift.trees
     values = ensemble.source_values or (None,) * len(shift)
@@ -71,7 +71,7 @@ def _ensemble_to_dict(ensemble: Ensemble | ProfiledEnsemble) -> dict[str, Any]:
     }
 
 
-def _part(content: Any, fold: int) -> TrainedModel:
+def _fold(content: Any, fold: int) -> TrainedModel:
     if not isinstance(content, dict) or content.get("model") not in (PAPER, PROFILED):
         raise ModelFileError(f"fold {fold} is not a training")
     try:

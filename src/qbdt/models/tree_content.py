@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import NODE, Floats, Nodes, pack_codes
 from qbdt.errors import ModelFileError
-from qbdt.models.checks import get, number
+from qbdt.models.file_text import get, number
 from qbdt.trees import Tree
 
 __all__ = ["source_values_of", "tree_from_dict", "tree_to_dict"]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from qbdt.data import FoldRule
 from qbdt.errors import DataError
 from qbdt.statistics import Expectation
 from qbdt.tables import Table, format_count, render_html
-from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Ensemble
+from qbdt.trees import Binning
 
-__all__ = ["End", "Ending", "TrainedModel", "require_resumable"]
+__all__ = ["AnyTrainedModel", "CrossTrainedModel", "End", "Ending", "TrainedModel", "require_resumable"]
 
 
 class Ending(Enum):
@@ -75,13 +76,22 @@ class TrainedModel:
         Expected σ_μ and what each source does to it; of the profiled method only.
     """
 
-    ensemble: Ensemble | ProfiledEnsemble
+    ensemble: SingleModel
     binning: Binning
     settings: Settings
     history: tuple[float, ...] = ()
     end: End = End()
     data: Mapping[str, Any] = field(default_factory=dict)
     expectation: Expectation | None = None
+
+    @property
+    def trainings(self) -> tuple[TrainedModel, ...]:
+        """Trainings of all folds: this one."""
+        return (self,)
+
+    @property
+    def folds(self) -> None:
+        """No fold rule: one model is trained on all events."""
 
     @property
     def stopped(self) -> str | None:
@@ -93,9 +103,14 @@ class TrainedModel:
         """Whether it came to its end: all trees, or a reason other than an interruption to have fewer."""
         return self.end.how is not Ending.INTERRUPTED
 
+    @property
+    def reports_folds(self) -> bool:
+        """Whether its checkpoints come after inner folds, as of the profiled method, and not after trees."""
+        return self.settings.method == "profile"
+
     def is_checkpoint(self, every: int) -> bool:
-        """Whether an unfinished training is to be written: after so many trees; a profiled one, whenever reported."""
-        return self.settings.method == "profile" or len(self.ensemble.trees) % every == 0
+        """Whether an unfinished training is to be written: after so many trees, or after each inner fold."""
+        return self.reports_folds or len(self.ensemble.trees) % every == 0
 
     @property
     def headline(self) -> str:
@@ -112,11 +127,7 @@ class TrainedModel:
         return tuple(table for table in self._all_tables() if table.rows)
 
     def _all_tables(self) -> Iterator[Table]:
-        gains = self.ensemble.gains()
-        share = 100 * gains / max(float(gains.sum()), 1e-300)
-        order = np.argsort(-share, kind="stable")
-        rows = tuple((self.ensemble.features[i], f"{share[i]:.1f}") for i in order)
-        yield Table("Share of each feature in the gain (%)", ("feature", "share"), rows)
+        yield _gain_table(self.ensemble)
         if self.expectation is not None:
             yield from self.expectation.tables()
         samples = self.data.get("samples", ())
@@ -131,6 +142,74 @@ class TrainedModel:
 
     def _repr_html_(self) -> str:
         return render_html(self.headline, self.tables())
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTrainedModel:
+    """Trainings of the first folds, in their order, and the rule that says which fold an event is in.
+
+    Attributes
+    ----------
+    trainings
+        One for each fold, trained without its events; fewer than k, or a last one that is cut short, where the
+        cross-training was interrupted.
+    folds
+        The rule.
+    """
+
+    trainings: tuple[TrainedModel, ...]
+    folds: FoldRule
+
+    def __post_init__(self) -> None:
+        if len(self.trainings) > self.folds.k:
+            raise DataError(f"{len(self.trainings)} trainings for {self.folds.k} folds")
+        if len({training.ensemble.features for training in self.trainings}) > 1:
+            raise DataError("the trainings of the folds have different features")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the models of all folds are trained to their end."""
+        return len(self.trainings) == self.folds.k and all(training.complete for training in self.trainings)
+
+    @property
+    def ensemble(self) -> FoldedEnsemble:
+        """The models of all folds, as one that scores every event by the one that never saw it."""
+        for fold in range(self.folds.k):
+            if fold >= len(self.trainings) or not self.trainings[fold].complete:
+                state = "not trained yet" if fold >= len(self.trainings) else "trained in part only"
+                raise DataError(
+                    f"fold {fold} of {self.folds.k} is {state}: the cross-training was interrupted; resume it"
+                )
+        return FoldedEnsemble(tuple(training.ensemble for training in self.trainings), self.folds)
+
+    @property
+    def headline(self) -> str:
+        """The model in one line."""
+        trees = " + ".join(str(len(training.ensemble.trees)) for training in self.trainings)
+        return f"{len(self.trainings)} of {self.folds.k} folds by {', '.join(self.folds.columns)}: {trees} trees"
+
+    def tables(self) -> tuple[Table, ...]:
+        """Features by gain in the model of each fold, and the other tables of the first."""
+        if not self.trainings:
+            return ()
+        names = [f"fold {fold}" for fold in range(len(self.trainings))]
+        gains = _gain_table(*(training.ensemble for training in self.trainings), columns=names)
+        return (gains, *self.trainings[0].tables()[1:])
+
+    def _repr_html_(self) -> str:
+        return render_html(self.headline, self.tables())
+
+
+AnyTrainedModel: TypeAlias = TrainedModel | CrossTrainedModel
+"""A model of one training or of one for each fold: both have `trainings`, `folds`, `complete`, `ensemble`, `tables`."""
+
+
+def _gain_table(*models: Model, columns: Sequence[str] = ("share",)) -> Table:
+    """Share of each feature in the gain, one column for each model, the largest mean first."""
+    shares = 100 * np.concatenate([gain_shares(model) for model in models])
+    order = np.argsort(-shares.mean(axis=0), kind="stable")
+    rows = tuple((models[0].features[i], *(f"{share:.1f}" for share in shares[:, i])) for i in order)
+    return Table("Share of each feature in the gain (%)", ("feature", *columns), rows)
 
 
 def require_resumable(resume: TrainedModel, binning: Binning, settings: Settings, data: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.errors import DataError
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.trees.ensemble import Ensemble
 
 
@@ -28,7 +28,7 @@ def test_the_last_number_of_trees_is_the_model(dataset, models, fit, whole):
 
 
 def test_points_are_those_of_shorter_models(dataset, models, fit):
-    short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.ensembles), models.folds)
+    short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.members), models.folds)
     scored = dataset.transform(lambda events: {"score": short.score(events, 1)})
     curve = compute_tree_curve(dataset, models, fit, n_points=4, n_threads=1)
     assert curve.full[1] == compute_sensitivity(scored, fit).sigma_full
@@ -78,7 +78,7 @@ def test_a_diagnosis_in_one_call(found, whole):
 
 
 def test_folds_of_other_models(dataset, models, fit):
-    other = FoldedEnsemble(models.ensembles, SplitFolds(2, "event_number"))
+    other = FoldedEnsemble(models.members, SplitFolds(2, "event_number"))
     with pytest.raises(DataError, match="the events are divided by"):
         diagnose(dataset, other, fit)
 

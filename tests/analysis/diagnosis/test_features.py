@@ -12,7 +12,7 @@ from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.inference.settings import FitSettings
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 
 
 def labelled(process, ids, offset=0.0):

@@ -8,7 +8,7 @@ from qbdt.analysis.diagnosis.overtraining import check_over_training, permutatio
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble

@@ -10,11 +10,10 @@ from qbdt.errors import ConfigError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.report.document import Verdict
 from qbdt.studies.paper import numbers as paper
-from qbdt.studies.paper.halves import Difference, compare, standard_deviations
-from qbdt.studies.paper.measures import measure, scored_with
+from qbdt.studies.paper.measurement import measure_templates, score_events, smooth
 from qbdt.studies.paper.methods import METHODS, get_method
 from qbdt.studies.paper.paper_tables import format_cell
-from qbdt.studies.paper.smoothing import smoothed
+from qbdt.studies.paper.random_halves import Difference, compare, standard_deviations
 from qbdt.studies.paper.statements import judge
 from tests.studies.paper.events import imitation
 
@@ -52,12 +51,12 @@ def ratio_of(found):
 
 def test_smoothing_leaves_normalisations_and_slopes_alone():
     for ratio in (np.full(10, 1.05), np.linspace(0.9, 1.1, 10), 1.1 - np.linspace(-0.3, 0.3, 10) ** 2):
-        assert ratio_of(smoothed(templates(1000 * ratio))) == pytest.approx(ratio, rel=1e-12)
+        assert ratio_of(smooth(templates(1000 * ratio))) == pytest.approx(ratio, rel=1e-12)
 
 
 def test_smoothing_keeps_the_yield_and_removes_noise():
     noisy = 1000 * (1 + 0.03 * np.random.default_rng(1).normal(size=20))
-    found = smoothed(templates(noisy))
+    found = smooth(templates(noisy))
     ratio = ratio_of(found)
     assert found.process("b").shifts["k"].up.sum() == pytest.approx(noisy.sum(), rel=1e-12)
     turns = np.count_nonzero(np.diff(np.sign(np.diff(ratio)[np.abs(np.diff(ratio)) > 1e-6])))
@@ -69,13 +68,13 @@ def test_smoothing_keeps_the_yield_and_removes_noise():
 def test_smoothing_joins_bins_until_they_are_known_to_five_per_cent():
     nominal = np.array([1000.0, 1000.0, 100.0, 100.0])
     up = nominal * np.array([1.0, 1.0, 1.2, 1.4])
-    ratio = ratio_of(smoothed(templates(up, nominal)))
+    ratio = ratio_of(smooth(templates(up, nominal)))
     assert ratio[2] == pytest.approx(ratio[3])
 
 
 def test_measure_with_and_without_noise_differs_only_with_systematics():
     noisy = 1000 * (1 + 0.03 * np.random.default_rng(2).normal(size=20))
-    numbers = measure(templates(noisy))
+    numbers = measure_templates(templates(noisy))
     assert numbers["z_full"] < numbers["z_stat"]
     assert numbers["delta_mu"] == pytest.approx(math.sqrt(numbers["sigma_full"] ** 2 - numbers["sigma_stat"] ** 2))
     assert numbers["z_full_smooth"] != numbers["z_full"]
@@ -89,7 +88,7 @@ def test_rows_that_a_source_only_reweights_are_scored_once():
         return np.asarray(events.column("pt_tau"), dtype=float)
 
     data = imitation(50, 100)
-    scored = scored_with(score, data)
+    scored = score_events(score, data)
     assert len(calls) == 2 + 4  # signal, background, four sources that move events
     assert scored.varied("tauid", "up")["background"].total > scored.sample("background").events.total
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, MISSING_RIGHT, NONE_MISSING
 from qbdt.statistics import purity, significance
-from qbdt.training.kernels.monotonic_scan import scan_ordered_features, scan_ordered_pairs
+from qbdt.training.kernels.pairs import scan_ordered_pairs
 from qbdt.training.kernels.split_scan import ChannelTable, Formula, scan_features, total_sums
 
 N_BINS = 8
@@ -68,13 +68,11 @@ def test_features_in_order(seed, missing, negative, limits):
     left = np.zeros(3, np.int64)
     features = np.arange(3)
     given_terms = (flat, nothing, total, 0.5, rules, terms, features, n_cuts)
-    found = scan_ordered_features(*given_terms, DIRECTIONS, limits[0], limits[1], left)
+    found = scan_features(*given_terms, DIRECTIONS, limits[0], limits[1], left)
     expected, expected_left = naive_scan(hist, n_cuts, judge)
     assert found[0] == pytest.approx(expected[0], rel=1e-9, abs=1e-12)  # the twin adds up σ_b² in another order
     if found[1] >= 0 and found[:3] == expected[:3]:
         assert left.tolist() == expected_left
-    free = scan_ordered_features(*given_terms, np.zeros(3, np.int64), limits[0], limits[1], left)
-    assert free == scan_features(*given_terms, left)
 
 
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.0, 5.0]), st.sampled_from(LIMITS))

@@ -16,6 +16,9 @@ from qbdt.training.kernels.split_scan import (
     total_sums,
 )
 
+FREE = (np.zeros(3, dtype=np.int64), -np.inf, np.inf)
+"""No direction of any feature, no limits of outputs."""
+
 
 def naive_scan(channels, total, node_q, factor, n_sources, has_mc, min_entries, n_cuts):
     """Channels are (quantity, feature, bin) as Python integers."""
@@ -99,7 +102,7 @@ def test_scan_equals_trying_everything(seed, n_sources, has_mc, min_entries, mis
     node_q = significance_value(sums[0] * factor[0], sums[1] * factor[1], variance)
     left = np.zeros(n_quantities, np.int64)
     features = np.arange(n_features)
-    found = scan_features(hist, details, sums, node_q, rules, terms, features, n_cuts, left)
+    found = scan_features(hist, details, sums, node_q, rules, terms, features, n_cuts, *FREE, left)
     expected = naive_scan(channels, total, node_q, *rules, n_cuts)
     # The variance is summed in another order in the twin: gains may differ in the last bits, and so may a tie's winner.
     assert found[0] == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
@@ -119,7 +122,7 @@ def scan_one(hist, n_cuts):
     nothing, left = np.zeros(0, np.int64), np.zeros(2, np.int64)
     total = total_sums(hist, nothing, 0, terms)
     rules = Formula(np.ones(2), 0, False, 0.0)
-    return scan_features(hist, nothing, total, 0.0, rules, terms, np.array([0]), np.array([n_cuts]), left)
+    return scan_features(hist, nothing, total, 0.0, rules, terms, np.array([0]), np.array([n_cuts]), *FREE, left)
 
 
 def test_no_allowed_cut_is_said():

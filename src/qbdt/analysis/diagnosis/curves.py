@@ -16,13 +16,11 @@ from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import FoldedEnsemble, SingleModel
 
 __all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
 
-Trainer: TypeAlias = Callable[[Dataset], Ensemble | ProfiledEnsemble]
+Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 
 SUBSETS = 0x51DE
@@ -86,7 +84,7 @@ def compute_tree_curve(
     n_threads, progress
         Threads of the scoring; told how far it is.
     """
-    most = max(_n_stages(model) for model in models.ensembles)
+    most = max(_n_stages(model) for model in models.members)
     counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
     staged = dataset.transform(lambda events: _staged(models, events, counts, n_threads))
     points = []
@@ -175,17 +173,15 @@ def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     return dataset.select(choose).scaled(1.0 / share)
 
 
-def _n_stages(model: Ensemble | ProfiledEnsemble) -> int:
-    if isinstance(model, ProfiledEnsemble):
-        return max(len(model.ratio.trees), len(model.shift.trees))
-    return len(model.trees)
+def _n_stages(model: SingleModel) -> int:
+    return max(len(component.trees) for component in model.components.values())
 
 
 def _staged(models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None) -> dict[str, Floats]:
     """Out-of-fold scores after so many trees; a model with fewer trees stays as it is at its end."""
     fold = models.folds.assign(events)
     columns = {f"{count}": np.zeros(events.n_rows) for count in counts}
-    for number, model in enumerate(models.ensembles):
+    for number, model in enumerate(models.members):
         mine = fold == number
         stages = iter(model.staged_scores(events[mine], n_threads))
         score, done = np.zeros(int(mine.sum())), 0

@@ -19,7 +19,7 @@ from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
-from qbdt.training import FoldedEnsemble
+from qbdt.training import FoldedEnsemble, gain_shares
 
 __all__ = ["FeatureRank", "rank_features", "scramble_feature"]
 
@@ -83,8 +83,7 @@ def rank_features(
 
     built = build_templates(scored(dataset), settings)
     before = compute_template_sensitivity(built.templates, settings.mc_stat)
-    gains = np.array([model.gains() for model in models.ensembles])
-    share = (gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+    share = gain_shares(models).mean(axis=0)
     ranks = []
     with progress("scrambling features", len(dataset.features) * repeats) as advance:
         for feature, gain in zip(dataset.features, share, strict=True):

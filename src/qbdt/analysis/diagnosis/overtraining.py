@@ -75,7 +75,7 @@ def check_over_training(
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]
         scores = np.concatenate(
-            [np.column_stack([model.score(e, n_threads) for model in models.ensembles]) for e in events]
+            [np.column_stack([model.score(e, n_threads) for model in models.members]) for e in events]
         )
         folds = np.concatenate([models.folds.assign(e) for e in events])
         group = np.repeat(np.arange(len(events)), [e.n_rows for e in events])

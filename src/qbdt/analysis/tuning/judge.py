@@ -12,9 +12,7 @@ from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
 from qbdt.statistics import Sensitivity
-from qbdt.training import Settings
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import Settings, SingleModel
 
 __all__ = ["Judge"]
 
@@ -42,7 +40,7 @@ class Judge:
 
     dataset: Dataset
     fit: FitSettings
-    train: Callable[[Dataset, Settings], Ensemble | ProfiledEnsemble]
+    train: Callable[[Dataset, Settings], SingleModel]
     inner: int = 3
     n_threads: int | None = None
 

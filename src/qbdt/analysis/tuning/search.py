@@ -20,9 +20,7 @@ from qbdt.errors import ConfigError, DataError, FitError, require
 from qbdt.files import digest
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
-from qbdt.training import Settings, train
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.training import Settings, SingleModel, train
 
 __all__ = ["STUDY_FILE", "tune"]
 
@@ -83,10 +81,10 @@ def tune(
     return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
 
 
-def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], Ensemble | ProfiledEnsemble]:
+def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], SingleModel]:
     wanted = analysis.training.systematics
 
-    def run(events: Dataset, settings: Settings) -> Ensemble | ProfiledEnsemble:
+    def run(events: Dataset, settings: Settings) -> SingleModel:
         done = train(events if wanted is None else events.with_systematics(wanted), settings, n_threads=n_threads)
         if not done.complete:
             raise KeyboardInterrupt

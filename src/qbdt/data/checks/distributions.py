@@ -109,7 +109,7 @@ def typical_size(values: NDArray[np.floating]) -> float:
 def paired_shifts(nominal: Events, varied: Events, shapes: Mapping[str, Distribution]) -> tuple[Floats, Floats]:
     """Rank shift of every feature and its statistical error, which knows that varied events are copies of nominal ones.
 
-    What an event adds to the shift and what its copy takes away belong together: an event that a variation does not
+    The terms of an event and of its copy are added before they are squared: an event that a variation does not
     touch adds no error. Events are recognised by their identifiers.
 
     Parameters
@@ -125,14 +125,15 @@ def paired_shifts(nominal: Events, varied: Events, shapes: Mapping[str, Distribu
     _, event = np.unique(keys, return_inverse=True)
     shift, error = np.zeros(len(shapes)), np.zeros(len(shapes))
     for i, name in enumerate(shapes):
-        parts = np.concatenate([-_rank_parts(nominal, name, shapes[name]), _rank_parts(varied, name, shapes[name])])
-        by_event = np.bincount(event, parts)
+        # An event and its copy enter with opposite signs, so that one which is not moved cancels exactly.
+        terms = np.concatenate([-_rank_terms(nominal, name, shapes[name]), _rank_terms(varied, name, shapes[name])])
+        by_event = np.bincount(event, terms)
         shift[i], error[i] = by_event.sum(), np.sqrt(np.square(by_event).sum())
     return shift, error
 
 
-def _rank_parts(events: Events, name: str, shape: Distribution) -> Floats:
-    """Return what each row adds to the mean rank among nominal values, less one half; nothing where it is missing."""
+def _rank_terms(events: Events, name: str, shape: Distribution) -> Floats:
+    """Term of each row in the mean rank among nominal values, less one half; zero where it is missing."""
     values = np.asarray(events.column(name), dtype=np.float64)
     known = np.isfinite(values)
     total = float(events.weight[known].sum())

@@ -26,7 +26,7 @@ from qbdt.progress import Progress, silent
 __all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
 
 NOMINAL = "nominal"
-"""What the nominal weight is called inside the weight expressions of variations."""
+"""Name of the nominal weight inside the weight expressions of variations."""
 
 UNIT_WEIGHT = Expression("1")
 """Every row counts as one event."""

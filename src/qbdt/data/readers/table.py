@@ -37,7 +37,7 @@ CHUNK_BYTES = 64 * 2**20
 
 
 class Share(NamedTuple):
-    """A part of a file, in shares of its length: shares that follow each other hold every row once, in order.
+    """A range of a file, in fractions of its length: shares that follow each other hold every row once, in order.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def readable(path: str, format_name: str) -> Iterator[None]:
 
 
 def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterator[Item]:
-    """Items as they come, with `readable` around their making and not around what the caller does with them."""
+    """Items as they come; only errors of making them, and not of the caller's block, are turned by `readable`."""
     while True:
         with readable(path, format_name):
             item = next(items, None)
@@ -153,7 +153,7 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     tree
         Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
     share
-        Which part of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
+        Which share of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
     """
     ending = Path(path.partition("?")[0]).suffix.lower()
     if ending == ".root":

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import ConfigError, OutputError
-from qbdt.models.export.components import Model, Single, members, sums
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import Model, SingleModel
 from qbdt.trees import Ensemble
 
 __all__ = ["Compiled", "header_text", "namespace_of"]
@@ -139,7 +137,7 @@ def header_text(model: Model, namespace: str) -> str:
     """Text of a header that holds a model."""
     guard = f"{namespace.upper()}_H"
     names = ", ".join(_literal(name) for name in model.features)
-    with_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
+    with_sets = any(tree.is_set.any() for member in model.members for tree in member.trees)
     lines = [
         f"// Made by qbdt {version('qbdt')}; scores as qbdt's own, in C++11 and newer. Do not edit.",
         f"#ifndef {guard}",
@@ -154,9 +152,9 @@ def header_text(model: Model, namespace: str) -> str:
         "}",
         "namespace detail {",
         WALK_WITH_SETS if with_sets else WALK,
-        *chain.from_iterable(_single(member, i, with_sets) for i, member in enumerate(members(model))),
+        *chain.from_iterable(_single(member, i, with_sets) for i, member in enumerate(model.members)),
         "}  // namespace detail",
-        *(_folded(model) if isinstance(model, FoldedEnsemble) else _alone(model)),
+        *(_score_alone(model.members[0]) if model.folds is None else _score_by_fold(model.folds)),
         f"}}  // namespace {namespace}",
         f"#endif  // {guard}",
     ]
@@ -213,16 +211,17 @@ class Compiled:
         return {name: found[:, i] for i, name in enumerate(self._names)}
 
 
-def _single(member: Single, number: int, with_sets: bool) -> list[str]:
+def _single(member: SingleModel, number: int, with_sets: bool) -> list[str]:
     """Tables and score of one model."""
     lines: list[str] = []
-    for name, ensemble in sums(member).items():
+    for name, ensemble in member.components.items():
         lines += _sum(ensemble, f"{name}_sum_{number}", with_sets)
     lines.append(f"inline double score_{number}(const double* x) {{")
-    if isinstance(member, ProfiledEnsemble):
+    if member.constants:
+        log_odds, share = member.constants["log_odds"], member.constants["share"]
         lines += [
-            f"  const double probability = 1.0 / (1.0 + std::exp(-(ratio_sum_{number}(x) + {member.log_odds!r})));",
-            f"  const double above = (probability - shift_sum_{number}(x)) / {member.share!r} - 1.0;",
+            f"  const double probability = 1.0 / (1.0 + std::exp(-(ratio_sum_{number}(x) + {log_odds!r})));",
+            f"  const double above = (probability - shift_sum_{number}(x)) / {share!r} - 1.0;",
             "  return above / (1.0 + std::fabs(above));",
         ]
     else:
@@ -259,10 +258,10 @@ def _sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
     ]
 
 
-def _alone(member: Single) -> list[str]:
+def _score_alone(member: SingleModel) -> list[str]:
     lines = ["// Score of an event; x holds the features in order, NaN where one is missing."]
     lines.append("inline double score(const double* x) { return detail::score_0(x); }")
-    if isinstance(member, ProfiledEnsemble):
+    if member.constants:
         lines += [
             "// F, the logarithm of the ratio of densities, and g, the sum of c_k r_k: what the score is made of.",
             "inline double log_ratio(const double* x) { return detail::ratio_sum_0(x); }",
@@ -271,13 +270,13 @@ def _alone(member: Single) -> list[str]:
     return lines
 
 
-def _folded(model: FoldedEnsemble) -> list[str]:
-    k = model.folds.k
-    ids = [f"id{i}" for i in range(len(model.folds.columns))]
+def _score_by_fold(rule: FoldRule) -> list[str]:
+    k = rule.k
+    ids = [f"id{i}" for i in range(len(rule.columns))]
     declared = ", ".join(f"std::int64_t {name}" for name in ids)
     cases = [f"    case {i}: return detail::score_{i}(x);" for i in range(k)]
     adding = [f"  total += detail::score_{i}(x);" for i in range(k)]
-    columns = ", ".join(_literal(name) for name in model.folds.columns)
+    columns = ", ".join(_literal(name) for name in rule.columns)
     return [
         f"constexpr int n_folds = {k};",
         "// Columns that the fold rule reads, in the order of its arguments.",
@@ -285,10 +284,10 @@ def _folded(model: FoldedEnsemble) -> list[str]:
         f"  static const char* const names[] = {{{columns}}};",
         "  return names[i];",
         "}",
-        *([MIX] if isinstance(model.folds, HashFolds) else []),
+        *([MIX] if isinstance(rule, HashFolds) else []),
         "// Fold of an event: the number of the model that did not see it.",
         f"inline int fold({declared}) {{",
-        *_rule(model.folds, ids),
+        *_assign_fold(rule, ids),
         "}",
         "// Score of one fold's model.",
         "inline double score_of_fold(int fold, const double* x) {",
@@ -308,7 +307,7 @@ def _folded(model: FoldedEnsemble) -> list[str]:
     ]
 
 
-def _rule(rule: FoldRule, ids: list[str]) -> list[str]:
+def _assign_fold(rule: FoldRule, ids: list[str]) -> list[str]:
     if isinstance(rule, HashFolds):
         steps = [f"  state = mixed(state ^ static_cast<std::uint64_t>({name}));" for name in ids]
         start = f"  std::uint64_t state = {rule.salt % 2**64}u;"

@@ -17,7 +17,7 @@ from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, PhysicsResults, average
-from qbdt.studies.paper.halves import Difference, compare
+from qbdt.studies.paper.random_halves import Difference, compare
 
 __all__ = ["Criterion", "check_criteria", "compare_records", "find_best_peer"]
 

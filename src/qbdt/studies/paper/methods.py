@@ -27,7 +27,7 @@ from qbdt.studies.methods import (
     fit_xgboost,
     make_event_table,
 )
-from qbdt.studies.paper.measures import Constant
+from qbdt.studies.paper.measurement import Constant
 from qbdt.studies.paper.numbers import SOURCES
 
 __all__ = ["BINNING", "METHODS", "PROFILED", "PaperMethod", "get_method"]

@@ -17,9 +17,9 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError
 from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
-from qbdt.studies.paper.halves import Difference, Task, compare, run_halves
 from qbdt.studies.paper.methods import METHODS, PaperMethod
-from qbdt.studies.paper.published import published_result
+from qbdt.studies.paper.published_split import evaluate_published_split
+from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halves
 
 __all__ = ["Options", "Study", "load_events", "reproduce"]
 
@@ -165,7 +165,7 @@ def _published(
     results = {}
     with progress("published split", len(methods)) as advance:
         for method in methods:
-            compute = partial(published_result, method, data, options.trees, options.seed, out / "models")
+            compute = partial(evaluate_published_split, method, data, options.trees, options.seed, out / "models")
             results[method.name] = steps.get(f"published-{method.key}", compute)
             advance(1)
     return results

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
-from qbdt.statistics import correlated_variance, has_significance, significance_value
+from qbdt.statistics import correlated_variance, has_significance, purity_value, significance_value
 
 __all__ = [
     "ChannelTable",
@@ -233,8 +233,38 @@ def _gain(left: Fixed, total: Fixed, node_q: float, formula: Formula, side: Fixe
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _output(sums: Fixed, formula: Formula, low: float, high: float) -> float:
+    """Output 2p − 1 of a node with b > 0, within the limits that cuts above it left."""
+    s, b = sums[0] * formula.factor[0], sums[1] * formula.factor[1]
+    value = 2.0 * purity_value(s, b, node_variance(sums, formula)) - 1.0
+    return min(max(value, low), high)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _in_order(
+    left: Fixed, total: Fixed, formula: Formula, direction: int, low: float, high: float, side: Fixed
+) -> bool:
+    """Whether the outputs left and right of a cut do not go against a direction; `side` is used up."""
+    for i in range(total.size):
+        side[i] = left[i]
+    before = _output(side, formula, low, high)
+    for i in range(total.size):
+        side[i] = total[i] - side[i]
+    return (_output(side, formula, low, high) - before) * direction >= 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _best_cut(
-    left: Fixed, total: Fixed, node_q: float, formula: Formula, bound: Floats, least: float, side: Fixed
+    left: Fixed,
+    total: Fixed,
+    node_q: float,
+    formula: Formula,
+    bound: Floats,
+    least: float,
+    direction: int,
+    low: float,
+    high: float,
+    side: Fixed,
 ) -> tuple[float, int]:
     """Largest ΔQ above `least` of one feature, and its cut, the lowest of equals; `least` and 0 where there is none.
 
@@ -247,6 +277,9 @@ def _best_cut(
         if bound[code] - node_q < floor or bound[code] == -np.inf:
             continue
         gain = _gain(left[:, code], total, node_q, formula, side)
+        directed = direction != 0 and gain > -np.inf
+        if directed and not _in_order(left[:, code], total, formula, direction, low, high, side):
+            continue
         floor = max(floor, gain)
         if step >= 0 and gain > best_gain:
             best_gain, best_cut = gain, code + 1
@@ -263,6 +296,9 @@ def scan_features(
     channels: ChannelTable,
     features: Fixed,
     n_cuts: Fixed,
+    directions: Fixed,
+    low: float,
+    high: float,
     best_left: Fixed,
 ) -> tuple[float, int, int, int]:
     """Best split over some features: largest ΔQ, ties to the first found (feature, then missing right, then cut).
@@ -279,6 +315,9 @@ def scan_features(
         How Q follows from quantities, and where these are found.
     features, n_cuts
         Features to scan, in increasing order; number of cuts of every feature.
+    directions, low, high
+        Of every feature +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither; limits of
+        the outputs that are compared.
     best_left
         Receives the quantities left of the best split.
 
@@ -301,7 +340,9 @@ def scan_features(
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
             _fill_bounds(left, total, formula.factor, work, bound[:size])
-            gain, cut = _best_cut(left, total, node_q, formula, bound[:size], best_gain, side)
+            gain, cut = _best_cut(
+                left, total, node_q, formula, bound[:size], best_gain, directions[feature], low, high, side
+            )
             if cut > 0:
                 best_gain, best_feature, best_cut = gain, feature, cut
                 best_missing = option if any_missing else NONE_MISSING

@@ -84,39 +84,7 @@ def train_paper(
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
 ) -> TrainedModel:
-    """Train by the paper's method, whatever `settings.method` says: `qbdt.training.train` looks at it.
-
-    Parameters
-    ----------
-    dataset
-        Signal, background and systematic sources: in memory, on disk (`OutOfCore`) or on a cluster (`OnCluster`).
-    settings
-        How to train.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    monitor
-        Validation sample, early stopping, callbacks.
-    progress
-        Shows how far it is.
-    resume
-        An earlier, shorter training on the same events with the same settings, to be continued: the outcome is that of
-        one uninterrupted training.
-    checkpoint
-        Called with the training so far after every tree; it decides itself when to write.
-
-    Returns
-    -------
-    TrainedModel
-        Interrupting with Ctrl-C returns what is trained so far.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> x = np.concatenate([rng.normal(1, 1, 100), rng.normal(-1, 1, 100)])
-    >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 100))
-    >>> len(train_paper(dataset, Settings(n_trees=3)).ensemble.trees)
-    3
-    """
+    """Train by the paper's method, whatever `settings.method` says; parameters are those of `qbdt.training.train`."""
     with Workers(n_threads) as workers:
         prepare = partial(prepare_in_memory, dataset) if isinstance(dataset, Dataset) else dataset.prepare
         prepared = prepare(settings, workers)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import BINS, FEATURES_PER_WORD, NONE_MISSING, SUM_BITS, Fixed, Floats
 from qbdt.statistics import purity_value, significance_value
 from qbdt.threads import Workers
-from qbdt.training.kernels.monotonic_scan import scan_ordered_features
 from qbdt.training.kernels.split_scan import Formula, bound_features, node_variance, scan_features, total_sums
 from qbdt.training.paper.channels import Quantities
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
@@ -150,18 +149,13 @@ class PaperCriterion:
     ) -> Split:
         """Judge features, given in increasing order, exactly; those of a systematic histogram share a word."""
         given = (arranged.histogram, systematics, sums, q, self._formula, self._channels)
-        directed = self._features.directions[features] != 0
-        free = features[~directed]
-        n_shares = max(1, min(self._workers.n_threads, len(free) // 2))
-        shared = np.array_split(free, n_shares) if n_shares > 1 else [free]
-        lefts = np.zeros((len(shared) + 1, len(self._factors)), dtype=np.int64)
-        shares = [(*given, share, arranged.n_cuts, left) for share, left in zip(shared, lefts[1:], strict=True)]
+        n_shares = max(1, min(self._workers.n_threads, len(features) // 2))
+        shared = np.array_split(features, n_shares) if n_shares > 1 else [features]
+        lefts = np.zeros((len(shared), len(self._factors)), dtype=np.int64)
+        order = (arranged.n_cuts, self._features.directions, *limits)
+        shares = [(*given, share, *order, left) for share, left in zip(shared, lefts, strict=True)]
         found = self._workers.run(scan_features, shares)
-        splits = [Split(*one, left) for one, left in zip(found, lefts[1:], strict=True)]
-        if directed.any():
-            own = (features[directed], arranged.n_cuts, self._features.directions, *limits, lefts[0])
-            splits.append(Split(*scan_ordered_features(*given, *own), lefts[0]))
-        return max(splits, key=Split.rank)
+        return max((Split(*one, left) for one, left in zip(found, lefts, strict=True)), key=Split.rank)
 
     def _bounds(self, arranged: Arranged, sums: Fixed, features: Fixed) -> Floats:
         """Upper bound on Q_L + Q_R per feature."""

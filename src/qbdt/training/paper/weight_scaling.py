@@ -1,10 +1,10 @@
 """Scale of the weights: one power of two per side, agreed on by all rows of a training wherever they are.
 
 Trees add up integers, since sums of floats depend on their order. A weight w becomes the integer round(w · 2^SUM_BITS),
-and no sum may pass 2^SUM_BITS: so the absolute weights of each side, signal and background with its variations, must sum
-to at most one. Boosting multiplies weights by exp(∓p W), so after each tree all weights of a side are multiplied by a
-power of two, which changes no mantissa: results do not depend on it, nor on how rows are divided. The normalisation to
-one event (see `PaperCriterion.normalise`) is done on the integers' sums, not on the weights.
+and no sum may pass 2^SUM_BITS: so the absolute weights of each side, signal and background with its variations, must
+sum to at most one. Boosting multiplies weights by exp(∓p W), so after each tree all weights of a side are multiplied by
+a power of two, which changes no mantissa: results do not depend on it, nor on how rows are divided. The normalisation
+to one event (see `PaperCriterion.normalise`) is done on the integers' sums, not on the weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL_ROWS = -1
 """Subsample threshold that takes every row."""
 
 LEAST_SUM = 2.0**-4
-"""Where a side's absolute weights sum to less than this, they are scaled up: at most four of the 61 bits stay unused."""
+"""Where a side's absolute weights sum to less than this, they are scaled up: at most four bits stay unused."""
 
 
 class Weighted(Protocol):

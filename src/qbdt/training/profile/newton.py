@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.threads import Workers
-from qbdt.training.kernels.monotonic_scan import scan_ordered_pairs
-from qbdt.training.kernels.pairs import pair_value, scan_pairs
+from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
 
 __all__ = ["NewtonCriterion"]

@@ -1,4 +1,4 @@
-"""`Objects`: what the detector saw of h → γττ events, and its Parquet layout.
+"""`Objects`: the objects that a detector reconstructs in h → γττ events, and their Parquet layout.
 
 Owns the columns, their precision and the folder format: one Parquet file per process and `metadata.json` with the
 yields, the settings and a checksum of each file. Objects are stored instead of variables because all variables of all
@@ -48,7 +48,7 @@ class Objects:
     met_x, met_y
         Missing transverse momentum, resolution included.
     residual_x, residual_y
-        The part of it that is resolution; the neutrinos are the difference.
+        Its share from the resolution; the neutrinos are the difference.
     lepton_flavour
         PDG code, 11 or 13.
     """
@@ -92,9 +92,9 @@ class Objects:
         return cls(*(table.column(name).to_numpy() for name in SCHEMA.names))
 
     @classmethod
-    def concatenate(cls, parts: list[Objects]) -> Objects:
-        """Join the events of several parts."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+    def concatenate(cls, pieces: list[Objects]) -> Objects:
+        """Join the events of several pieces."""
+        return cls(*(np.concatenate([getattr(piece, field.name) for piece in pieces]) for field in fields(cls)))
 
 
 FLOATS = tuple(field.name for field in fields(Objects))[2:]

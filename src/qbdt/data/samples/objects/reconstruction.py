@@ -219,7 +219,7 @@ def _reconstruct(objects: Objects, weight: float, shifts: Sequence[Shift], *, pa
             selected = np.flatnonzero(events.passes(shift))
             columns: dict[str, NDArray[Any]] = {"event_number": chunk.event_number, **events.variables(shift)}
             piece.append({name: column[selected] for name, column in columns.items()})
-    joined = [{name: np.concatenate([part[name] for part in piece]) for name in piece[0]} for piece in pieces]
+    joined = [{name: np.concatenate([chunk[name] for chunk in piece]) for name in piece[0]} for piece in pieces]
     return [
         Events({name: columns[name] for name in FEATURES}, np.full(len(numbers), weight), {"event_number": numbers})
         for columns in joined

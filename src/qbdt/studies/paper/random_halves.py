@@ -15,10 +15,10 @@ from qbdt.data import Dataset, HashFolds
 from qbdt.files import StepFolder
 from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
-from qbdt.studies.paper.measures import measure, measure_in_optimised_bins, scored_with, templates_of
+from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_events
 from qbdt.studies.paper.methods import get_method
 
-__all__ = ["Difference", "Task", "compare", "half_result", "run_halves", "standard_deviations"]
+__all__ = ["Difference", "Task", "compare", "evaluate_half", "run_halves", "standard_deviations"]
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class Difference:
     n: int
 
 
-def half_result(task: Task, data: Dataset) -> dict[str, Any]:
+def evaluate_half(task: Task, data: Dataset) -> dict[str, Any]:
     """Train and test one method on one half: seven sources, c scanned for, or the method's own bins."""
     method = get_method(task.method)
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
     train_fold, test_fold = (0, 1) if task.swapped else (1, 0)
     trained = method.train(split.fold(train_fold), task.n_trees, task.seed)
-    scored = scored_with(trained.score, split.fold(test_fold))
-    templates, c = templates_of(scored, None if method.c is None else "scan")
-    return {**measure(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}
+    scored = score_events(trained.score, split.fold(test_fold))
+    templates, c = make_templates(scored, None if method.c is None else "scan")
+    return {**measure_templates(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}
 
 
 def run_halves(
@@ -135,7 +135,7 @@ def _results(tasks: Sequence[Task], load: Callable[[], Dataset], n_jobs: int) ->
         data = load() if tasks else None
         for task in tasks:
             assert data is not None
-            yield task, half_result(task, data)
+            yield task, evaluate_half(task, data)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_start, initargs=(load,)) as pool:
@@ -157,4 +157,4 @@ def _start(load: Callable[[], Dataset]) -> None:
 
 
 def _work(task: Task) -> dict[str, Any]:
-    return half_result(task, _loaded[0])
+    return evaluate_half(task, _loaded[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,48 +10,38 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data import Events, FoldRule, SplitFolds
-from qbdt.models.export.components import Model, Single, float32_at_least, members
-from qbdt.training import FoldedEnsemble
+from qbdt.models.export.comparison import Rows, float32_at_least
+from qbdt.training import Model, SingleModel
 from qbdt.trees import Tree
 
-__all__ = ["Probe", "identifiers_of_fold", "probes"]
+__all__ = ["draw_identifiers", "make_probes"]
 
 BATCH = 50_000
+"""Rows compared at a time."""
+
 RANDOM_ROWS = 500
+"""Rows of random values around the cuts, besides those that are led to a node."""
 
 
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """Rows with their features, as (row, feature), and the identifiers that the model's rule reads."""
-
-    values: Floats
-    identifiers: dict[str, NDArray[np.int64]]
-
-    def events(self, features: tuple[str, ...]) -> Events:
-        """Return the rows as events."""
-        columns = dict(zip(features, self.values.T, strict=True))
-        return Events(columns, np.broadcast_to(np.float64(1.0), len(self.values)), self.identifiers)
-
-
-def probes(model: Model, seed: int = 0) -> Iterator[Probe]:
+def make_probes(model: Model, seed: int = 0) -> Iterator[Rows]:
     """Rows that reach every inner node of every tree, with values around its cut; in batches.
 
     The rows for the model of one fold have identifiers of that fold, drawn over all 64-bit numbers.
     """
     rng = np.random.default_rng(seed)
-    for fold, member in enumerate(members(model)):
+    for fold, member in enumerate(model.members):
         pools = _Pools(member)
         rows: list[Floats] = [_random_rows(pools, rng)]
         for tree in member.trees:
             rows += _tree_rows(tree, pools, rng)
             if sum(map(len, rows)) > BATCH:
-                yield _probe(model, rows, fold, rng)
+                yield _join(model, rows, fold, rng)
                 rows = []
         if rows:
-            yield _probe(model, rows, fold, rng)
+            yield _join(model, rows, fold, rng)
 
 
-def identifiers_of_fold(rule: FoldRule, fold: int, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+def draw_identifiers(rule: FoldRule, fold: int, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
     """Draw identifiers of events in one fold, with the extremes of 64-bit numbers among them where they are in it."""
     if isinstance(rule, SplitFolds):
         return {rule.column: np.full(n, fold, dtype=np.int64)}
@@ -69,11 +58,11 @@ def identifiers_of_fold(rule: FoldRule, fold: int, n: int, rng: np.random.Genera
     return dict(zip(rule.columns, np.ascontiguousarray(chosen.T), strict=True))
 
 
-def _probe(model: Model, rows: list[Floats], fold: int, rng: np.random.Generator) -> Probe:
+def _join(model: Model, rows: list[Floats], fold: int, rng: np.random.Generator) -> Rows:
     values = np.concatenate(rows)
-    if not isinstance(model, FoldedEnsemble):
-        return Probe(values, {})
-    return Probe(values, identifiers_of_fold(model.folds, fold, len(values), rng))
+    if model.folds is None:
+        return Rows(values, {})
+    return Rows(values, draw_identifiers(model.folds, fold, len(values), rng))
 
 
 def _around(threshold: float) -> Floats:
@@ -94,7 +83,7 @@ def _categories(known: list[float]) -> Floats:
 class _Pools:
     """For every feature the values around its cuts, to draw from."""
 
-    def __init__(self, member: Single) -> None:
+    def __init__(self, member: SingleModel) -> None:
         cuts: list[set[float]] = [set() for _ in member.features]
         known: dict[int, set[float]] = {}
         for tree in member.trees:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,16 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
-from qbdt.models.export.checking import Comparison, Outputs, compare, of_events
-from qbdt.models.export.components import Model, combined, members, rounding_bound, sums
+from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
 from qbdt.models.export.cpp_header import Compiled, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
-from qbdt.models.export.probing import probes
-from qbdt.models.export.results import Check, Export
+from qbdt.models.export.probes import make_probes
 from qbdt.models.export.tmva_xml import read_tmva, write_tmva
 from qbdt.models.export.xgboost_json import read_xgboost, write_xgboost
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import Model
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["FORMATS", "export_model"]
+__all__ = ["FORMATS", "Export", "export_model"]
 
 FORMATS = {"onnx": ".onnx", "xgboost": ".json", "tmva": ".xml", "cpp": ".h"}
 """Formats with the usual ends of their files' names."""
@@ -46,6 +44,42 @@ RULES = {
     "hash": "state = salt; for each column: state = splitmix64(state xor column) on unsigned 64-bit words; "
     "fold = state modulo k",
 }
+
+
+@dataclass(frozen=True)
+class Export:
+    """Files that were written and read back.
+
+    Attributes
+    ----------
+    format
+        `onnx`, `xgboost`, `tmva` or `cpp`.
+    files
+        All files; where there are several, the last is a JSON file that says how to use them together.
+    checks
+        What was compared; empty where the file could not be read back here.
+    warnings
+        What the format cannot hold and why, and what its reader must still compute.
+    """
+
+    format: str
+    files: tuple[Path, ...]
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def difference(self) -> float:
+        """Largest difference of all checks."""
+        return max((check.difference for check in self.checks), default=float("nan"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "format": self.format,
+            "files": [str(path) for path in self.files],
+            "checks": [asdict(check) for check in self.checks],
+            "warnings": list(self.warnings),
+        }
 
 
 def export_model(
@@ -95,9 +129,9 @@ def export_model(
 def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Events]], force: bool) -> Export:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".qbdt-export-") as name:
         scratch = Path(name)
-        exporter = _Separate(model, to, scratch, target) if to in SINGLE else _Whole(model, to, scratch, target)
+        exporter = _FilePerSum(model, to, scratch, target) if to in SINGLE else _OneFile(model, to, scratch, target)
         files = exporter.write()
-        checks, warnings = _checked(exporter, events)
+        checks, warnings = _check(exporter, events)
         places = [target.parent / file.name for file in files]
         if not force and (there := [place for place in places if place.exists()]):
             raise OutputError(f"{there[0]} exists; force=True overwrites it")
@@ -106,7 +140,7 @@ def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Eve
     return Export(to, tuple(places), tuple(checks), tuple(warnings))
 
 
-class _Whole:
+class _OneFile:
     """A format that holds the whole model in one file, in double precision."""
 
     single, holds_missing = False, True
@@ -114,7 +148,11 @@ class _Whole:
     def __init__(self, model: Model, to: str, scratch: Path, target: Path) -> None:
         self.model, self.to, self._scratch, self._file = model, to, scratch, scratch / target.name
         largest = max(
-            (sum(float(np.abs(t.outputs).max()) for t in e.trees) for m in members(model) for e in sums(m).values()),
+            (
+                sum(float(np.abs(t.outputs).max()) for t in e.trees)
+                for m in model.members
+                for e in m.components.values()
+            ),
             default=0.0,
         )
         self.bound = DOUBLE_BOUND * max(1.0, largest)
@@ -131,7 +169,7 @@ class _Whole:
             return read_onnx(self._file)
         if Compiled.compiler() is None:
             return None
-        columns = self.model.folds.columns if isinstance(self.model, FoldedEnsemble) else ()
+        columns = () if self.model.folds is None else self.model.folds.columns
         return Compiled(self._file, namespace_of(self._file.stem), columns, self._scratch)
 
     def warnings(self, result: Comparison | None) -> list[str]:
@@ -149,25 +187,25 @@ class _Whole:
         return found
 
 
-class _Separate:
+class _FilePerSum:
     """A format that holds sums of trees only, in single precision: one file for each, and an index."""
 
     single = True
 
     def __init__(self, model: Model, to: str, scratch: Path, target: Path) -> None:
         self.model, self.to, self._scratch, self._target = model, to, scratch, target
-        self.bound = max(rounding_bound(member) for member in members(model))
+        self.bound = max(bound_rounding(member) for member in model.members)
         self.holds_missing = to != "tmva" or not self._missing_right()
         self._index_name = f"{target.stem}.{to}-index.json"
 
     def write(self) -> list[Path]:
         files = []
-        for parts in self._names():
-            for name, ensemble in parts.items():
+        for sums in self._sums_by_file():
+            for name, ensemble in sums.items():
                 file = self._scratch / name
                 self._write_one(ensemble, file)
                 files.append(file)
-        if len(files) > 1:
+        if self._needs_index:
             index = self._scratch / self._index_name
             index.write_text(json.dumps(self._index(), indent=1) + "\n", encoding="utf-8")
             files.append(index)
@@ -175,18 +213,18 @@ class _Separate:
 
     def read(self) -> Outputs:
         reader: Callable[[Path, NDArray[np.float32]], Floats] = read_tmva if self.to == "tmva" else read_xgboost
-        singles = members(self.model)
+        rule = self.model.folds
 
         def outputs(values: Floats, identifiers: dict[str, NDArray[np.int64]]) -> dict[str, Floats]:
             with np.errstate(over="ignore", under="ignore"):
                 rows = values.astype(np.float32)
             scores = []
-            for member, parts in zip(singles, self._names(), strict=True):
-                found = [reader(self._scratch / name, rows) for name in parts]
-                scores.append(combined(member, dict(zip(sums(member), found, strict=True))))
-            if not isinstance(self.model, FoldedEnsemble):
+            for member, files in zip(self.model.members, self._sums_by_file(), strict=True):
+                found = [reader(self._scratch / name, rows) for name in files]
+                scores.append(member.combine(dict(zip(member.components, found, strict=True))))
+            if rule is None:
                 return {"score": scores[0]}
-            fold = self.model.folds.assign(Events({}, np.ones(len(values)), identifiers))
+            fold = rule.assign(Events({}, np.ones(len(values)), identifiers))
             table = np.stack(scores)
             return {"score": table[fold, np.arange(len(values))], "average": table.mean(axis=0)}
 
@@ -205,10 +243,9 @@ class _Separate:
                 "divisions by category are read by XGBoost, but not by ROOT's RBDT; of a value that is no whole number "
                 "XGBoost takes the whole part"
             )
-        singles = members(self.model)
-        if isinstance(singles[0], ProfiledEnsemble):
+        if self.model.members[0].constants:
             found.append(f"the reader of these files must still compute the score from two sums: {FORMULA}")
-        if isinstance(self.model, FoldedEnsemble):
+        if self.model.folds is not None:
             found.append("the reader of these files must still choose the model of an event's fold: the index says how")
         return found
 
@@ -223,52 +260,52 @@ class _Separate:
         return sum(int((~tree.nodes["missing_left"][~tree.is_leaf]).sum()) for tree in self._trees())
 
     def _trees(self) -> list[Tree]:
-        return [tree for member in members(self.model) for tree in member.trees]
+        return [tree for member in self.model.members for tree in member.trees]
 
-    def _names(self) -> list[dict[str, Ensemble]]:
-        """For each single model, file name to sum of trees."""
+    def _sums_by_file(self) -> list[dict[str, Ensemble]]:
+        """For each member, file name to sum of trees."""
         stem, suffix = self._target.stem, self._target.suffix
         found = []
-        for fold, member in enumerate(members(self.model)):
-            front = f"{stem}.fold{fold}" if isinstance(self.model, FoldedEnsemble) else stem
-            parts = sums(member)
-            names = {
-                f"{front}.{name}{suffix}" if len(parts) > 1 else f"{front}{suffix}": e for name, e in parts.items()
-            }
-            found.append(names)
+        for fold, member in enumerate(self.model.members):
+            front = stem if self.model.folds is None else f"{stem}.fold{fold}"
+            several = len(member.components) > 1
+            names = (f".{name}" * several for name in member.components)
+            found.append({f"{front}{n}{suffix}": e for n, e in zip(names, member.components.values(), strict=True)})
         return found
 
     def _write_one(self, ensemble: Ensemble, file: Path) -> None:
         if self.to == "tmva":
             write_tmva(ensemble, file)
         else:
-            write_xgboost(ensemble, file, {"see": self._index_name} if self._several() else {})
+            write_xgboost(ensemble, file, {"see": self._index_name} if self._needs_index else {})
 
-    def _several(self) -> bool:
-        return not isinstance(self.model, Ensemble)
+    @property
+    def _needs_index(self) -> bool:
+        """Whether there are several files: of folds, or of the sums of a profiled model."""
+        return self.model.folds is not None or len(self.model.members[0].components) > 1
 
     def _index(self) -> dict[str, Any]:
         content: dict[str, Any] = {"qbdt": version("qbdt"), "features": list(self.model.features)}
-        if isinstance(self.model, FoldedEnsemble):
+        if self.model.folds is not None:
             rule = self.model.folds.to_dict()
             content["folds"] = {**rule, "rule": RULES[rule["by"]]}
             content["average"] = "for events that took no part in the training: the mean of all models"
         content["models"] = []
-        for member, names in zip(members(self.model), self._names(), strict=True):
-            files: dict[str, Any] = dict(zip(sums(member), names, strict=True))
-            if isinstance(member, ProfiledEnsemble):
-                files |= {"log_odds": member.log_odds, "share": member.share, "formula": FORMULA}
+        for member, names in zip(self.model.members, self._sums_by_file(), strict=True):
+            files: dict[str, Any] = dict(zip(member.components, names, strict=True))
+            if member.constants:
+                files |= {**member.constants, "formula": FORMULA}
             content["models"].append(files)
         return content
 
 
-def _checked(exporter: _Whole | _Separate, events: Iterable[tuple[str, Events]]) -> tuple[list[Check], list[str]]:
+def _check(exporter: _OneFile | _FilePerSum, events: Iterable[tuple[str, Events]]) -> tuple[list[Check], list[str]]:
     """Compare around every cut and on events; refuse a file that is wrong."""
     outputs = exporter.read()
     if outputs is None:
         return [], exporter.warnings(None)
     model, bound, single = exporter.model, exporter.bound, exporter.single
-    around = compare(model, outputs, probes(model), bound, single=single)
+    around = compare(model, outputs, make_probes(model), bound, single=single)
     if around.largest > bound or (around.largest_missing > bound and exporter.holds_missing):
         raise OutputError(
             f"the {exporter.to} file does not agree with the model: scores differ by "
@@ -278,8 +315,8 @@ def _checked(exporter: _Whole | _Separate, events: Iterable[tuple[str, Events]])
     if exporter.holds_missing:
         checks.append(Check("missing values", around.rows_missing, around.largest_missing))
     warnings = exporter.warnings(around)
-    for name, part in events:
-        result = compare(model, outputs, of_events(model, part), bound, single=False)
+    for name, own in events:
+        result = compare(model, outputs, rows_of_events(model, own), bound, single=False)
         checks.append(Check(name, result.rows, max(result.largest, result.largest_missing)))
         if result.beyond:
             warnings.append(f"{name}: {result.beyond} of {result.rows} events take another way through the trees")

@@ -20,12 +20,18 @@ from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, sc
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
 from qbdt.studies.methods import Trained
-from qbdt.studies.paper.measures import SCALE, measure, measure_in_optimised_bins, scored_with, templates_of
+from qbdt.studies.paper.measurement import (
+    SCALE,
+    make_templates,
+    measure_in_optimised_bins,
+    measure_templates,
+    score_events,
+    smooth,
+)
 from qbdt.studies.paper.methods import PaperMethod
 from qbdt.studies.paper.numbers import CASES, SOURCES
-from qbdt.studies.paper.smoothing import smoothed
 
-__all__ = ["published_halves", "published_result"]
+__all__ = ["evaluate_published_split", "split_by_parity"]
 
 CURVE_POINTS = 25
 """Points of a training curve."""
@@ -34,13 +40,15 @@ EDGES = np.linspace(-1, 1, 21)
 """The paper's bins of tanh(c·y)."""
 
 
-def published_halves(data: Dataset) -> tuple[Dataset, Dataset]:
+def split_by_parity(data: Dataset) -> tuple[Dataset, Dataset]:
     """Events to train on (odd event numbers) and to test on (even ones)."""
     split = data.with_folds(ModuloFolds(2, "event_number"))
     return split.fold(1), split.fold(0)
 
 
-def published_result(method: PaperMethod, data: Dataset, n_trees: int, seed: int, models: Path) -> dict[str, Any]:
+def evaluate_published_split(
+    method: PaperMethod, data: Dataset, n_trees: int, seed: int, models: Path
+) -> dict[str, Any]:
     """Train one method on the published split and collect the paper's numbers for it, as plain data.
 
     Parameters
@@ -54,37 +62,37 @@ def published_result(method: PaperMethod, data: Dataset, n_trees: int, seed: int
     models
         Folder for the model file, where the method is a QBDT.
     """
-    train_half, test_half = published_halves(data)
+    train_half, test_half = split_by_parity(data)
     trained = method.train(train_half, n_trees, seed)
-    scored = scored_with(trained.score, test_half)
-    templates, c = templates_of(scored, method.c)
-    on_training = scored_with(trained.score, train_half.with_systematics([]))
+    scored = score_events(trained.score, test_half)
+    templates, c = make_templates(scored, method.c)
+    on_training = score_events(trained.score, train_half.with_systematics([]))
     if trained.training is not None:
         models.mkdir(parents=True, exist_ok=True)
         write_model(models / f"{method.key}.qbdt", trained.training, {})
-    cases = {case: _case(templates, n, by_pyhf=method.stands_for is not None) for case, n in CASES.items()}
+    cases = {case: _fit_case(templates, n, by_pyhf=method.stands_for is not None) for case, n in CASES.items()}
     return {
         "c": c,
-        "scanned_c": None if c is None else templates_of(scored.with_systematics([]), "scan")[1],
+        "scanned_c": None if c is None else make_templates(scored.with_systematics([]), "scan")[1],
         "optimised": measure_in_optimised_bins(scored),
         "auc": area_under_roc(scored),
         "templates": templates.to_dict(),
         "cases": cases,
-        "appendix": {"plain": _appendix(templates), "smooth": _appendix(smoothed(templates))},
+        "appendix": {"plain": _appendix(templates), "smooth": _appendix(smooth(templates))},
         "roc": roc_points(scored),
         "scores": {name: score_histogram(half, EDGES, c) for name, half in (("train", on_training), ("test", scored))},
-        "curve": _curve(trained, train_half, test_half),
+        "curve": _make_training_curve(trained, train_half, test_half),
     }
 
 
-def _case(templates: TemplateSet, n_sources: int, *, by_pyhf: bool) -> dict[str, Any]:
+def _fit_case(templates: TemplateSet, n_sources: int, *, by_pyhf: bool) -> dict[str, Any]:
     """Fit with the first sources: by pyhf where the paper has the method, otherwise by the Newton solver."""
     kept = templates.with_sources([name for name in SOURCES if name in templates.sources][:n_sources])
-    fast = {**measure(kept), **_newton_case(kept), "smooth": _newton_case(smoothed(kept))}
-    return {**fast, **_pyhf_case(kept)} if by_pyhf else fast
+    fast = {**measure_templates(kept), **_fit_by_newton(kept), "smooth": _fit_by_newton(smooth(kept))}
+    return {**fast, **_fit_by_pyhf(kept)} if by_pyhf else fast
 
 
-def _pyhf_case(kept: TemplateSet) -> dict[str, Any]:
+def _fit_by_pyhf(kept: TemplateSet) -> dict[str, Any]:
     summary = fit_templates(kept, FitSettings(scan=False)).expected
     uncertainty = background_uncertainty(kept, summary)
     return {
@@ -96,7 +104,7 @@ def _pyhf_case(kept: TemplateSet) -> dict[str, Any]:
     }
 
 
-def _newton_case(templates: TemplateSet) -> dict[str, Any]:
+def _fit_by_newton(templates: TemplateSet) -> dict[str, Any]:
     arrays = templates.arrays()
     result = fit_asimov(arrays)
     size = arrays.background_shifts.sum(axis=-1) * result.sigma_theta
@@ -116,7 +124,7 @@ def _appendix(templates: TemplateSet) -> dict[str, list[float | None]]:
     return rows
 
 
-def _curve(trained: Trained, train_half: Dataset, test_half: Dataset) -> Mapping[str, list[float]] | None:
+def _make_training_curve(trained: Trained, train_half: Dataset, test_half: Dataset) -> Mapping[str, list[float]] | None:
     """Binned Q, without systematics, of each half scaled to all events, after so many trees."""
     if trained.training is None or trained.training.settings.method != "paper":
         return None
