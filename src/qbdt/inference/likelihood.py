@@ -76,7 +76,7 @@ class Likelihood(PyhfModel):
 
     def twice_nll(self, values: Floats) -> float:
         """−2 ln L at a point; a very large number where an expectation is negative."""
-        # Saturated Poisson terms, 2[λ − n + n ln(n/λ)], which are 2λ for n = 0: differences of −2 ln L keep their digits.
+        # Saturated Poisson terms, 2[λ − n + n ln(n/λ)], 2λ for n = 0: differences of −2 ln L keep their digits.
         expected, counts = self.expected(values), self.data
         if not np.all(expected > 0):
             return FORBIDDEN

@@ -226,7 +226,7 @@ class TemplateSet:
         return replace(self, processes=processes, data=data)
 
     def scaled(self, factor: float) -> TemplateSet:
-        """Multiply simulated yields by a factor and Σw² by its square: for events that stand for more than themselves."""
+        """Multiply simulated yields by a factor and Σw² by its square, for a sample of all events."""
         scaled = [p.map(lambda values: factor * values) for p in self.processes]
         processes = tuple(replace(p, variance=factor * p.variance) for p in scaled)
         return replace(self, processes=processes)
