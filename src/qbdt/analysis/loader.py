@@ -21,7 +21,7 @@ from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
 from qbdt.progress import Progress, silent
 from qbdt.training import Settings
-from qbdt.training.partitions import EventsInParts
+from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
     "FilePartition",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 AnySource = WeightSource | ShapeSource | NormSource
-AnyEvents = TypeVar("AnyEvents", Dataset, EventsInParts)
+AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
 
 def load(
@@ -223,7 +223,7 @@ def _replace_folds(analysis: Analysis, folds: int | None, columns: list[str]) ->
     if folds is None or analysis.dataset is not None:
         return analysis
     if analysis.folds is None:
-        raise ConfigError(f"folds={folds}: the analysis does not say by what; give fold_columns")
+        raise ConfigError(f"folds={folds}: the analysis does not say by what; give fold_columns=[NAME]")
     if analysis.folds.by == "split" and folds != analysis.folds.k:
         raise ConfigError(f"folds={folds}: the column {analysis.folds.columns[0]} holds {analysis.folds.k} folds")
     return analysis.model_copy(update={"folds": analysis.folds.model_copy(update={"k": folds})})

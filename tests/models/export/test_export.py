@@ -381,7 +381,7 @@ def test_onnx_refuses_a_fold_that_is_none(tmp_path):
 
 def test_what_cannot_be_exported(tmp_path):
     model = small_model()
-    with pytest.raises(ConfigError, match="--to pmml: there are: onnx, xgboost, tmva, cpp"):
+    with pytest.raises(ConfigError, match="to=pmml: there are: onnx, xgboost, tmva, cpp"):
         export_model(model, tmp_path / "m", "pmml")
     with pytest.raises(ConfigError, match=r"m.txt: xgboost reads files by the end of their names: it must be .json"):
         export_model(model, tmp_path / "m.txt", "xgboost")

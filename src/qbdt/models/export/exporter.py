@@ -114,7 +114,7 @@ def export_model(
     0.0
     """
     if to not in FORMATS:
-        raise ConfigError(f"--to {to}: there are: {', '.join(FORMATS)}")
+        raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
