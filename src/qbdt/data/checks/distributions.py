@@ -110,14 +110,7 @@ def paired_shifts(nominal: Events, varied: Events, shapes: Mapping[str, Distribu
     """Rank shift of every feature and its statistical error, which knows that varied events are copies of nominal ones.
 
     The terms of an event and of its copy are added before they are squared: an event that a variation does not
-    touch adds no error. Events are recognised by their identifiers.
-
-    Parameters
-    ----------
-    nominal, varied
-        The same process before and after.
-    shapes
-        Distributions of the nominal events.
+    touch adds no error. Events are recognised by their identifiers; `shapes` are those of the nominal events.
     """
     keys = np.concatenate([nominal.hash_identifiers(), varied.hash_identifiers()])
     if not nominal.id_names or not nominal.identifiers_differ:
