@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data.checks.distributions import most_moved
+from qbdt.data.checks.distributions import find_most_moved
 from qbdt.data.checks.findings import Finding, find_faults, make_findings_table
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
@@ -177,10 +177,10 @@ def _summarise_effect(
     name: str, kind: str, process: str, nominal: Events, sides: dict[str, dict[str, Events]]
 ) -> SourceSummary:
     up, down = sides["up"][process], sides["down"][process] if "down" in sides else None
-    moves, moved_up = most_moved(nominal, up) if kind != Kind.NORM else (None, None)
+    moves, moved_up = find_most_moved(nominal, up) if kind != Kind.NORM else (None, None)
     moved_down = None
     if moves is not None and down is not None:
-        moved_down = most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
+        moved_down = find_most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
     return SourceSummary(
         name=name,
         kind=kind,

@@ -150,7 +150,7 @@ class Likelihood(PyhfModel):
         raise FitError(f"bin {number + 1} expects {self.expected(point)[number]:.3g} events for {held}")
 
     def _newton(self, start: Floats, fixed: frozenset[str]) -> Minimum | None:
-        """Damped Newton steps with the part of the second derivatives that is never negative; None if they fail."""
+        """Damped Newton steps with the Gauss–Newton matrix, which is never negative; None if they fail."""
         free, point = self._free(fixed), start.copy()
         low, high = self.bounds.T
         value = self.twice_nll(point)
@@ -234,16 +234,16 @@ class Likelihood(PyhfModel):
         pulled = max(self.of_kind("source"), key=lambda name: abs(minuit.values[name]), default=None)
         poi = self.names[self.poi]
         held = f" with {poi} = {hold[poi]:g}" if poi in hold else ""
-        parts = [f"the fit{held} did not converge (distance to the minimum {minuit.fmin.edm:.2g})"]
+        reasons = [f"the fit{held} did not converge (distance to the minimum {minuit.fmin.edm:.2g})"]
         if at_limit:
-            parts.append(f"at the limit: {', '.join(at_limit)}")
+            reasons.append(f"at the limit: {', '.join(at_limit)}")
         expected = self.expected(np.array(minuit.values))
         lowest = int(np.argmin(expected / np.maximum(self.expected(self.start), 1e-300)))
         if expected[lowest] < 0.01 * self.expected(self.start)[lowest]:
-            parts.append(f"bin {lowest + 1}, with {self.data[lowest]:g} events, is driven to an expectation of 0")
+            reasons.append(f"bin {lowest + 1}, with {self.data[lowest]:g} events, is driven to an expectation of 0")
         if pulled:
-            parts.append(f"the source pulled most is {pulled} (θ = {minuit.values[pulled]:.2g})")
-        return "; ".join(parts) + ". Merge sparse bins (min_entries) or drop that source (systematics)"
+            reasons.append(f"the source pulled most is {pulled} (θ = {minuit.values[pulled]:.2g})")
+        return "; ".join(reasons) + ". Merge sparse bins (min_entries) or drop that source (systematics)"
 
 
 def _solve(matrix: Floats, slope: Floats) -> Floats | None:

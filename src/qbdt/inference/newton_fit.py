@@ -7,7 +7,7 @@ The model is that of HistFactory with linear interpolation and one MC-statistics
 
 For given S and B the best λ solves λ² + (r²B² − S − aux·B)λ − r²B²n = 0, so only μ and the θ are searched for. The
 factor acts on the background only: one that also scales the signal would have the width sqrt(Σw²)/(s + b) and so take
-from the background, at μ = 0, a part s/(s + b) of its MC uncertainty. pyhf remains the reference; this solver is for
+from the background, at μ = 0, the share s/(s + b) of its MC uncertainty. pyhf remains the reference; this solver is for
 scans and studies of thousands of fits.
 """
 
@@ -204,7 +204,7 @@ class _Problem:
         return _Slopes(expected, background, to_signal + gamma[:, None] * to_background, to_background, residual)
 
     def newton_step(self, point: Floats) -> Floats:
-        """Newton step with the part of the second derivatives that is never negative (Gauss–Newton)."""
+        """Newton step with the Gauss–Newton matrix, the second derivatives without the terms that can be negative."""
         # Fixed γ would give the weight n/λ²; profiling γ, which adds v = r²B² to the variance, makes it n/(λ² + v n).
         # Empty bins, whose weight would be 0, get that of their expectation: only the length of the step depends on it.
         slopes = self.slopes(point)

@@ -125,7 +125,7 @@ class TemplateSet:
     Attributes
     ----------
     variable
-        What is histogrammed, for axis titles.
+        Title of the axis.
     edges
         Bin edges, ascending; n + 1 of them.
     processes
