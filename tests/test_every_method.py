@@ -17,6 +17,7 @@ from qbdt.studies.paper.methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
+from qbdt.training.settings import Settings
 
 pytestmark = pytest.mark.xdist_group("every-method")
 
@@ -87,7 +88,7 @@ fit: {{bins: 5, scan: false}}
 """
 
 
-@pytest.mark.parametrize("method", ["paper", "profile"])
+@pytest.mark.parametrize("method", Settings.rules()["method"].choices)
 def test_run_diagnose_tune_and_report(method, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "analysis.yaml").write_text(ANALYSIS.format(method=method))

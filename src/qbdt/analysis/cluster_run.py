@@ -26,8 +26,8 @@ from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import Model
-from qbdt.training.partitions import rows_of
-from qbdt.training.partitions.dask import OnCluster, Traffic, over_parts
+from qbdt.training.partitions import copy_rows
+from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
 
 __all__ = ["ClusterRun"]
 
@@ -78,7 +78,7 @@ class ClusterRun:
         note("score on the cluster")
         with replace_folder(target.resolve()) as scratch:
             score = partial(_score, ensemble=models, folder=scratch)
-            empty = over_parts(self.client, events.parts, score, _first, "score")
+            empty = map_reduce(self.client, events.partitions, score, _first, "score")
             fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
             write_description(empty, scratch, analysis.name, fit, ".part*")
 
@@ -86,25 +86,25 @@ class ClusterRun:
         self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]
     ) -> tuple[Finding, ...]:
         """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
-        n_rows = len(partitions) * over_parts(
+        n_rows = len(partitions) * map_reduce(
             self.client, partitions[:1], _count_rows, int.__add__, "count"
         )  # equal shares
         every = max(1, round(n_rows / CHECKED))
         if every > 1:
             note(f"one event in {every} is looked at for faults of the input")
         chosen = partial(_select_one_in, every=every, columns=columns)
-        return find_faults(over_parts(self.client, partitions, chosen, _join, "check"))
+        return find_faults(map_reduce(self.client, partitions, chosen, _join, "check"))
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
         partitions = load_partitions(read_analysis(scored), scored.parent, self._count())
-        n_rows = over_parts(self.client, partitions, _count_rows, int.__add__, "count")
+        n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
-        sample = over_parts(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
+        sample = map_reduce(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
 
         def fill_all(c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
             one = partial(_fill, sources=settings.systematics, c=c, bins=bins, title=title)
-            return over_parts(self.client, partitions, one, TemplateSet.__add__, "templates")
+            return map_reduce(self.client, partitions, one, TemplateSet.__add__, "templates")
 
         return run_fit(sample, settings, progress=progress, filler=fill_all)
 
@@ -120,7 +120,7 @@ def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Data
     """Write a scored partition; return its dataset without rows."""
     scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
     write_tables(scored, folder, f".part{number:05}")
-    return rows_of(scored, slice(0, 0))
+    return copy_rows(scored, slice(0, 0))
 
 
 def _first(one: Dataset, other: Dataset) -> Dataset:

@@ -46,11 +46,11 @@ def run(
     """
     from qbdt.analysis import ClusterRun, read_analysis, run_analysis
     from qbdt.tables import show
-    from qbdt.training.partitions.dask import connected
+    from qbdt.training.partitions.dask import connect
 
     if not dask and (scheduler or workers or partitions):
         raise ConfigError("--scheduler, --workers and --partitions are for --dask")
-    with connected(scheduler or "local", workers) if dask else nullcontext() as client:
+    with connect(scheduler or "local", workers) if dask else nullcontext() as client:
         done = run_analysis(
             read_analysis(analysis),
             data or analysis.parent,

@@ -15,7 +15,7 @@ from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
-from qbdt.training.partitions import EventsInParts
+from qbdt.training.partitions import PartitionedEvents
 
 __all__ = ["cross_train", "train_into"]
 
@@ -27,7 +27,7 @@ SHARE_OF_WRITING = 0.05
 
 
 def cross_train(
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -44,10 +44,8 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    progress
-        Shows how far each training is.
+    n_threads, progress
+        As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
     checkpoint
@@ -58,7 +56,7 @@ def cross_train(
     Returns
     -------
     CrossTrainedModel
-        Interrupting with Ctrl-C returns what is trained so far; `complete` tells.
+        Interrupting with Ctrl-C returns the trees so far; `complete` tells.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def cross_train(
 
 def train_into(
     path: Path | str,
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     resume: bool = False,
@@ -167,10 +165,10 @@ class _Writer:
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
-def _is_finished(earlier: TrainedModel, events: Dataset | EventsInParts, settings: Settings) -> bool:
-    """Whether an earlier training is what is asked for; refused where it was on other events.
+def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, settings: Settings) -> bool:
+    """Whether an earlier training is the one asked for; refused where it was on other events.
 
-    Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
+    Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
     known = describe_events(events) if isinstance(events, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:

@@ -1,4 +1,4 @@
-"""Inputs of both methods: bins of the features, rules of their splits, draws for each tree, a record of the events."""
+"""Inputs of both methods: rules of the splits of features, draws for each tree, a record of the events."""
 
 from __future__ import annotations
 
@@ -8,25 +8,13 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Fixed
-from qbdt.data import Dataset, Role, Tally
-from qbdt.threads import Workers
+from qbdt.data import Dataset, Tally
 from qbdt.training.kernels.weights import splitmix
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, make_binning
+from qbdt.trees import Binning
 from qbdt.trees.growth import FeatureRules
 
-__all__ = ["choose_binning", "describe_events", "draw_features", "draw_seed", "make_feature_rules"]
-
-
-def choose_binning(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
-    """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
-    settings.require_features(dataset.features)
-    dataset.require_categories(settings.categorical_features)
-    categories = dataset.categories(settings.categorical_features)
-    signal, background = (
-        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
-    )
-    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers, categories)
+__all__ = ["describe_events", "draw_features", "draw_seed", "make_feature_rules"]
 
 
 def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:

@@ -10,7 +10,7 @@ from qbdt.progress import Progress, silent
 from qbdt.training.model import TrainedModel
 from qbdt.training.monitor import Monitor
 from qbdt.training.paper.boosting import train_paper
-from qbdt.training.partitions.partition import EventsInParts
+from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 
@@ -18,7 +18,7 @@ __all__ = ["train"]
 
 
 def train(
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -50,7 +50,7 @@ def train(
     Returns
     -------
     TrainedModel
-        Interrupting with Ctrl-C returns what is trained so far.
+        Interrupting with Ctrl-C returns the trees so far.
 
     Examples
     --------

@@ -8,7 +8,8 @@ import pytest
 from qbdt.data.dataset import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.threads import Workers
-from qbdt.training.partitions.partition import Survey, parts_of, survey_part
+from qbdt.training.partitions.events import divide_dataset
+from qbdt.training.partitions.survey import Survey, survey_partition
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, noise_shrinkage, sum_blocks
 from qbdt.training.profile.score import ProfiledEnsemble
@@ -37,16 +38,16 @@ def dataset():
 
 def blocks(dataset, n_parts):
     model = ProfiledEnsemble(Ensemble(dataset.features, ()), Ensemble(dataset.features, ()), 0.0)
-    parts = parts_of(dataset, n_parts)
+    parts = divide_dataset(dataset, n_parts)
     with Workers(1) as workers:
-        surveys = [survey_part(i, part(), workers, Settings(), count_rows) for i, part in enumerate(parts)]
-        folds = InnerFolds.of(reduce(Survey.merged, surveys))
+        surveys = [survey_partition(i, part(), workers, Settings(), count_rows) for i, part in enumerate(parts)]
+        folds = InnerFolds.of(reduce(Survey.merge, surveys))
         found = [
             [sum_blocks(i, part(), workers, folds, held, model) for i, part in enumerate(parts)]
             for held in range(N_FOLDS)
         ]
     segments = shift_segments(dataset)
-    return [reduce(BlockSums.merged, one).start(segments).blocks for one in found]
+    return [reduce(BlockSums.merge, one).integrals(segments).blocks for one in found]
 
 
 def test_blocks_add_up_to_what_the_sources_do(dataset):

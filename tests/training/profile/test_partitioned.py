@@ -10,7 +10,8 @@ from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.model import TrainedModel
 from qbdt.training.partitions.disk import OutOfCore
-from qbdt.training.partitions.partition import EventsInParts, Survey, parts_of
+from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
+from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.inner_folds import InnerFolds, count_rows
 from qbdt.training.settings import Settings
 from tests.training.profile.test_training import problem
@@ -47,7 +48,7 @@ def local(tmp_path_factory):
 @pytest.mark.parametrize("name", CASES)
 def test_parts_on_disk_train_the_model_of_memory(name, count, local, tmp_path):
     dataset, settings = CASES[name]
-    rows = OutOfCore(parts_of(dataset, count), folder=tmp_path)
+    rows = OutOfCore(divide_dataset(dataset, count), folder=tmp_path)
     assert model_bytes(train(rows, settings, n_threads=1), tmp_path) == local[name]
     assert [path.name for path in tmp_path.iterdir()] == ["model.qbdt"]  # no rows stay on disk
 
@@ -56,24 +57,24 @@ def test_parts_of_a_few_rows_train_the_model_of_memory(tmp_path):
     settings = Settings(method="profile", n_trees=1, n_leaves=3)
     dataset = problem(5, n=30, with_ids=False)
     whole = model_bytes(train(dataset, settings, n_threads=1), tmp_path)
-    assert model_bytes(train(EventsInParts(parts_of(dataset, 29)), settings, n_threads=2), tmp_path) == whole
+    assert model_bytes(train(PartitionedEvents(divide_dataset(dataset, 29)), settings, n_threads=2), tmp_path) == whole
 
 
 def test_training_in_parts_resumes(local, tmp_path):
     dataset, settings = CASES["drawn"]
     kept: list[TrainedModel] = []
-    train(EventsInParts(parts_of(dataset, 3)), settings, n_threads=1, checkpoint=kept.append)
-    rows = OutOfCore(parts_of(dataset, 2), folder=tmp_path)
+    train(PartitionedEvents(divide_dataset(dataset, 3)), settings, n_threads=1, checkpoint=kept.append)
+    rows = OutOfCore(divide_dataset(dataset, 2), folder=tmp_path)
     assert model_bytes(train(rows, settings, n_threads=1, resume=kept[0]), tmp_path) == local["drawn"]
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_rows_are_in_the_same_part_however_they_are_cut(with_ids):
     dataset = problem(n=200, with_ids=with_ids)
-    rows = [part().sample("b").events.n_rows for part in parts_of(dataset, 7)]
+    rows = [part().sample("b").events.n_rows for part in divide_dataset(dataset, 7)]
 
     def held(count):
-        parts = [part() for part in parts_of(dataset, count)]
+        parts = [part() for part in divide_dataset(dataset, count)]
         survey = Survey(dataset, {i: count_rows(one, Settings()) for i, one in enumerate(parts)}, (), None)
         folds = InnerFolds.of(survey)
         divided = [folds.split(i, one, 1)[1] for i, one in enumerate(parts)]
@@ -89,6 +90,6 @@ def test_rows_are_in_the_same_part_however_they_are_cut(with_ids):
 def test_too_few_events_are_refused_in_parts_as_in_one(tmp_path):
     one = Events({"x": np.arange(4.0)}, np.ones(4), {"event": np.zeros(4, dtype=np.int64)})
     dataset = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one)])
-    for rows in (dataset, OutOfCore(parts_of(dataset, 2), folder=tmp_path)):
+    for rows in (dataset, OutOfCore(divide_dataset(dataset, 2), folder=tmp_path)):
         with pytest.raises(DataError, match=r"too few signal events: a 20% fold of them has no positive yield"):
             train(rows, Settings(method="profile"))

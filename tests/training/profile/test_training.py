@@ -12,7 +12,7 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_model, write_model
 from qbdt.training.monitor import Monitor
-from qbdt.training.partitions.partition import Survey
+from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings

@@ -7,9 +7,7 @@ tree looks at what this one did not separate. The score of an event is Σ (2p �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,65 +15,22 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
-from qbdt.training.inputs import choose_binning, describe_events, draw_features, draw_seed, make_feature_rules
+from qbdt.training.inputs import draw_features, draw_seed
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
-from qbdt.training.paper.channels import make_quantities
-from qbdt.training.paper.criterion import PaperCriterion
-from qbdt.training.paper.weighted_rows import LocalStore
+from qbdt.training.paper.boosted_rows import Prepared, prepare_events
+from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees import Ensemble, Tree
 from qbdt.trees.growth import Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
-__all__ = ["BoostedRows", "EventSource", "Prepared", "train_paper"]
+__all__ = ["train_paper"]
 
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
 
-class BoostedRows(RowStore, Protocol):
-    """Rows whose weights are boosted."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Values of the units of the store's integer sums in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree, for which a fraction of the rows is drawn; node 0 holds all rows."""
-
-    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
-        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-
-
-class Prepared(NamedTuple):
-    """Events ready for boosting: feature names, a record of the events, bins, binned rows, and the criterion."""
-
-    features: tuple[str, ...]
-    data: Mapping[str, Any]
-    binning: Binning
-    rows: BoostedRows
-    criterion: PaperCriterion
-
-
-class EventSource(Protocol):
-    """Events that are not in memory as one `Dataset`."""
-
-    def prepare(self, settings: Settings, workers: Workers) -> Prepared:
-        """Check and bin them."""
-
-
-def prepare_in_memory(dataset: Dataset, settings: Settings, workers: Workers) -> Prepared:
-    """Check and bin events in memory."""
-    dataset.require_usable()
-    binning = choose_binning(dataset, settings, workers)
-    quantities = make_quantities(dataset, settings)
-    rows = LocalStore(quantities.segments, binning, workers)
-    rules = make_feature_rules(binning, settings)
-    criterion = PaperCriterion(quantities, rows.layout, settings.min_leaf_entries, rules, workers)
-    return Prepared(dataset.features, describe_events(dataset), binning, rows, criterion)
-
-
 def train_paper(
-    dataset: Dataset | EventSource,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
@@ -86,11 +41,10 @@ def train_paper(
 ) -> TrainedModel:
     """Train by the paper's method, whatever `settings.method` says; parameters are those of `qbdt.training.train`."""
     with Workers(n_threads) as workers:
-        prepare = partial(prepare_in_memory, dataset) if isinstance(dataset, Dataset) else dataset.prepare
-        prepared = prepare(settings, workers)
+        prepared = prepare_events(place_events(dataset, workers), settings, workers)
         boosting = _Boosting(prepared, settings, workers.n_threads, monitor or Monitor())
         # Only the binned rows are needed from here on; the caller may have kept no other reference to the events.
-        del dataset, prepare, prepared
+        del dataset, prepared
         boosting.replay(resume)
         with progress("training", settings.n_trees) as advance:
             advance(len(boosting.trees))
@@ -127,8 +81,8 @@ class _Boosting:
         settings = self._settings
         features = draw_features(settings, len(self.trees), len(self._features))
         # 1. Weights of this tree in fixed point; signal and background are each scaled to one event.
-        self._start_tree()
-        root, systematics = self._rows.histogram(0), SystematicHistograms(self._rows)
+        rows = self._start_tree()
+        root, systematics = rows.histogram(0), SystematicHistograms(rows)
         sums = self._criterion.normalise(root, systematics.of(0), features, self._rows.units)
         if sums is None:
             self._end = self._end_as(Ending.NO_YIELD)
@@ -136,7 +90,7 @@ class _Boosting:
         # 2. Best-first growth by ΔQ.
         rule = GROWTH[settings.growth](settings.n_leaves)
         depth = settings.max_depth or settings.n_leaves
-        grown = TreeGrower(self._rows, self._criterion, rule, features, depth, systematics).grow(root, sums)
+        grown = TreeGrower(rows, self._criterion, rule, features, depth, systematics).grow(root, sums)
         if len(grown.leaves) < 2:
             self._end = self._end_as(Ending.NO_GAIN)
             return
@@ -154,12 +108,12 @@ class _Boosting:
             return
         require_resumable(earlier, self._binning, self._settings, self._data)
         for tree in earlier.ensemble.trees[: self._settings.n_trees]:
-            self._start_tree()
+            rows = self._start_tree()
             number = {0: 0}  # node of the tree → node of the rows
             for i in np.flatnonzero(~tree.is_leaf):
                 node = tree.nodes[i]
                 goes_right = tree.codes_right(int(i), self._binning.edges[node["feature"]])
-                children = self._rows.split(number[int(i)], int(node["feature"]), goes_right)
+                children = rows.split(number[int(i)], int(node["feature"]), goes_right)
                 number[int(node["left"])], number[int(node["right"])] = children
             leaves = [number[int(i)] for i in np.flatnonzero(tree.is_leaf)]
             self._rows.boost(leaves, _boost_factors(tree))
@@ -179,8 +133,8 @@ class _Boosting:
         ensemble, history = Ensemble(self._features, tuple(self.trees[:best])), tuple(self._monitor.history)
         return TrainedModel(ensemble, self._binning, self._settings, history, end, self._data)
 
-    def _start_tree(self) -> None:
-        self._rows.start_tree(draw_seed(self._settings, len(self.trees)), self._settings.row_fraction)
+    def _start_tree(self) -> RowStore:
+        return self._rows.start_tree(draw_seed(self._settings, len(self.trees)), self._settings.row_fraction)
 
     def _keep(self, tree: Tree) -> None:
         self.trees.append(tree)

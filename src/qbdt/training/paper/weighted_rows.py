@@ -1,4 +1,4 @@
-"""Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
+"""`WeightedRows`: rows of one partition with the paper's weights.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
 kept in a range that all rows of a training agree on (`WeightScaling`), so one scale serves all trees. Further columns
@@ -15,15 +15,16 @@ import numpy as np
 from qbdt.arrays import SUM_BITS, Columns, Fixed, Floats
 from qbdt.threads import Workers, share_ranges
 from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
-from qbdt.training.paper.weight_scaling import ALL_ROWS, WeightScaling
+from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees import Binning
 from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
-from qbdt.trees.rows import BinnedRows, Memory, Segment, Side, in_memory, joined
+from qbdt.trees.rows import Memory, Segment, Side, in_memory, joined
 
-__all__ = ["LocalStore", "WeightedRows"]
+__all__ = ["WeightedRows"]
 
 
-class WeightedRows(BinnedRows):
+class WeightedRows(PartitionRows):
     """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
 
     Parameters
@@ -195,41 +196,6 @@ class WeightedRows(BinnedRows):
                 drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
                 drop_rows(columns.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
         return int(total), int(column), int(heaviest)
-
-
-class LocalStore(WeightedRows):
-    """All rows of a training in this process.
-
-    Parameters
-    ----------
-    segments, binning, workers, memory
-        As for `WeightedRows`.
-    """
-
-    def __init__(
-        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
-    ) -> None:
-        super().__init__(segments, binning, workers, memory)
-        self._scaling = WeightScaling(self)
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
-        return self._scaling.units
-
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows.
-
-        Parameters
-        ----------
-        seed, fraction
-            Share of rows that count in this tree, drawn by position; the others have weight zero.
-        """
-        self._scaling.start_tree(self, seed, fraction)
-
-    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
-        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self.multiply(leaves, self._scaling.kept_small(factors))
 
 
 def _magnitude(values: Floats) -> float:

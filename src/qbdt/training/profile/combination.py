@@ -1,4 +1,8 @@
-"""What the folds of a profiled training give together: one model."""
+"""The model of all folds together: how many trees of the shifts, which coefficients, and the mean of their sums.
+
+With f = (r₀, 1, f_1 … f_K) and a, G, D summed over the held-out events of all folds, the score t = v·f has
+σ_μ² = vᵀ(G + DᵀD)v/(a·v)² (docs/profiled-method.md, "How it learns it", step 3; `Integrals`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class FoldTrees:
     shift, values
         Trees of the shifts, with their numbers for each source (node, source).
     integrals
-        What held-out events say of the shifts after some of their trees: the last after all of them, the one before
+        Integrals over held-out events after some of the shifts' trees: the last after all of them, the one before
         without the last tree, and so on.
     """
 
@@ -79,7 +83,7 @@ class Combination:
 
     @classmethod
     def of(cls, folds: Sequence[FoldTrees]) -> Combination:
-        """Choose what is best for all held-out events together."""
+        """Best for all held-out events together: t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k."""
         total = _total(folds)
         v = total.best()
         return cls(-v[2:], total.pulls(v))

@@ -8,31 +8,32 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.statistics import Expectation, SourceExpectation, profiled_information, quadratic_difference
-from qbdt.training.profile.score_rows import ScoreStore, Templates
+from qbdt.training.profile.score_rows import HeldScores, Templates
 
-__all__ = ["SHARES", "chosen_share", "unprofiled_sigma"]
+__all__ = ["SHARES", "choose_share", "unprofiled_sigma"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
+"""Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted; σ_μ is
+flat near its minimum, so a finer grid gains little."""
 
 
-def unprofiled_sigma(store: ScoreStore) -> float:
-    """σ_μ without sources of a histogram of the store's only score."""
-    (found,) = store.templates(BINS)
+def unprofiled_sigma(scores: HeldScores) -> float:
+    """σ_μ without sources of a histogram of the only score."""
+    (found,) = scores.templates(BINS)
     signal, _, variance = _usable(*found)
     return _sigma(signal, np.zeros((0, len(signal))), variance)
 
 
-def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Floats) -> tuple[float, Expectation]:
-    """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals, and what it promises.
+def choose_share(scores: HeldScores, sources: tuple[str, ...], pulls: Floats) -> tuple[float, Expectation]:
+    """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals; and the result.
 
-    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all folds' held-out events; the store has
-    a score for each of `SHARES`.
+    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all folds' held-out events; there is a
+    score for each of `SHARES`.
     """
-    tried = {share: _usable(*found) for share, found in zip(SHARES, store.templates(BINS), strict=True)}
+    tried = {share: _usable(*found) for share, found in zip(SHARES, scores.templates(BINS), strict=True)}
     share = min(reversed(SHARES), key=lambda one: _sigma(*tried[one]))
     with_t, with_ratio = tried[share], tried[0.0]
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)

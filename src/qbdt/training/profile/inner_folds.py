@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
-from qbdt.training.partitions.partition import Survey, firsts
+from qbdt.training.partitions.survey import Survey, count_before
 from qbdt.training.settings import Settings
 
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
 
 N_FOLDS = 5
-"""Inner folds: each judges trees trained on the other four, the usual compromise between their size and that of the
-events that judge."""
+"""Inner folds: each judges trees that are trained on the other four, 80 % of the events."""
 
 BLOCKS = 20
 """Blocks of a fold, whose spread gives the MC noise of a sum (`noise_shrinkage`): 20 know a variance to a third. Where
@@ -69,7 +68,7 @@ class InnerFolds:
         empty = survey.empty
         names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
-        return cls(names, totals, firsts(survey.rows))
+        return cls(names, totals, count_before(survey.rows))
 
     def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
         """Events to train on, and events held out, for one fold and one partition of the events.

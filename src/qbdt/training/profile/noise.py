@@ -1,8 +1,9 @@
-"""How much of what a source seems to do is a fluctuation of the simulation.
+"""MC noise of the effect of each source, and the shrinkage that it calls for.
 
-The effect of a source on r₀, and on the yield, is found in blocks of held-out events, an event and its shifted copies
-in the same block. How much the blocks differ says how well their sum is known. A source whose effects are within the
-noise would only turn the score away from what is known: it is believed less, down to not at all.
+The effect of a source on r₀, ∫ Δ_k r₀, and on the yield, ∫ Δ_k, is found in blocks of held-out events, an event and its
+shifted copies in the same block. The spread of the blocks gives the variance σ² of their sum. A source whose effects
+are within the noise would only turn the score away from sources that are known, so its effects are shrunk, down to zero
+(docs/profiled-method.md, "How it learns it", step 3).
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class BlockSums(NamedTuple):
     weight: Fixed
     columns: Fixed
 
-    def merged(self, other: BlockSums) -> BlockSums:
+    def merge(self, other: BlockSums) -> BlockSums:
         """Sums over the rows of both."""
         return BlockSums(self.weight + other.weight, self.columns + other.columns)
 
-    def start(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
+    def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
         signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
         blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
@@ -96,10 +97,10 @@ def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple
 
 
 def noise_shrinkage(blocks: Floats) -> Floats:
-    """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
+    """Factor of each source's squared effect, shrunk by its MC noise, from ∫ Δ_k f as (block, source, f).
 
-    An effect of known variance σ² is on average too large by σ² when it is squared, so the share is
-    1 − (σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
+    An effect D of variance σ² has E[D²] = (true effect)² + σ², so the share of D² that is no noise is 1 − σ²/D², or
+    zero where that is negative. It is that of the better known of the effects on r₀ and on the yield.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def noise_shrinkage(blocks: Floats) -> Floats:
     array([1.  , 0.  , 0.95])
     """
     effect = blocks.sum(axis=0)
-    variance = len(blocks) * blocks.var(axis=0, ddof=1)
+    variance = len(blocks) * blocks.var(axis=0, ddof=1)  # of a sum of equally distributed blocks
     known = effect**2 > variance
     share = np.where(known, 1.0 - np.divide(variance, effect**2, out=np.zeros_like(variance), where=known), 0.0)
     return np.asarray(share.max(axis=1))

@@ -1,9 +1,9 @@
-"""Events of a profiled training, wherever they are: what is known of them all, and the stores that ask them."""
+"""Events of a profiled training, wherever they are: exact sums over all of them, and rows built of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,17 +11,18 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
-from qbdt.training.partitions.partition import PartHosts, Survey, agreed_binning, survey_part
+from qbdt.training.partitions.protocol import Partitions
+from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
-from qbdt.training.profile.ratio_rows import RatioRows, RatioStore
+from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.score_rows import Scored, ScoreRows, ScoreStore
+from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows
 from qbdt.training.profile.segments import nominal_segments, shift_segments
 from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment
-from qbdt.training.profile.shift_sums import ShiftStore
-from qbdt.training.profile.weight_sums import Sums, WeightSums, sum_partition
+from qbdt.training.profile.shift_sums import ShiftSums
+from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Side, copied, in_memory
@@ -30,30 +31,30 @@ __all__ = ["ProfiledEvents"]
 
 
 class ProfiledEvents:
-    """All events of a training, divided into fold.
+    """All events of a training, divided into inner folds.
 
     Parameters
     ----------
-    hosts
-        What holds them.
+    partitions
+        Where they are.
     settings
         How to train.
     workers
         Threads.
     """
 
-    def __init__(self, hosts: PartHosts, settings: Settings, workers: Workers) -> None:
-        self._hosts = hosts
-        survey = hosts.over(partial(survey_part, settings=settings, count=count_rows), Survey.merged, "survey")
+    def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
+        self.rows = partitions
+        survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
-        self.binning: Binning = agreed_binning(survey, settings, workers)
+        self.binning: Binning = survey.choose_binning(settings, workers)
         self.features = empty.features
-        self.data = describe_events(empty, survey.tallies[: len(empty.samples)])
+        self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))
         self._folds = InnerFolds.of(survey)
-        self._sums = hosts.over(partial(sum_partition, folds=self._folds), Sums.merged, "sums")
+        self._sums = partitions.reduce(partial(sum_partition, folds=self._folds), EventSums.merge, "sums")
         self._sums.require_full_folds(self._segments)
 
     @property
@@ -70,34 +71,36 @@ class ProfiledEvents:
         """Mean relative shift of each source in the events that are trained on where one fold is held out."""
         return self._sums.means(self._segments, _others(fold))
 
-    def ratio_store(self, fold: int, factors: Sequence[float]) -> RatioStore:
-        """Nominal rows; those of one fold are held out, the others' weights multiplied by a factor for each side."""
+    def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
+        """Build nominal rows; those of one fold are held out, the others' weights multiplied by a factor for each side.
+
+        Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores of those held out.
+        """
         n_rows, largest = self._sums.nominal_bounds(self._segments, _others(fold))
         most = max(factor * weight for factor, weight in zip(factors, largest, strict=True))
-        firsts = self._sums.firsts(_others(fold))
-        build = _RatioBuild(self._folds, fold, firsts, self.binning, tuple(factors), self._weight_scale)
-        self._hosts.build(build)
-        return RatioStore(self._hosts, fixed_scale(most, n_rows), self._nominal)
+        firsts = self._sums.count_before(_others(fold))
+        self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), self._weight_scale))
+        return fixed_scale(most, n_rows), HeldScores(self.rows, self._nominal, 1)
 
-    def shift_store(self, fold: int, model: ProfiledEnsemble) -> ShiftStore:
-        """All rows, those of one fold held out; the model's first sum of trees gives r₀."""
-        means, firsts = self.means(fold), self._sums.firsts(_others(fold))
-        self._hosts.build(_ShiftBuild(self._folds, fold, firsts, self.binning, means, model))
-        return ShiftStore(self._hosts, self._segments, means, self._sums.bounds(self._segments))
+    def build_shift_rows(self, fold: int, model: ProfiledEnsemble) -> ShiftSums:
+        """Build all rows, those of one fold held out; the model's first sum of trees gives r₀."""
+        means, firsts = self.means(fold), self._sums.count_before(_others(fold))
+        self.rows.build(_ShiftBuilder(self._folds, fold, firsts, self.binning, means, model))
+        return ShiftSums(self.rows, self._segments, means, self._sums.bounds(self._segments))
 
     def held_integrals(self, fold: int, model: ProfiledEnsemble) -> HeldIntegrals:
         """Integrals over the events of one fold, where the model's first sum of trees gives r₀."""
         find = partial(sum_blocks, folds=self._folds, fold=fold, model=model)
-        return self._hosts.over(find, BlockSums.merged, "blocks").start(self._segments)
+        return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
 
-    def score_store(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> ScoreStore:
-        """Rows of every fold, scored by the model that was trained without it, with some shares of its second sum."""
-        self._hosts.build(_ScoreBuild(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return ScoreStore.on(self._hosts, self._segments, len(shares))
+    def build_score_rows(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> HeldScores:
+        """Score every fold by the model that was trained without it, with some shares of its second sum."""
+        self.rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
+        return HeldScores(self.rows, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
-        """What weights are multiplied by before they are rounded to units."""
+        """Scale of weights of all rows, see `fixed_scale`."""
         bounds = self._sums.bounds(self._segments)
         return fixed_scale(bounds.weight, bounds.n_rows)
 
@@ -107,12 +110,12 @@ def _others(fold: int) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _RatioBuild:
-    """Makes the nominal rows of one partition, which F is trained on or judged by."""
+class _RatioBuilder:
+    """Builds the nominal rows of one partition, which F is trained on or judged by."""
 
     folds: InnerFolds
     fold: int
-    firsts: dict[int, tuple[int, ...]]
+    firsts: Mapping[int, Sequence[int]]
     binning: Binning
     factors: tuple[float, ...]
     scale: float
@@ -125,12 +128,12 @@ class _RatioBuild:
 
 
 @dataclass(frozen=True, eq=False)
-class _ShiftBuild:
-    """Makes the rows of one partition that the shifts are trained on."""
+class _ShiftBuilder:
+    """Builds the rows of one partition that the shifts are trained on."""
 
     folds: InnerFolds
     fold: int
-    firsts: dict[int, tuple[int, ...]]
+    firsts: Mapping[int, Sequence[int]]
     binning: Binning
     means: Floats
     model: ProfiledEnsemble
@@ -144,8 +147,8 @@ class _ShiftBuild:
 
 
 @dataclass(frozen=True, eq=False)
-class _ScoreBuild:
-    """Makes the scored rows of one partition."""
+class _ScoreBuilder:
+    """Builds the scored rows of one partition."""
 
     folds: InnerFolds
     models: tuple[ProfiledEnsemble, ...]
@@ -153,10 +156,10 @@ class _ScoreBuild:
     scale: float
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
-        def scored(fold: int, i: int, one: ShiftSegment) -> Scored:
+        def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
             model, events = self.models[fold], one.segment.events
             ratio = copied(_ratio(model, workers.n_threads)(events), "ratio", memory)
-            return Scored(i, one, ratio, copied(model.shift.score(events, workers.n_threads), "shift", memory))
+            return ScoredSegment(i, one, ratio, copied(model.shift.score(events, workers.n_threads), "shift", memory))
 
         held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))

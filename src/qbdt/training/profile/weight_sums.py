@@ -1,4 +1,4 @@
-"""What all events of a profiled training must agree on: exact sums and bounds of their weights, fold by fold."""
+"""Exact sums and upper bounds of the weights of all events of a profiled training, fold by fold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
 from qbdt.errors import DataError
 from qbdt.threads import Workers
-from qbdt.training.partitions.partition import firsts
+from qbdt.training.partitions.survey import count_before
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment, variance
@@ -20,7 +20,7 @@ from qbdt.training.profile.shift_sums import ShiftBounds
 from qbdt.trees.kernels import LIMBS, exact_sum, rounded
 from qbdt.trees.rows import Side
 
-__all__ = ["Sums", "WeightSums", "sum_partition"]
+__all__ = ["EventSums", "WeightSums", "sum_partition"]
 
 
 class WeightSums(NamedTuple):
@@ -31,7 +31,7 @@ class WeightSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class EventSums:
     """Sums over the rows of each segment in each fold.
 
     Attributes
@@ -54,9 +54,9 @@ class Sums:
     largest: Floats
     largest_columns: Floats
 
-    def merged(self, other: Sums) -> Sums:
+    def merge(self, other: EventSums) -> EventSums:
         """Return the sums over the rows of both."""
-        return Sums(
+        return EventSums(
             {**self.rows, **other.rows},
             self.weight + other.weight,
             self.square + other.square,
@@ -67,7 +67,7 @@ class Sums:
         )
 
     def of_side(self, segments: Sequence[ShiftSegment], side: Side, folds: Sequence[int]) -> WeightSums:
-        """Sums over all nominal events of one side in some fold."""
+        """Sums over all nominal events of one side in some folds."""
         own = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is side]
         first, second = (
             float(rounded(sums[np.ix_(folds, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
@@ -75,7 +75,7 @@ class Sums:
         return WeightSums(first, second)
 
     def means(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> Floats:
-        """Mean relative shift ∫ Δ_k / ∫ n of each source in some fold."""
+        """Mean relative shift ∫ Δ_k / ∫ n of each source in some folds."""
         chosen = list(folds)
         weight, columns = (rounded(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
         out = np.zeros(len(segments[0].factors))
@@ -86,7 +86,7 @@ class Sums:
         return out / float(rounded(self.variance[chosen].sum(axis=(0, 1))))
 
     def nominal_bounds(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> tuple[int, list[float]]:
-        """Nominal rows in some fold, and the largest absolute weight of each side."""
+        """Nominal rows in some folds, and the largest absolute weight of each side."""
         nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
         n_rows = sum(int(rows[np.ix_(folds, nominal)].sum()) for rows in self.rows.values())
         return n_rows, [
@@ -94,14 +94,14 @@ class Sums:
         ]
 
     def bounds(self, segments: Sequence[ShiftSegment]) -> ShiftBounds:
-        """Return what no number of any row passes."""
+        """Upper bounds on the numbers of any row."""
         nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
         columns = tuple(self.largest_columns[i, : len(segments[i].columns)] for i in nominal)
         return ShiftBounds(int(sum(rows.sum() for rows in self.rows.values())), float(self.largest.max()), columns)
 
-    def firsts(self, folds: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return where each partition's rows of some fold begin in each segment."""
-        return firsts({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
+    def count_before(self, folds: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Rows of some folds in all partitions before each one, by segment."""
+        return count_before({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
 
     def require_full_folds(self, segments: Sequence[ShiftSegment]) -> None:
         """Refuse events of which an fold, or what is left without it, has no positive yield."""
@@ -115,7 +115,7 @@ class Sums:
                         )
 
 
-def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> Sums:
+def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
     """Sums over one partition of the events."""
     divided = [shift_segments(folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
     n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
@@ -134,7 +134,7 @@ def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerF
                 values = column()
                 columns[p, i, j] = exact_sum(values)
                 largest_columns[i, j] = max(largest_columns[i, j], _magnitude(values))
-    return Sums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
+    return EventSums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
 
 
 def _magnitude(values: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Bin codes of all rows of a training, and which node each row is in: what every store in this process has."""
+"""Bin codes of rows, and the node that each row is in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BinnedRows:
     Parameters
     ----------
     segments
-        What the rows are.
+        The rows.
     binning
         Where features may be cut.
     workers
@@ -72,7 +72,8 @@ class BinnedRows:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
-        arguments = (self._words, feature, np.array(goes_right), self._rows, node == 0)  # it may have travelled
+        table = np.array(goes_right)  # it is read-only where it was received over the network
+        arguments = (self._words, feature, table, self._rows, node == 0)
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
         n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What lives on a worker during a training: the partitions it was given."""
+"""`WorkerActor`: the partitions that live on one Dask worker during a training."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from typing import Any, NamedTuple
 
 from qbdt.errors import require
 from qbdt.threads import Workers
-from qbdt.training.partitions.calls import Answers, Call, added
-from qbdt.training.partitions.group import answers_of
-from qbdt.training.partitions.partition import Builder, Part
+from qbdt.training.partitions.local import run_calls
+from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
 
-__all__ = ["Below", "Reply", "Resident", "show_tree", "size_of_answers", "size_of_calls"]
+__all__ = ["Reply", "WorkerActor", "WorkerTree", "show_tree", "size_of_calls", "size_of_results"]
 
 
-class Below(NamedTuple):
-    """A `Resident` by its worker's address and its key, and those that it passes calls on to: a tree of workers."""
+class WorkerTree(NamedTuple):
+    """A `WorkerActor` by its worker's address and its key, and those that it passes calls on to."""
 
     address: str
     key: str
-    below: tuple[Below, ...] = ()
+    below: tuple[WorkerTree, ...] = ()
 
 
 class Reply(NamedTuple):
-    """Answers of a worker and those below it, of how many partitions, the longest that one computed, bytes between."""
+    """Results of a worker and those below it.
 
-    answers: Answers
+    With the number of their partitions, the longest time that one computed, and the bytes sent between them.
+    """
+
+    results: Results
     partitions: int
     computing: float
     sent: int
     received: int
 
 
-class Resident:
+class WorkerActor:
     """Partitions on one worker; a Dask actor.
 
     Parameters
@@ -47,68 +49,67 @@ class Resident:
     def __init__(self, n_threads: int) -> None:
         self._workers = Workers(n_threads)
         self._thread = ThreadPoolExecutor(1, "qbdt-rows")
-        self._partitions: dict[int, Any] = {}
-        self._made: dict[int, tuple[int, Answers]] = {}
+        self._rows: dict[int, Any] = {}
+        self._done: dict[int, tuple[int, Results]] = {}
 
     async def held(self) -> tuple[int, ...]:
         """Return which partitions are here."""
-        return tuple(self._partitions)
+        return tuple(self._rows)
 
     async def clear(self) -> None:
         """Give up all partitions, which others are to replace."""
         await get_running_loop().run_in_executor(self._thread, self._clear)
 
     def _clear(self) -> None:
-        self._partitions.clear()
-        self._made.clear()
+        self._rows.clear()
+        self._done.clear()
 
-    async def build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
-        """Read and bin parts, and make all calls that have changed the rows of the others."""
-        await get_running_loop().run_in_executor(self._thread, self._build, parts, build, history)
+    async def build(self, partitions: Mapping[int, Partition], build: Builder, history: Sequence[Call]) -> None:
+        """Read and bin partitions, and make all calls that have changed the rows of the others."""
+        await get_running_loop().run_in_executor(self._thread, self._build, partitions, build, history)
 
-    def _build(self, parts: Mapping[int, Part], build: Builder, history: Sequence[Call]) -> None:
-        for number, part in parts.items():
-            partition = build(number, part(), self._workers)
-            for call in history:
-                getattr(partition, call.method)(*call.arguments)
-            self._partitions[number] = partition
+    def _build(self, partitions: Mapping[int, Partition], build: Builder, history: Sequence[Call]) -> None:
+        for number, read in partitions.items():
+            rows = build(number, read(), self._workers)
+            run_calls(rows, history)
+            self._rows[number] = rows
 
-    async def run(self, step: int, calls: Sequence[Call], below: Sequence[Below]) -> Reply:
-        """Make calls here and below at the same time, and add up the answers.
+    async def run(self, step: int, calls: Sequence[Call], below: Sequence[WorkerTree]) -> Reply:
+        """Make calls here and below at the same time, and combine the results.
 
         Nothing is raised before the work here is done: whoever hears of a lost worker may send the step again.
         """
         own = get_running_loop().run_in_executor(self._thread, self._run, step, calls)
-        replies = await gather(own, *(_passed_on(one, step, calls) for one in below), return_exceptions=True)
+        replies = await gather(own, *(_pass_on(one, step, calls) for one in below), return_exceptions=True)
         for reply in replies:
             if isinstance(reply, BaseException):
                 raise reply
         first, *others = (reply for reply in replies if not isinstance(reply, BaseException))
         for other in others:
             first = Reply(
-                added(calls, first.answers, other.answers),
+                combine(calls, first.results, other.results),
                 first.partitions + other.partitions,
                 max(first.computing, other.computing),
                 first.sent + other.sent + size_of_calls(calls),
-                first.received + other.received + size_of_answers(other.answers),
+                first.received + other.received + size_of_results(other.results),
             )
         return first
 
     def _run(self, step: int, calls: Sequence[Call]) -> Reply:
-        """Make calls here; a partition that has made this step before only repeats its answers."""
+        """Make calls here; a partition that has made this step before only repeats its results."""
         begin = time.perf_counter()
-        together: Answers | None = None
-        for number, partition in self._partitions.items():
-            if self._made.get(number, (-1, []))[0] != step:
-                self._made[number] = (step, answers_of(partition, calls))
-            together = added(calls, together, self._made[number][1])
-        if together is None:
+        results: Results | None = None
+        for number, rows in self._rows.items():
+            if self._done.get(number, (-1, []))[0] != step:
+                self._done[number] = (step, run_calls(rows, calls))
+            results = combine(calls, results, self._done[number][1])
+        if results is None:
             raise ValueError("no partitions are here")
-        return Reply(together, len(self._partitions), time.perf_counter() - begin, 0, 0)
+        return Reply(results, len(self._rows), time.perf_counter() - begin, 0, 0)
 
 
-async def _passed_on(one: Below, step: int, calls: Sequence[Call]) -> Reply:
-    """Call another worker's `Resident`.
+async def _pass_on(one: WorkerTree, step: int, calls: Sequence[Call]) -> Reply:
+    """Call another worker's `WorkerActor`.
 
     Not through Dask's `Actor`: from within a worker it waits for ever where the other worker is lost.
     """
@@ -130,9 +131,9 @@ def show_tree(told: Mapping[str, float]) -> Mapping[str, float]:
     return told
 
 
-def size_of_answers(answers: Answers) -> int:
+def size_of_results(results: Results) -> int:
     """Bytes of the arrays."""
-    return sum(answer.nbytes for answer in answers if answer is not None)
+    return sum(result.nbytes for result in results if result is not None)
 
 
 def size_of_calls(calls: Sequence[Call]) -> int:

@@ -1,4 +1,4 @@
-"""Something found in every part on the workers, and put together in a tree: only the sum comes to the driver."""
+"""Map-reduce over partitions of events on the workers: results are merged in a tree, and only the sum is sent here."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from qbdt.data import Dataset
-from qbdt.training.partitions.dask.cluster import said_clearly
-from qbdt.training.partitions.partition import Part
+from qbdt.training.partitions.dask.cluster import explain_losses
+from qbdt.training.partitions.protocol import Partition
 
-__all__ = ["FAN_IN", "over_parts"]
+__all__ = ["FAN_IN", "map_reduce"]
 
 Found = TypeVar("Found")
 
 FAN_IN = 8
-"""Answers that one worker puts together."""
+"""Results that one worker merges: with eight, a thousand workers are four levels."""
 
 
-def over_parts(
+def map_reduce(
     client: Any,
-    parts: Sequence[Part],
+    partitions: Sequence[Partition],
     find: Callable[[int, Dataset], Found],
     merge: Callable[[Found, Found], Found],
     name: str,
 ) -> Found:
-    """Compute `find(number, dataset)` of every part and merge the results, in the order of the parts.
+    """Compute `find(number, dataset)` of every partition and merge the results, in their order.
 
     Parameters
     ----------
     client
         Dask client.
-    parts
-        The parts.
+    partitions
+        The partitions.
     find, merge
         What to compute, and how two results become one.
     name
-        What the tasks are called on the dashboard: qbdt-NAME-part-3, qbdt-NAME-merge.
+        What the tasks are called on the dashboard: qbdt-NAME-partition-3, qbdt-NAME-merge.
     """
     label = uuid4().hex[:8]
-    with said_clearly(client):
+    with explain_losses(client):
         level = [
-            client.submit(_find, find, number, part, key=f"qbdt-{name}-part-{number}-{label}", pure=False)
-            for number, part in enumerate(parts)
+            client.submit(_find, find, number, read, key=f"qbdt-{name}-partition-{number}-{label}", pure=False)
+            for number, read in enumerate(partitions)
         ]
         depth = 0
         while len(level) > 1:
@@ -55,8 +55,8 @@ def over_parts(
     return found
 
 
-def _find(find: Callable[[int, Dataset], Found], number: int, part: Part) -> Found:
-    return find(number, part())
+def _find(find: Callable[[int, Dataset], Found], number: int, read: Partition) -> Found:
+    return find(number, read())
 
 
 def _merge(merge: Callable[[Found, Found], Found], first: Found, *others: Found) -> Found:

@@ -11,8 +11,8 @@ import pytest
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
-from qbdt.training.partitions.dask.hosts import OnCluster
-from qbdt.training.partitions.partition import parts_of
+from qbdt.training.partitions.dask.partitions import OnCluster
+from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.settings import Settings
 from tests.training.partitions.events import small_dataset
 
@@ -53,7 +53,7 @@ class Some:
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 @pytest.mark.parametrize("n_parts", [3, 7, 16])
 def test_model_files_are_identical(client, dataset, expected, tmp_path, n_workers, n_parts):
-    rows = OnCluster(parts_of(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
+    rows = OnCluster(divide_dataset(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
     assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected
     assert rows.traffic.trees == 3
     assert rows.traffic.rebuilt == 0
@@ -67,7 +67,7 @@ def profiled(dataset, tmp_path_factory):
 
 @pytest.mark.parametrize(("n_workers", "n_parts"), [(1, 3), (2, 7), (4, 16)])
 def test_profiled_model_files_are_identical(client, dataset, profiled, tmp_path, n_workers, n_parts):
-    rows = OnCluster(parts_of(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
+    rows = OnCluster(divide_dataset(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
     assert model_bytes(train(rows, PROFILED, n_threads=1), tmp_path) == profiled
     assert rows.traffic.rebuilt == 0
 
@@ -83,13 +83,13 @@ def test_categories_and_constraints_travel(method, client, dataset, tmp_path):
     settings = replace(base, categorical_features=["x2"], monotonic_constraints={"x0": 1})
     local = train(rows, settings, n_threads=1)
     assert any(tree.is_set.any() for tree in local.ensemble.trees)
-    spread = train(OnCluster(parts_of(rows, 5), client=client, fan_in=2), settings, n_threads=1)
+    spread = train(OnCluster(divide_dataset(rows, 5), client=client, fan_in=2), settings, n_threads=1)
     assert model_bytes(spread, tmp_path) == model_bytes(local, tmp_path)
 
 
 def test_trees_are_seen_as_tasks_and_events(client, dataset):
     before = len(client.get_events("qbdt"))
-    train(OnCluster(parts_of(dataset, 2), client=client), SETTINGS, n_threads=1)
+    train(OnCluster(divide_dataset(dataset, 2), client=client), SETTINGS, n_threads=1)
     trees: set[int] = set()
     for _ in range(100):  # nobody waits for these tasks: they may come late, and those of the last trees not at all
         trees = {told["tree"] for _, told in client.get_events("qbdt")[before:]}
@@ -103,7 +103,7 @@ def test_trees_are_seen_as_tasks_and_events(client, dataset):
 @pytest.mark.parametrize(("settings", "model", "last"), [(SETTINGS, "expected", 1), (PROFILED, "profiled", 2)])
 def test_a_killed_worker_changes_nothing(client, dataset, settings, model, last, tmp_path, request):
     """A worker dies in the middle of a tree, after its rows have been divided; of a profiled one, of its shifts."""
-    rows = OnCluster(parts_of(dataset, 7), client=client, fan_in=2)
+    rows = OnCluster(divide_dataset(dataset, 7), client=client, fan_in=2)
     killed = []
 
     def kill(report):
@@ -121,9 +121,9 @@ def test_a_killed_worker_changes_nothing(client, dataset, settings, model, last,
 
 def die_at_split():
     """Have this worker kill itself when a node is divided next."""
-    from qbdt.training.partitions.node_histograms import KeptNodes
+    from qbdt.training.partitions.rows import PartitionRows
 
     def split(self, *arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    KeptNodes.split = split  # type: ignore[method-assign]
+    PartitionRows.split = split  # type: ignore[method-assign]
