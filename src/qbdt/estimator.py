@@ -152,28 +152,28 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
-        table = self._table(X, reset=True)
-        settings = self._settings(tuple(table))
+        table = self._check_table(X, reset=True)
+        settings = self._make_settings(tuple(table))
         labels = self._encode_labels(X, y)
-        monitor = Monitor(self._validation(validation), self.early_stopping, tuple(self.callbacks))
+        monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
         self.training_: TrainedModel = train(
-            self._dataset(table, labels, sample_weight, systematics),
+            self._make_dataset(table, labels, sample_weight, systematics),
             settings,
             n_threads=self.n_threads,
             monitor=monitor,
             progress=terminal if self.verbose else silent,
-            resume=_earlier(resume),
+            resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
         )
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1)."""
-        return self.ensemble_.score(self._events(X), self.n_threads)
+        return self.ensemble_.score(self._make_events(X), self.n_threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after the first tree, after the second, and so on."""
-        yield from self.ensemble_.staged_scores(self._events(X), self.n_threads)
+        yield from self.ensemble_.staged_scores(self._make_events(X), self.n_threads)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of background and signal, for equal yields of both.
@@ -191,7 +191,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Index of the leaf of each row in each tree."""
-        return self.ensemble_.leaves(self._events(X), self.n_threads)
+        return self.ensemble_.leaves(self._make_events(X), self.n_threads)
 
     @property
     def ensemble_(self) -> SingleModel:
@@ -227,7 +227,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def load(cls, path: str | Path) -> QBDTClassifier:
         """Read a model file."""
         training, extra = read_model(path)
-        model = cls(**_parameters(training.settings))
+        model = cls(**_make_parameters(training.settings))
         model.training_ = training
         model.classes_ = np.array(extra.get("classes", [0, 1]))
         model.n_features_in_ = len(training.ensemble.features)
@@ -254,7 +254,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return diagram
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
-    def _settings(self, features: Sequence[str]) -> Settings:
+    def _make_settings(self, features: Sequence[str]) -> Settings:
         values = {name: getattr(self, name) for name in Settings.rules()}
         seed = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **{**values, "random_state": seed})
@@ -266,7 +266,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
         values = column_or_1d(y, warn=True)
-        if (two := _two_numbers(values)) is not None:
+        if (two := _encode_two_numbers(values)) is not None:
             self.classes_, signal = two
             return signal
         if not values.size:
@@ -279,7 +279,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
-    def _dataset(
+    def _make_dataset(
         self,
         table: Columns,
         labels: NDArray[np.int8],
@@ -290,37 +290,37 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
-        sources = [self._with_labels(source) for source in systematics]
+        sources = [self._encode_source(source) for source in systematics]
         return Dataset.from_arrays(table, labels, weight, sources)
 
-    def _with_labels(self, source: FlatSystematic) -> FlatSystematic:
+    def _encode_source(self, source: FlatSystematic) -> FlatSystematic:
         """Return a shape source with its labels written as those of y are."""
         if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
             return source
         sides = [
-            None if s is None else (s[0], self._known_labels(s[1], source.name), s[2]) for s in (source.up, source.down)
+            None if s is None else (s[0], self._encode_known(s[1], source.name), s[2]) for s in (source.up, source.down)
         ]
         return FlatSystematic(source.name, source.kind, *sides)
 
-    def _known_labels(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
+    def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
         values = np.asarray(y)
         unknown = values[~np.isin(values, self.classes_)]
         if unknown.size:
             raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
-    def _validation(self, validation: Validation | None) -> Dataset | None:
+    def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
             return None
         X, y = validation[0], validation[1]
         weight = validation[2] if len(validation) > 2 else None
-        return Dataset.from_arrays(self._table(X, reset=False), self._known_labels(y, "validation"), weight)
+        return Dataset.from_arrays(self._check_table(X, reset=False), self._encode_known(y, "validation"), weight)
 
-    def _events(self, X: Any) -> Events:
+    def _make_events(self, X: Any) -> Events:
         check_is_fitted(self, "training_")
-        return _unweighted(self._table(X, reset=False))
+        return _make_unweighted(self._check_table(X, reset=False))
 
-    def _table(self, X: Any, *, reset: bool) -> Columns:
+    def _check_table(self, X: Any, *, reset: bool) -> Columns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if not _has_names(X):
             types = [np.float64, np.float32]
@@ -382,7 +382,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
         table = as_columns(X)
-        fold = self._fold(table, "X")
+        fold = self._assign_folds(table, "X")
         labels = np.asarray(y)
         weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
         for name, values in (("y", labels), ("sample_weight", weight)):
@@ -392,7 +392,9 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for number in range(self.folds.k):
             keep = fold != number
             sources = [self._without(source, fold, number) for source in systematics]
-            models.append(self._fit_one(number, self._features(table, keep), labels[keep], weight[keep], sources))
+            models.append(
+                self._fit_one(number, self._select_features(table, keep), labels[keep], weight[keep], sources)
+            )
             if not models[-1].training_.complete:  # Ctrl-C; a model for some folds only is of no use
                 raise KeyboardInterrupt
         self.training_ = CrossTrainedModel(tuple(model.training_ for model in models), self.folds)
@@ -403,14 +405,14 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
         table = as_columns(X)
         identifiers = {name: table[name] for name in self.folds.columns if name in table}
-        return self.ensemble_.score(self._events(table, identifiers), self.estimator.n_threads)
+        return self.ensemble_.score(self._make_events(table, identifiers), self.estimator.n_threads)
 
     def average_decision_function(self, X: Any) -> NDArray[np.float64]:
         """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.
 
         It is spread less than the scores of single models; do not mix the two in one template.
         """
-        return self.ensemble_.average(self._events(as_columns(X), {}), self.estimator.n_threads)
+        return self.ensemble_.average(self._make_events(as_columns(X), {}), self.estimator.n_threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row: signal where the score is positive."""
@@ -431,7 +433,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def load(cls, path: str | Path) -> CrossTrainedClassifier:
         """Read a model file that `save`, `qbdt train --folds` or `qbdt run` wrote."""
         training, extra = read_cross_trained(path)
-        template = QBDTClassifier(**_parameters(training.trainings[0].settings) if training.trainings else {})
+        template = QBDTClassifier(**_make_parameters(training.trainings[0].settings) if training.trainings else {})
         model = cls(template, training.folds)
         model.training_ = training
         model.classes_ = np.array(extra.get("classes", [0, 1]))
@@ -445,13 +447,13 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         except DataError as error:
             raise DataError(f"without fold {fold}: {error}") from error
 
-    def _fold(self, table: Columns, what: str) -> NDArray[np.int64]:
+    def _assign_folds(self, table: Columns, what: str) -> NDArray[np.int64]:
         absent = [name for name in self.folds.columns if name not in table]
         if absent:
             raise DataError(f"{what} has no column {', '.join(absent)}, which the fold rule needs")
-        return self.folds.assign(_unweighted({}, {name: table[name] for name in self.folds.columns}))
+        return self.folds.assign(_make_unweighted({}, {name: table[name] for name in self.folds.columns}))
 
-    def _features(self, table: Columns, keep: NDArray[np.bool_]) -> Columns:
+    def _select_features(self, table: Columns, keep: NDArray[np.bool_]) -> Columns:
         return {name: values[keep] for name, values in table.items() if name not in self.folds.columns}
 
     def _without(self, source: FlatSystematic, fold: NDArray[np.int64], number: int) -> FlatSystematic:
@@ -467,22 +469,22 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 size, where = values
                 return size, None if where is None else np.asarray(where)[keep]
             table, labels, weight = as_columns(values[0]), *(np.asarray(column) for column in values[1:])
-            own = self._fold(table, f"systematic {source.name}") != number
-            return self._features(table, own), labels[own], weight[own]
+            own = self._assign_folds(table, f"systematic {source.name}") != number
+            return self._select_features(table, own), labels[own], weight[own]
 
         return FlatSystematic(source.name, source.kind, side(source.up), side(source.down))
 
-    def _events(self, table: Columns, identifiers: Columns) -> Events:
-        return _unweighted(as_columns(table, self.ensemble_.features), identifiers)
+    def _make_events(self, table: Columns, identifiers: Columns) -> Events:
+        return _make_unweighted(as_columns(table, self.ensemble_.features), identifiers)
 
 
-def _parameters(settings: Settings) -> dict[str, Any]:
+def _make_parameters(settings: Settings) -> dict[str, Any]:
     """Parameters of an estimator that trains with these settings."""
     values = settings.to_dict()
     return {**values, **{name: values[name] or None for name in ("categorical_features", "monotonic_constraints")}}
 
 
-def _unweighted(features: Columns, identifiers: Columns | None = None) -> Events:
+def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:
     """Events of weight 1, without copies."""
     columns = features or identifiers or {}
     n_rows = len(next(iter(columns.values())))
@@ -502,7 +504,7 @@ class _Checkpoint:
             write_model(self._path, training, self._extra)
 
 
-def _earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | None:
+def _read_earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | None:
     if resume is None:
         return None
     if isinstance(resume, QBDTClassifier):
@@ -511,7 +513,7 @@ def _earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | None:
     return read_model(resume)[0]
 
 
-def _two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
+def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
     """Return the two whole numbers that labels take and which rows have the larger, without sorting; None otherwise."""
     if values.dtype.kind not in "biuf" or not values.size:
         return None

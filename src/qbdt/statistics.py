@@ -360,7 +360,8 @@ class Expectation(Sensitivity):
             for same in zip(*(one.sources for one in several), strict=True)
         ]
         means = np.mean([(one.sigma_stat, one.sigma_full, one.unprofiled) for one in several], axis=0)
-        return cls(*means.tolist(), tuple(sources))
+        stat, full, unprofiled = means.tolist()
+        return cls(stat, full, unprofiled, tuple(sources))
 
     def tables(self) -> tuple[Table, ...]:
         """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""

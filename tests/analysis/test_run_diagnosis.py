@@ -35,8 +35,7 @@ def diagnosed(folder):
 
 
 def test_what_is_left_in_the_folder(diagnosed, folder):
-    assert diagnosed.folder == folder / "diagnosis"
-    assert {path.name for path in diagnosed.folder.iterdir()} == {
+    assert {path.name for path in (folder / "diagnosis").iterdir()} == {
         "diagnosis.json",
         "features.png",
         "learning.png",
@@ -44,8 +43,8 @@ def test_what_is_left_in_the_folder(diagnosed, folder):
     }
     fitted = json.loads((folder / "result.json").read_text())["fit"]["expected"]
     # the fit of the run uses pyhf's exponential normalisations, this one their linear part
-    assert diagnosed.diagnosis.strength.sigma_full == pytest.approx(fitted["sigma_mu"], rel=0.03)
-    assert diagnosed.diagnosis.sizes is not None
+    assert diagnosed.strength.sigma_full == pytest.approx(fitted["sigma_mu"], rel=0.03)
+    assert diagnosed.sizes is not None
 
 
 def test_it_is_not_replaced_unasked(diagnosed, folder):
@@ -67,7 +66,7 @@ def test_the_command(diagnosed, folder):
     assert done.exit_code == 0
     found = json.loads(done.stdout)
     assert found["sizes"] is None
-    assert found["features"] == json.loads(json.dumps(diagnosed.diagnosis.to_dict()))["features"]
+    assert found["features"] == json.loads(json.dumps(diagnosed.to_dict()))["features"]
 
 
 def test_folders_that_hold_no_run(tmp_path, folder):

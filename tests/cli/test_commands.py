@@ -156,3 +156,17 @@ def test_json_never_has_what_json_does_not_know(monkeypatch, capsys):
 
     print_json({"a": [float("nan"), 1.5], "b": (float("inf"), "x")})
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": [None, "x"]}
+
+
+@pytest.mark.parametrize(
+    ("message", "printed"),
+    [
+        ("a.json exists; force=True overwrites it", "a.json exists; --force overwrites it"),
+        ("folds=3: give fold_columns=[NAME]", "--folds 3: give --fold-column NAME"),
+        ("divided by ModuloFolds(k=2, column='event')", "divided by ModuloFolds(k=2, column='event')"),
+    ],
+)
+def test_arguments_of_the_library_are_printed_as_options(message, printed):
+    from qbdt.cli.app import _with_options
+
+    assert _with_options(message) == printed

@@ -115,8 +115,8 @@ def test_categories_are_in_the_order_of_their_ratio():
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.sampled_from([-1, 1]))
 def test_limits_of_children_do_not_overlap(one, other, direction):
-    left, right = Limits(-1.0, 2.0).divided(one, other, direction)
+    left, right = Limits(-1.0, 2.0).split(one, other, direction)
     below, above = (left, right) if direction > 0 else (right, left)
     assert -1.0 == below.low <= below.high == above.low <= above.high == 2.0
-    assert below.clipped(one) <= above.clipped(other)
-    assert FREE.divided(one, other, 0) == (FREE, FREE)
+    assert below.clip(one) <= above.clip(other)
+    assert FREE.split(one, other, 0) == (FREE, FREE)

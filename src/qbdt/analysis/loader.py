@@ -223,7 +223,7 @@ def _replace_folds(analysis: Analysis, folds: int | None, columns: list[str]) ->
     if folds is None or analysis.dataset is not None:
         return analysis
     if analysis.folds is None:
-        raise ConfigError(f"folds={folds}: the analysis does not say by what; give fold_columns")
+        raise ConfigError(f"folds={folds}: the analysis does not say by what; give fold_columns=[NAME]")
     if analysis.folds.by == "split" and folds != analysis.folds.k:
         raise ConfigError(f"folds={folds}: the column {analysis.folds.columns[0]} holds {analysis.folds.k} folds")
     return analysis.model_copy(update={"folds": analysis.folds.model_copy(update={"k": folds})})
@@ -326,7 +326,7 @@ class _Loader:
         cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
         return Request(
             features=tuple(analysis.features),
-            weight=nominal if weight is None else Expression(weight).with_replaced(NOMINAL, nominal),
+            weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=files.scale,
             variations=variations or {},
             derived=_derived(analysis.columns, columns or {}),
@@ -359,7 +359,7 @@ def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str,
     derived = {name: Expression(text) for name, text in columns.items()}
     for name, text in varied.items():
         beneath = name in derived and name in derived[name].names
-        derived[name] = derived[name].with_replaced(name, Expression(text)) if beneath else Expression(text)
+        derived[name] = derived[name].substitute(name, Expression(text)) if beneath else Expression(text)
     return derived
 
 

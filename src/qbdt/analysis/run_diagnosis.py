@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,15 +16,7 @@ from qbdt.progress import Progress, silent
 from qbdt.report.style import save
 from qbdt.training import SingleModel, train
 
-__all__ = ["RunDiagnosis", "diagnose_run"]
-
-
-@dataclass(frozen=True)
-class RunDiagnosis:
-    """A diagnosis and the folder that it is in."""
-
-    folder: Path
-    diagnosis: Diagnosis
+__all__ = ["diagnose_run"]
 
 
 def diagnose_run(
@@ -38,7 +29,7 @@ def diagnose_run(
     force: bool = False,
     n_threads: int | None = None,
     progress: Progress = silent,
-) -> RunDiagnosis:
+) -> Diagnosis:
     """Diagnose the models of a run and leave numbers and figures in its folder, where a report finds them.
 
     Parameters
@@ -84,4 +75,4 @@ def diagnose_run(
         save(drawn, target.parent / f"{name}.png")
     content = {"qbdt": version("qbdt"), "seed": seed, "repeats": repeats, "diagnosis": found.to_dict()}
     write_text(target, json.dumps(content, indent=1) + "\n")
-    return RunDiagnosis(target.parent, found)
+    return found

@@ -69,13 +69,15 @@ INTERRUPTED = 130
 FLAGS = {
     "force=True": "--force",
     "resume=True": "--resume",
-    "fold_columns": "--fold-column NAME",
-    "folds=": "--folds ",
-    "column=": "--column ",
-    "average=": "--average ",
+    "fold_columns=[NAME]": "--fold-column NAME",
+    "fold_columns": "--fold-column",
     "as data": "with --data",
+    "address=": "--scheduler ",
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
+
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "seed", "to", "trees")
+"""Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
@@ -157,7 +159,12 @@ def _run() -> int:
 
 
 def _refused(message: str) -> int:
-    for argument, flag in FLAGS.items():
-        message = re.sub(rf"(?<![\w(]){re.escape(argument)}", flag, message)
-    typer.echo(f"qbdt: {message}", err=True)
+    typer.echo(f"qbdt: {_with_options(message)}", err=True)
     return 2
+
+
+def _with_options(message: str) -> str:
+    """Replace arguments of the library by options; what looks like an argument inside of a call stays."""
+    for argument, option in FLAGS.items():
+        message = message.replace(argument, option)
+    return re.sub(rf"(?<![\w(])(?<!, )({'|'.join(VALUES)})=", r"--\1 ", message)

@@ -34,7 +34,7 @@ def diagnose(
     from qbdt.analysis import diagnose_run
     from qbdt.tables import show
 
-    done = diagnose_run(
+    found = diagnose_run(
         folder,
         data,
         sizes=sizes,
@@ -45,7 +45,7 @@ def diagnose(
         progress=bar(quiet),
     )
     if as_json:
-        print_json(done.diagnosis.to_dict())
+        print_json(found.to_dict())
     else:
-        show(done.diagnosis.tables())
-        typer.echo(f"everything is in {done.folder}")
+        show(found.tables())
+        typer.echo(f"everything is in {folder / 'diagnosis'}")

@@ -49,9 +49,9 @@ class Events:
     def __init__(
         self, columns: Mapping[str, ArrayLike], weight: ArrayLike, ids: Mapping[str, ArrayLike] | None = None
     ) -> None:
-        self._weight = _frozen(_as_weight(weight))
-        self._columns = {name: _frozen(_as_column(name, values)) for name, values in columns.items()}
-        self._ids = {name: _frozen(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
+        self._weight = _freeze(_as_weight(weight))
+        self._columns = {name: _freeze(_as_column(name, values)) for name, values in columns.items()}
+        self._ids = {name: _freeze(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
         self._rows: Rows = range(len(self._weight))
         for name, values in (*self._columns.items(), *self._ids.items()):
             if len(values) != len(self._weight):
@@ -225,7 +225,7 @@ class Events:
         other._columns = self._columns if columns is None else columns
         other._ids = self._ids
         other._rows = self._rows if rows is None else rows
-        other._weight = self._weight if weight is None else _frozen(weight)
+        other._weight = self._weight if weight is None else _freeze(weight)
         return other
 
     def __repr__(self) -> str:
@@ -305,7 +305,7 @@ def _one_dimensional(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _freeze(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view

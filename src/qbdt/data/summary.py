@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data.checks.distributions import most_moved
+from qbdt.data.checks.distributions import find_most_moved
 from qbdt.data.checks.findings import Finding, find_faults, make_findings_table
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
@@ -86,21 +86,13 @@ class DatasetSummary:
         return render_html(headline, self.tables(), unfolded=3)
 
     def _samples(self) -> Table:
-        header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
-        fold_header = ("rows per fold",) if self.folds else ()
-        rows = tuple(
-            (
-                s.name,
-                s.role,
-                f"{s.rows:,}",
-                f"{s.total:,.5g}",
-                f"{s.effective_entries:,.0f}",
-                f"{s.negative_fraction:.2%}",
-            )
-            + ((" / ".join(f"{n:,}" for n in s.fold_rows),) if self.folds else ())
-            for s in self.samples
-        )
-        return Table("Samples", header + fold_header, rows)
+        header = ["process", "role", "rows", "yield", "effective entries", "negative weights"]
+        rows = []
+        for s in self.samples:
+            yields = [f"{s.total:,.5g}", f"{s.effective_entries:,.0f}", f"{s.negative_fraction:.2%}"]
+            folds = [" / ".join(f"{n:,}" for n in s.fold_rows)] if self.folds else []
+            rows.append((s.name, s.role, f"{s.rows:,}", *yields, *folds))
+        return Table("Samples", (*header, *["rows per fold"] * bool(self.folds)), tuple(rows))
 
     def _missing(self) -> Table:
         features = [f for f in self.features if any(s.missing[f] for s in self.samples)]
@@ -108,23 +100,18 @@ class DatasetSummary:
         return Table("Missing values", ("feature", *(s.name for s in self.samples)), rows)
 
     def _sources(self) -> Table:
-        rows = tuple(
-            (
-                s.name,
-                s.kind,
-                s.process,
-                f"{s.up:+.2%}",
-                "–" if s.down is None else f"{s.down:+.2%}",
-                f"{s.rows_up:,}",
-                "–" if s.rows_down is None else f"{s.rows_down:,}",
-                s.moves or "–",
-                "–" if s.moves_up is None else f"{s.moves_up:+.3f}",
-                "–" if s.moves_down is None else f"{s.moves_down:+.3f}",
-            )
-            for s in self.sources
-        )
         header = ("source", "kind", "process", "up", "down", "rows up", "rows down", "moves most", "up (σ)", "down (σ)")
-        return Table("Systematic sources", header, rows)
+        rows = []
+        for s in self.sources:
+            yields = (_format(s.up, "+.2%"), _format(s.down, "+.2%"))
+            counts = (_format(s.rows_up, ","), _format(s.rows_down, ","))
+            moved = (s.moves or "–", _format(s.moves_up, "+.3f"), _format(s.moves_down, "+.3f"))
+            rows.append((s.name, s.kind, s.process, *yields, *counts, *moved))
+        return Table("Systematic sources", header, tuple(rows))
+
+
+def _format(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
@@ -190,10 +177,10 @@ def _summarise_effect(
     name: str, kind: str, process: str, nominal: Events, sides: dict[str, dict[str, Events]]
 ) -> SourceSummary:
     up, down = sides["up"][process], sides["down"][process] if "down" in sides else None
-    moves, moved_up = most_moved(nominal, up) if kind != Kind.NORM else (None, None)
+    moves, moved_up = find_most_moved(nominal, up) if kind != Kind.NORM else (None, None)
     moved_down = None
     if moves is not None and down is not None:
-        moved_down = most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
+        moved_down = find_most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
     return SourceSummary(
         name=name,
         kind=kind,

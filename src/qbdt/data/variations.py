@@ -61,20 +61,16 @@ class Reweighting(Variation):
     weight: Floats
 
     def apply(self, nominal: Events) -> Events:
-        """Nominal events with the varied weights."""
         return nominal.with_weight(self.weight)
 
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Reweighting:
-        """Weights of the rows that are kept."""
         return Reweighting(self.weight[nominal])
 
     def map_weights(self, change: Callable[[Floats], Floats]) -> Reweighting:
-        """Changed weights."""
         return Reweighting(change(self.weight))
 
     @property
     def n_rows(self) -> int:
-        """One row for each weight."""
         return len(self.weight)
 
 
@@ -85,24 +81,19 @@ class Replacement(Variation):
     events: Events
 
     def apply(self, nominal: Events) -> Events:
-        """Return the varied events, whatever the nominal ones are."""
         return self.events
 
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replacement:
-        """Varied events that the rule picks."""
         return Replacement(self.events[choose(self.events)])
 
     def map_weights(self, change: Callable[[Floats], Floats]) -> Replacement:
-        """Varied events with changed weights."""
         return Replacement(self.events.with_weight(change(self.events.weight)))
 
     def map_events(self, change: Callable[[Events], Events]) -> Replacement:
-        """Changed events."""
         return Replacement(change(self.events))
 
     @property
     def replacement(self) -> Events:
-        """The varied events."""
         return self.events
 
 
@@ -114,24 +105,19 @@ class Scaling(Variation):
     where: NDArray[np.bool_] | None = None
 
     def apply(self, nominal: Events) -> Events:
-        """Nominal events with scaled weights."""
         scale = 1.0 + self.size
         return nominal.with_weight(nominal.weight * (scale if self.where is None else np.where(self.where, scale, 1.0)))
 
     def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaling:
-        """Return the same size on the rows that are kept."""
         return self if self.where is None else Scaling(self.size, self.where[nominal])
 
     def map_weights(self, change: Callable[[Floats], Floats]) -> Scaling:
-        """Return the same size: it is relative."""
-        return self
+        return self  # the size is relative
 
     @property
     def relative_size(self) -> float | None:
-        """The size, where it holds for all rows."""
         return self.size if self.where is None else None
 
     @property
     def n_rows(self) -> int | None:
-        """One row for each mark."""
         return None if self.where is None else len(self.where)

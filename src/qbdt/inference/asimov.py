@@ -7,7 +7,6 @@ by Newton's method. Thousands of models go through in one call.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -43,10 +42,6 @@ class AsimovFit:
     sigma_theta: Floats
     correlation: Floats
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
-
 
 def fit_asimov(model: ModelArrays) -> AsimovFit:
     """Expected discovery significance and σ_μ of templates, with systematics and MC statistics.
@@ -67,6 +62,8 @@ def fit_asimov(model: ModelArrays) -> AsimovFit:
     (1.1968, 0.9309)
     """
     data = model.signal + model.background
+    # The Asimov data are fitted exactly, −2 ln L = 0, at μ = 1 and θ = 0: no fit is needed there, σ_μ is that of the
+    # Fisher information, and q0 = −2 ln L(μ = 0) (arXiv:1007.1727, section 3.2).
     null = maximise(model, data, mu=0.0)
     covariance = np.linalg.inv(information_matrix(model.signal, model.shifts, data + model.mc_variance))
     sigma = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))

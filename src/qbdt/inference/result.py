@@ -1,4 +1,4 @@
-"""What a fit returns: frozen records with units, tables for people and plain data for machines."""
+"""Results of a fit: frozen records with units, tables for people and plain data for machines."""
 
 from __future__ import annotations
 
@@ -314,11 +314,11 @@ class FitResult:
     observed
         Results on recorded data, where there are any.
     templates
-        What was fitted.
+        The templates that were fitted.
     workspace
         The same as a pyhf workspace.
     settings
-        Settings of the fit, with what was chosen (c, edges) filled in.
+        Settings of the fit, and the constant c and the edges that were chosen.
     scan
         Profile likelihood on the fitted data, where it was asked for.
     single

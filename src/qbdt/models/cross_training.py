@@ -44,10 +44,8 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    progress
-        Shows how far each training is.
+    n_threads, progress
+        As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
     checkpoint
@@ -58,7 +56,7 @@ def cross_train(
     Returns
     -------
     CrossTrainedModel
-        Interrupting with Ctrl-C returns what is trained so far; `complete` tells.
+        Interrupting with Ctrl-C returns the trees so far; `complete` tells.
 
     Examples
     --------
@@ -168,9 +166,9 @@ class _Writer:
 
 
 def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, settings: Settings) -> bool:
-    """Whether an earlier training is what is asked for; refused where it was on other events.
+    """Whether an earlier training is the one asked for; refused where it was on other events.
 
-    Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
+    Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
     known = describe_events(events) if isinstance(events, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:

@@ -1,4 +1,4 @@
-"""What a report consists of: sections with text, statements, tables and figures; no format yet."""
+"""Contents of a report: sections with text, statements, tables and figures, whatever their format."""
 
 from __future__ import annotations
 

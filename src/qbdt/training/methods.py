@@ -50,7 +50,7 @@ def train(
     Returns
     -------
     TrainedModel
-        Interrupting with Ctrl-C returns what is trained so far.
+        Interrupting with Ctrl-C returns the trees so far.
 
     Examples
     --------

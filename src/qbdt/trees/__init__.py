@@ -5,8 +5,9 @@ Sub-rooms: `kernels` (compiled loops), `rows` (binned rows and the histograms of
 grown on them). None of them knows which method asks.
 """
 
-from qbdt.trees.binning import Binning, BinningChoice, QuantileSketch, category_edges, make_binning, quantile_binning
+from qbdt.trees.binning import Binning, BinningChoice, category_edges, make_binning, quantile_binning
 from qbdt.trees.ensemble import Ensemble
+from qbdt.trees.quantiles import QuantileSketch
 from qbdt.trees.tree import Tree
 
 __all__ = [

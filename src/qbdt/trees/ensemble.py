@@ -170,8 +170,8 @@ class Ensemble:
     def _all_codes(self, events: Events, n_threads: int | None) -> NDArray[np.uint8]:
         codes = np.empty((self._n_columns + len(self._sets), events.n_rows), dtype=np.uint8)
 
-        def keep(part: NDArray[np.uint8], begin: int, end: int) -> None:
-            codes[:, begin:end] = part
+        def keep(chunk: NDArray[np.uint8], begin: int, end: int) -> None:
+            codes[:, begin:end] = chunk
 
         self._for_chunks(events, keep, n_threads)
         return codes

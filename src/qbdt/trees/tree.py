@@ -45,7 +45,7 @@ class Tree:
     weight
         Tree weight W: the sum of Q over the leaves, times the learning rate.
     categories
-        For each categorical feature, by number, its values in training, increasing: what the bits of nodes stand for.
+        For each categorical feature, by number, its values in training, increasing: one bit of a node for each.
         A value that is none of them goes where missing values go.
 
     Examples
@@ -124,7 +124,7 @@ class Tree:
 
     @property
     def outputs(self) -> Floats:
-        """What each node adds to a row's score if it is the row's leaf."""
+        """Contribution (2p − 1) W of each node to the score of a row whose leaf it is."""
         return np.asarray(self.nodes["value"] * self.weight)
 
     def cuts(self, node: int, features: tuple[str, ...]) -> list[str]:

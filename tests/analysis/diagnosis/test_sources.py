@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
-from qbdt.analysis.diagnosis.sources import feature_effect, source_effects
+from qbdt.analysis.diagnosis.sources import describe_sources, measure_feature
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
@@ -24,7 +24,7 @@ def one_process(events, source):
 
 def effect_of(events, source, feature):
     data = one_process(events, source)
-    return feature_effect(data, data.systematics[0], Role.BACKGROUND, feature)
+    return measure_feature(data, data.systematics[0], Role.BACKGROUND, feature)
 
 
 def test_a_source_that_scales_everything_has_no_shape():
@@ -80,7 +80,7 @@ def test_significance_of_pure_noise():
 def test_costs_are_those_of_fits_without(dataset, models, fit):
     scored = dataset.transform(lambda events: {"score": models.score(events, 1)})
     templates = build_templates(scored, fit).templates
-    effects = source_effects(dataset, templates, fit)
+    effects = describe_sources(dataset, templates, fit)
     full = compute_template_sensitivity(templates).sigma_full
     assert {effect.source for effect in effects} == {"r", "rate", "norm"}
     assert [e.cost for e in effects] == sorted((e.cost for e in effects), reverse=True)

@@ -22,7 +22,7 @@ from qbdt.data.samples.inferno import inferno
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.statistics import Sensitivity
 from qbdt.training.methods import train as run_training
-from qbdt.training.settings import METHODS, Settings
+from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
 pytestmark = pytest.mark.xdist_group("tuning")
@@ -113,7 +113,7 @@ def test_settings_that_are_not_searched_stay(found):
     assert (section["max_bins"], section["systematics"]) == (30, [])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", Settings.rules()["method"].choices)
 def test_every_method_has_a_space_of_real_settings(method):
     names = [dimension.name for dimension in space_of(method)]
     assert len(set(names)) == len(names) > 3

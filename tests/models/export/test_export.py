@@ -15,7 +15,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.models.export.comparison import bound_rounding, float32_at_least
-from qbdt.models.export.cpp_header import Compiled, header_text, namespace_of
+from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.exporter import FORMATS, export_model
 from qbdt.models.export.onnx_graph import read_onnx
 from qbdt.models.export.probes import draw_identifiers, make_probes
@@ -98,7 +98,7 @@ def test_sets_of_categories_are_exported(model):
     assert any("RBDT" in warning for warning in xgboost.warnings) == has_sets
 
 
-@pytest.mark.skipif(Compiled.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(CompiledHeader.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_sets_of_categories_in_cpp(seed, tmp_path):
     done = export_model(random_categorical_model(seed), tmp_path / "m.h", "cpp")
@@ -169,7 +169,7 @@ def test_tmva_agrees_where_nothing_is_missing(model):
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """Fifty models in one program that reads rows and prints what each makes of them."""
-    if Compiled.compiler() is None:
+    if CompiledHeader.compiler() is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("cpp")
     exported = [random_model(seed) for seed in range(200)]
@@ -188,7 +188,16 @@ def compiled(tmp_path_factory):
             "      std::fwrite(result, 8, 2, out); }\n    std::fclose(out); }"
         )
     (folder / "all.cpp").write_text("\n".join([*source, "int main() {", *calls, "}"]))
-    command = [str(Compiled.compiler()), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "all.cpp"]
+    command = [
+        str(CompiledHeader.compiler()),
+        "-std=c++11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pedantic",
+        "-O0",
+        "all.cpp",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     expected = []
@@ -381,7 +390,7 @@ def test_onnx_refuses_a_fold_that_is_none(tmp_path):
 
 def test_what_cannot_be_exported(tmp_path):
     model = small_model()
-    with pytest.raises(ConfigError, match="--to pmml: there are: onnx, xgboost, tmva, cpp"):
+    with pytest.raises(ConfigError, match="to=pmml: there are: onnx, xgboost, tmva, cpp"):
         export_model(model, tmp_path / "m", "pmml")
     with pytest.raises(ConfigError, match=r"m.txt: xgboost reads files by the end of their names: it must be .json"):
         export_model(model, tmp_path / "m.txt", "xgboost")

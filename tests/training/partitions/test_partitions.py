@@ -19,7 +19,7 @@ from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.partitions.survey import count_before
 from qbdt.training.settings import Settings
-from qbdt.trees.binning import QuantileSketch
+from qbdt.trees.quantiles import QuantileSketch
 
 CASES = {
     "plain": Settings(n_trees=6),
@@ -104,7 +104,7 @@ def test_a_part_that_travels_carries_its_own_rows_only(dataset):
 @settings(max_examples=25)
 @given(cuts=st.lists(st.integers(0, 300), max_size=6), seed=st.integers(0, 5), rows=st.sampled_from([20, 100, 1000]))
 def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypatch_module):
-    monkeypatch_module.setattr("qbdt.trees.binning.QUANTILE_ROWS", rows)
+    monkeypatch_module.setattr("qbdt.trees.quantiles.QUANTILE_ROWS", rows)
     rng = np.random.default_rng(seed)
     whole = events(rng, 300, 0.0)
     bounds = [0, *sorted(cuts), 300]
@@ -115,7 +115,7 @@ def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypa
     rng.shuffle(found)
     merged = found[0]
     for one in found[1:]:
-        merged = merged.merged(one)
+        merged = merged.merge(one)
     order, its = np.argsort(expected.hashes), np.argsort(merged.hashes)
     assert merged.n_rows == expected.n_rows
     assert np.array_equal(expected.hashes[order], merged.hashes[its])

@@ -23,7 +23,7 @@ __all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve
 Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 
-SUBSETS = 0x51DE
+DRAW_SALT = 0x51DE
 """Salt of the choice of events, so that it has nothing to do with folds by hash."""
 
 
@@ -71,22 +71,11 @@ def compute_tree_curve(
 ) -> LearningCurve:
     """σ_μ of out-of-fold scores with the first trees only; transform and bins are chosen anew at every point.
 
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models.
-    models
-        One model per fold.
-    settings
-        How scores become templates.
-    n_points
-        Numbers of trees to look at, evenly spaced in their logarithm, at most.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
+    At most `n_points` numbers of trees are looked at, evenly spaced in their logarithm.
     """
-    most = max(_n_stages(model) for model in models.members)
+    most = max(_count_stages(model) for model in models.members)
     counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
-    staged = dataset.transform(lambda events: _staged(models, events, counts, n_threads))
+    staged = dataset.transform(lambda events: _score_stages(models, events, counts, n_threads))
     points = []
     with progress("numbers of trees", len(counts)) as advance:
         for count in counts:
@@ -107,39 +96,21 @@ def compute_size_curve(
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> LearningCurve:
-    """σ_μ of out-of-fold scores of models that are trained on part of the training events.
+    """σ_μ of out-of-fold scores of models that are trained on shares of the training events.
 
-    Weights of a part are scaled up, so that it stands for the whole. All held-out events are scored at every point.
-
-    Parameters
-    ----------
-    dataset
-        Events with folds.
-    trainer
-        Trains on given events.
-    settings
-        How scores become templates.
-    shares
-        Shares of the events to train on.
-    repeats
-        Different parts of each size.
-    seed
-        Which parts.
-    whole
-        σ_μ with all events, to be the last point; not trained anew.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
+    Each share is drawn `repeats` times; its weights are scaled up, so that it stands for the whole. All held-out events
+    are scored at every point. `whole` is σ_μ with all events, the last point: it is not trained anew.
     """
     if dataset.folds is None:
         raise DataError("a learning curve needs folds")
     points: list[tuple[float, Sequence[Sensitivity]]] = []
-    with progress("training on parts", len(shares) * repeats * dataset.folds.k) as advance:
+    with progress("training on shares", len(shares) * repeats * dataset.folds.k) as advance:
         for share in shares:
             found = []
             for repeat in range(repeats):
-                part, ensembles = thin_events(dataset, share, seed + repeat), []
+                drawn, ensembles = thin_events(dataset, share, seed + repeat), []
                 for fold in range(dataset.folds.k):
-                    ensembles.append(trainer(part.without_fold(fold)))
+                    ensembles.append(trainer(drawn.without_fold(fold)))
                     advance(1)
                 models = FoldedEnsemble(tuple(ensembles), dataset.folds)
                 scored = dataset.transform(lambda e, m=models: {"score": m.score(e, n_threads)})  # type: ignore[misc]
@@ -166,18 +137,20 @@ def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     def choose(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         if not events.identifiers_differ:
             raise DataError(
-                f"the identifiers {', '.join(events.id_names)} do not tell events apart: parts cannot be drawn"
+                f"the identifiers {', '.join(events.id_names)} do not tell events apart: shares cannot be drawn"
             )
-        return events.hash_identifiers(SUBSETS + seed) < limit
+        return events.hash_identifiers(DRAW_SALT + seed) < limit
 
     return dataset.select(choose).scaled(1.0 / share)
 
 
-def _n_stages(model: SingleModel) -> int:
+def _count_stages(model: SingleModel) -> int:
     return max(len(component.trees) for component in model.components.values())
 
 
-def _staged(models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None) -> dict[str, Floats]:
+def _score_stages(
+    models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None
+) -> dict[str, Floats]:
     """Out-of-fold scores after so many trees; a model with fewer trees stays as it is at its end."""
     fold = models.folds.assign(events)
     columns = {f"{count}": np.zeros(events.n_rows) for count in counts}

@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, compute_size_curve, compute_tree_curve
 from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
 from qbdt.analysis.diagnosis.overtraining import OverTraining, check_over_training
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
-from qbdt.analysis.diagnosis.sources import FeatureEffect, SourceEffect, source_effects
+from qbdt.analysis.diagnosis.sources import SourceEffect, describe_sources
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings, build_templates
@@ -77,21 +79,7 @@ class Diagnosis:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Diagnosis:
         """Inverse of `to_dict`."""
-        sources = (
-            SourceEffect(
-                **{**s, "bins": tuple(s["bins"]), "features": tuple(FeatureEffect(**_tuples(f)) for f in s["features"])}
-            )
-            for s in plain["sources"]
-        )
-        return cls(
-            Sensitivity(**plain["strength"]),
-            tuple(OverTraining(**test) for test in plain["over_training"]),
-            tuple(FeatureRank(**rank) for rank in plain["features"]),
-            tuple(sources),
-            tuple(plain["edges"]),
-            LearningCurve(**_tuples(plain["trees"])),
-            None if plain["sizes"] is None else LearningCurve(**_tuples(plain["sizes"])),
-        )
+        return TypeAdapter(cls).validate_python(plain)
 
     def _over_training(self) -> Table:
         rows = tuple((t.role, f"{t.distance:.4f}", f"{t.expected:.4f}", f"{t.p:.3f}") for t in self.over_training)
@@ -99,13 +87,11 @@ class Diagnosis:
         return Table("Scores of trained-on against unseen events (weighted KS distance, permutations)", header, rows)
 
     def _features(self) -> Table:
+        def rise(value: float, spread: float) -> str:
+            return f"{value:+.3f} ± {spread:.3f}"
+
         rows = tuple(
-            (
-                r.feature,
-                f"{100 * r.gain:.1f}",
-                f"{r.full:+.3f} ± {r.full_spread:.3f}",
-                f"{r.stat:+.3f} ± {r.stat_spread:.3f}",
-            )
+            (r.feature, f"{100 * r.gain:.1f}", rise(r.full, r.full_spread), rise(r.stat, r.stat_spread))
             for r in self.features
         )
         found = self.strength
@@ -183,7 +169,7 @@ def diagnose(
             n_threads=n_threads,
             progress=progress,
         )
-    effects = source_effects(dataset, templates, settings)
+    effects = describe_sources(dataset, templates, settings)
     return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
 
 
@@ -194,7 +180,7 @@ def read_diagnosis(folder: Path) -> Diagnosis | None:
         return None
     try:
         return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, ValueError) as error:
         raise ConfigError(f"{path}: not a diagnosis of this version; run qbdt diagnose again") from error
 
 
@@ -207,7 +193,3 @@ def _curve_table(curve: LearningCurve) -> Table:
 
     rows = tuple((f"{at:g}", cell(full, df), cell(stat, ds)) for at, full, df, stat, ds in columns)
     return Table(f"σ_μ against {curve.against}", (curve.against, "full", "stat"), rows)
-
-
-def _tuples(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}

@@ -58,24 +58,9 @@ def rank_features(
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> tuple[FeatureRank, ...]:
-    """Rank features by the rise of the full σ_μ, largest first.
+    """Rank features by the rise of the full σ_μ when each is scrambled, largest first; mean over `repeats`.
 
     Transform and bins of the fit are those chosen on the true events.
-
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models.
-    models
-        One model per fold.
-    settings
-        How scores become templates.
-    repeats
-        Times that each feature is scrambled.
-    seed
-        Of the scrambling.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
     """
 
     def scored(events: Dataset) -> Dataset:
@@ -116,20 +101,20 @@ def scramble_feature(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
         raise DataError("scrambling a feature needs folds: values stay within the fold of their event")
     kept = [sample for sample in dataset.samples if sample.role is not Role.DATA]
     nominal = {sample.name: sample.events for sample in kept}
-    mixed = _handed_on(nominal, feature, dataset.folds, seed)
+    mixed = _hand_on(nominal, feature, dataset.folds, seed)
     samples = [Sample(s.name, s.role, mixed[s.name]) for s in kept]
-    sources = [_scrambled_source(source, nominal, feature, dataset.folds, seed) for source in dataset.systematics]
+    sources = [_scramble_source(source, nominal, feature, dataset.folds, seed) for source in dataset.systematics]
     return Dataset(samples, sources, dataset.folds)
 
 
-def _scrambled_source(
+def _scramble_source(
     source: Systematic, nominal: Mapping[str, Events], feature: str, folds: FoldRule, seed: int
 ) -> Systematic:
     """Scramble what a source replaces, among all events as they are when the source is moved."""
-    return source.map_replacements(lambda moved: _handed_on({**nominal, **moved}, feature, folds, seed))
+    return source.map_replacements(lambda moved: _hand_on({**nominal, **moved}, feature, folds, seed))
 
 
-def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
+def _hand_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
     """Give every event the value of the next one of its fold, in the order of a hash of their identifiers."""
     fold = np.concatenate([folds.assign(e) for e in events.values()])
     keys = np.concatenate([e.hash_identifiers(_salt(process, seed)) for process, e in events.items()])
@@ -140,13 +125,13 @@ def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed
     for number in range(folds.k):
         members = order[fold[order] == number]
         taken[members] = values[np.roll(members, -1)]
-    return _divided(events, feature, taken)
+    return _split_values(events, feature, taken)
 
 
-def _divided(events: Mapping[str, Events], feature: str, values: NDArray[np.floating]) -> dict[str, Events]:
+def _split_values(events: Mapping[str, Events], feature: str, values: NDArray[np.floating]) -> dict[str, Events]:
     ends: Sequence[int] = np.cumsum([e.n_rows for e in events.values()])[:-1].tolist()
-    parts = np.split(values, ends)
-    return {p: e.with_column(feature, part) for (p, e), part in zip(events.items(), parts, strict=True)}
+    pieces = np.split(values, ends)
+    return {p: e.with_column(feature, piece) for (p, e), piece in zip(events.items(), pieces, strict=True)}
 
 
 def _salt(process: str, seed: int) -> int:

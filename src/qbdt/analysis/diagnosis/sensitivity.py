@@ -15,6 +15,7 @@ def compute_sensitivity(scored: Dataset, settings: FitSettings) -> Sensitivity:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from qbdt import Events, Sample, Systematic
     >>> rng = np.random.default_rng(1)
     >>> signal = Sample("s", "signal", Events({"score": rng.normal(1, 1, 2000)}, np.full(2000, 0.01)))

@@ -18,7 +18,7 @@ from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
 from qbdt.inference.templates import TemplateSet
 
-__all__ = ["FeatureEffect", "SourceEffect", "feature_effect", "source_effects"]
+__all__ = ["FeatureEffect", "SourceEffect", "describe_sources", "measure_feature"]
 
 
 REGIONS = 8
@@ -95,18 +95,8 @@ class SourceEffect:
     features: tuple[FeatureEffect, ...]
 
 
-def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:
-    """Describe every source of a fit, the most costly first.
-
-    Parameters
-    ----------
-    dataset
-        The events with their features.
-    templates
-        What was fitted, from scores of the same events.
-    settings
-        How it was fitted.
-    """
+def describe_sources(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:
+    """Describe every source of a fit, the most costly first; templates are of scores of the same events."""
     full = compute_template_sensitivity(templates, settings.mc_stat).sigma_full
     effects = []
     for name in templates.sources:
@@ -114,7 +104,7 @@ def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettin
         without = compute_template_sensitivity(templates.with_sources(others), settings.mc_stat).sigma_full
         source = dataset.systematic(name)
         role = _role(dataset, source)
-        features = [feature_effect(dataset, source, role, feature) for feature in dataset.features]
+        features = [measure_feature(dataset, source, role, feature) for feature in dataset.features]
         features.sort(key=lambda effect: (-effect.shape, -effect.significance))
         bins, total = _bins(templates, name, role)
         cost = float(np.sqrt(max(full**2 - without**2, 0.0)))
@@ -122,7 +112,7 @@ def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettin
     return tuple(sorted(effects, key=lambda effect: -effect.cost))
 
 
-def feature_effect(dataset: Dataset, source: Systematic, role: Role, feature: str) -> FeatureEffect:
+def measure_feature(dataset: Dataset, source: Systematic, role: Role, feature: str) -> FeatureEffect:
     """Δ_k/b in regions of one feature, with errors and the significance of its change of shape."""
     edges = _region_edges(dataset, role, feature)
     n_regions = edges.size - 1

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data.events import Events
 
-__all__ = ["Distribution", "distance", "distributions", "most_moved", "paired_shifts", "rank_shift", "typical_size"]
+__all__ = [
+    "Distribution",
+    "distance",
+    "distributions",
+    "find_most_moved",
+    "paired_shifts",
+    "rank_shift",
+    "typical_size",
+]
 
 
 NOTHING = 1e-4
@@ -71,7 +79,7 @@ def rank_shift(nominal: Distribution, varied: Distribution) -> float:
     return float(np.sum(weight * middle)) - 0.5
 
 
-def most_moved(nominal: Events, varied: Events) -> tuple[str | None, float | None]:
+def find_most_moved(nominal: Events, varied: Events) -> tuple[str | None, float | None]:
     """Feature whose mean a variation changes most, and by how many nominal standard deviations.
 
     Values beyond the outer percentiles of the nominal distribution count as these, so that one wild value decides
@@ -80,7 +88,7 @@ def most_moved(nominal: Events, varied: Events) -> tuple[str | None, float | Non
     Examples
     --------
     >>> nominal = Events({"x": np.arange(100.0), "y": np.ones(100)}, np.ones(100))
-    >>> name, change = most_moved(nominal, Events({"x": np.arange(100.0) + 3, "y": np.ones(100)}, np.ones(100)))
+    >>> name, change = find_most_moved(nominal, Events({"x": np.arange(100.0) + 3, "y": np.ones(100)}, np.ones(100)))
     >>> name, round(change, 2)
     ('x', 0.1)
     """
@@ -110,14 +118,7 @@ def paired_shifts(nominal: Events, varied: Events, shapes: Mapping[str, Distribu
     """Rank shift of every feature and its statistical error, which knows that varied events are copies of nominal ones.
 
     The terms of an event and of its copy are added before they are squared: an event that a variation does not
-    touch adds no error. Events are recognised by their identifiers.
-
-    Parameters
-    ----------
-    nominal, varied
-        The same process before and after.
-    shapes
-        Distributions of the nominal events.
+    touch adds no error. Events are recognised by their identifiers; `shapes` are those of the nominal events.
     """
     keys = np.concatenate([nominal.hash_identifiers(), varied.hash_identifiers()])
     if not nominal.id_names or not nominal.identifiers_differ:

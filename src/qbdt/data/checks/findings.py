@@ -97,9 +97,8 @@ def _check_roles(dataset: Dataset) -> Iterator[Finding]:
     signal, background = dataset.total(Role.SIGNAL), dataset.total(Role.BACKGROUND)
     if dataset.of_role(Role.SIGNAL) and dataset.of_role(Role.BACKGROUND) and signal > background:
         message = f"the expected signal ({signal:,.4g}) exceeds the expected background ({background:,.4g}): "
-        yield Finding(
-            "roles", "signal", message + "are the labels exchanged, or the weights not scaled to true yields?"
-        )
+        message += "are the labels exchanged, or the weights not scaled to true yields?"
+        yield Finding("roles", "signal", message)
 
 
 def _check_weights(dataset: Dataset) -> Iterator[Finding]:

@@ -180,11 +180,11 @@ class _Contents(NamedTuple):
 
     @property
     def background(self) -> Floats:
-        return self.rows[-2]
+        return np.asarray(self.rows[-2])
 
     @property
     def mc_variance(self) -> Floats:
-        return self.rows[-1]
+        return np.asarray(self.rows[-1])
 
     def unusable(self, min_entries: float) -> NDArray[np.bool_]:
         """Whether a bin has no background, fewer than `min_entries` effective events, (Σw)²/Σw², or no variance."""

@@ -17,7 +17,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
 from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
-from qbdt.models.export.cpp_header import Compiled, header_text, namespace_of
+from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
 from qbdt.models.export.probes import make_probes
 from qbdt.models.export.tmva_xml import read_tmva, write_tmva
@@ -114,7 +114,7 @@ def export_model(
     0.0
     """
     if to not in FORMATS:
-        raise ConfigError(f"--to {to}: there are: {', '.join(FORMATS)}")
+        raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
@@ -167,10 +167,10 @@ class _OneFile:
         """Return the file as a function; None where it cannot be read here."""
         if self.to == "onnx":
             return read_onnx(self._file)
-        if Compiled.compiler() is None:
+        if CompiledHeader.compiler() is None:
             return None
         columns = () if self.model.folds is None else self.model.folds.columns
-        return Compiled(self._file, namespace_of(self._file.stem), columns, self._scratch)
+        return CompiledHeader(self._file, namespace_of(self._file.stem), columns, self._scratch)
 
     def warnings(self, result: Comparison | None) -> list[str]:
         if result is None:

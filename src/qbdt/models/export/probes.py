@@ -31,9 +31,9 @@ def make_probes(model: Model, seed: int = 0) -> Iterator[Rows]:
     rng = np.random.default_rng(seed)
     for fold, member in enumerate(model.members):
         pools = _Pools(member)
-        rows: list[Floats] = [_random_rows(pools, rng)]
+        rows: list[Floats] = [_draw_rows(pools, rng)]
         for tree in member.trees:
-            rows += _tree_rows(tree, pools, rng)
+            rows += _reach_nodes(tree, pools, rng)
             if sum(map(len, rows)) > BATCH:
                 yield _join(model, rows, fold, rng)
                 rows = []
@@ -65,7 +65,7 @@ def _join(model: Model, rows: list[Floats], fold: int, rng: np.random.Generator)
     return Rows(values, draw_identifiers(model.folds, fold, len(values), rng))
 
 
-def _around(threshold: float) -> Floats:
+def _surround(threshold: float) -> Floats:
     """Values that a comparison with a threshold could get wrong, in double and in single precision."""
     single = float32_at_least(np.array([threshold]))[0]
     with np.errstate(over="ignore", under="ignore"):
@@ -74,7 +74,7 @@ def _around(threshold: float) -> Floats:
     return np.array([*doubles, *singles, np.nan, -np.inf, np.inf], dtype=np.float64)
 
 
-def _categories(known: list[float]) -> Floats:
+def _surround_categories(known: list[float]) -> Floats:
     """All categories, values between, below and above them, missing and infinite ones."""
     unknown = {value + step for value in known for step in (-1.0, 1.0)} - set(known)
     return np.array([*known, *sorted(unknown), np.nan, -np.inf, np.inf])
@@ -91,8 +91,8 @@ class _Pools:
                 cuts[node["feature"]].add(float(node["threshold"]))
             for feature, values in tree.categories.items():
                 known.setdefault(feature, set()).update(values.tolist())
-        self.categories = {feature: _categories(sorted(found)) for feature, found in known.items()}
-        pools = [np.concatenate([_around(cut) for cut in sorted(found)] or [np.zeros(1)]) for found in cuts]
+        self.categories = {feature: _surround_categories(sorted(found)) for feature, found in known.items()}
+        pools = [np.concatenate([_surround(cut) for cut in sorted(found)] or [np.zeros(1)]) for found in cuts]
         pools = [self.categories.get(feature, pool) for feature, pool in enumerate(pools)]
         self.n = len(pools)
         self._sizes = np.array([len(pool) for pool in pools])
@@ -115,14 +115,14 @@ class _Place(NamedTuple):
     categories: dict[int, Floats]
 
 
-def _random_rows(pools: _Pools, rng: np.random.Generator) -> Floats:
+def _draw_rows(pools: _Pools, rng: np.random.Generator) -> Floats:
     rows = pools.draw(rng, RANDOM_ROWS)
     for i, value in enumerate((np.nan, np.inf, -np.inf, 0.0)):
         rows[i] = value
     return rows
 
 
-def _tree_rows(tree: Tree, pools: _Pools, rng: np.random.Generator) -> list[Floats]:
+def _reach_nodes(tree: Tree, pools: _Pools, rng: np.random.Generator) -> list[Floats]:
     """Rows that reach each inner node of a tree, if any can, with the values around its cut."""
     rows = []
     todo = [_Place(0, np.full(pools.n, -np.inf), np.full(pools.n, np.inf), pools.categories)]
@@ -139,7 +139,7 @@ def _tree_rows(tree: Tree, pools: _Pools, rng: np.random.Generator) -> list[Floa
         base = np.where(inside | ~bound, base, edge)
         for other, values in categories.items():
             base[other] = rng.choice(values) if len(values) else base[other]
-        tried = pools.categories[feature] if tree.is_set[at] else _around(threshold)
+        tried = pools.categories[feature] if tree.is_set[at] else _surround(threshold)
         block = np.tile(base, (len(tried), 1))
         block[:, feature] = tried
         rows.append(block)

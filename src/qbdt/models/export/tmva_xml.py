@@ -23,7 +23,7 @@ __all__ = ["read_tmva", "write_tmva"]
 
 LARGEST = np.finfo(np.float32).max
 INNER = "0"
-"""What `nType` says of a node with a cut; a leaf has 1 or −1."""
+"""`nType` of a node with a cut; a leaf has 1 or −1."""
 CLASSIFICATION = "1"
 
 

@@ -217,8 +217,8 @@ def _groups(*contents: NDArray[np.float64]) -> list[int]:
     w1, v1, w2, v2 = contents
     starts, begin = [0], 0
     for end in range(1, len(w1)):
-        part = slice(begin, end)
-        known = min(_effective(w1[part], v1[part]), _effective(w2[part], v2[part]))
+        group = slice(begin, end)
+        known = min(_effective(w1[group], v1[group]), _effective(w2[group], v2[group]))
         rest = min(_effective(w1[end:], v1[end:]), _effective(w2[end:], v2[end:]))
         if known >= 10 and rest >= 10:
             starts.append(end)

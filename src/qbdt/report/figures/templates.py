@@ -21,7 +21,7 @@ def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True) -
     Parameters
     ----------
     templates
-        What was fitted.
+        The templates that were fitted.
     summary
         Result of the fit.
     postfit

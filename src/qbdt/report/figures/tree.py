@@ -74,7 +74,7 @@ def _draw_node(axes: Any, tree: Tree, node: int, place: tuple[float, float], pro
 
 
 def _condition(tree: Tree, node: int, features: tuple[str, ...], *, left: bool) -> str:
-    """What the rows that take one way at a node have in common; of many categories only the first are named."""
+    """Condition of one branch; of many categories only the first are named."""
     name = features[tree.nodes["feature"][node]]
     if not tree.is_set[node]:
         return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][node]:.4g}"

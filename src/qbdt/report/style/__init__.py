@@ -46,7 +46,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply the style to what is drawn or saved inside, and to nothing else."""
+    """Apply the style to figures that are drawn or saved inside, and to no others."""
     import matplotlib as mpl
     import mplhep
 

@@ -19,7 +19,7 @@ from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts
-from qbdt.trees.kernels import LIMBS, exact_sum, rounded
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 
 __all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 
@@ -48,10 +48,10 @@ class BlockSums(NamedTuple):
     def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
         signal = [i for i, one in enumerate(segments) if one.is_signal]
-        blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
+        blocks = zip(round_sums(self.weight), round_sums(self.columns), strict=True)
         return HeldIntegrals(
-            rounded(self.weight[:, signal].sum(axis=(0, 1))),
-            sum_shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
+            round_sums(self.weight[:, signal].sum(axis=(0, 1))),
+            sum_shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
             np.stack([sum_shifts(segments, weight, columns) for weight, columns in blocks]),
         )
 

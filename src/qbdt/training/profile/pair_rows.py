@@ -21,7 +21,7 @@ from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
-from qbdt.trees.rows import Memory, Segment, in_memory, joined
+from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
 __all__ = ["STEP", "PairRows", "fixed_scale", "grow_next", "with_yields"]
 
@@ -88,7 +88,7 @@ class PairRows(PartitionRows, ABC):
         found = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
         arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
         self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
-        return joined(found)
+        return sum_shares(found)
 
     def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
         """Rows of all leaves as (leaf · segments + segment, begin, end)."""

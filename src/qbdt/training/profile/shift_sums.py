@@ -13,7 +13,7 @@ from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.segments import ShiftSegment
 from qbdt.training.profile.shift_rows import ShiftRows, SumScales, SumSlots
-from qbdt.trees.kernels import rounded
+from qbdt.trees.kernels import round_sums
 
 __all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
 
@@ -63,7 +63,7 @@ class ShiftSums:
 
     def gram(self) -> Floats:
         """∫ n f g over the events held out, for f and g of r₀ and a constant."""
-        squares, products, ones = rounded(self.rows.ask(total(ShiftRows.gram))[0])
+        squares, products, ones = round_sums(self.rows.ask(total(ShiftRows.gram))[0])
         return np.array([[squares, products], [products, ones]])
 
     def pair_scales(self) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What features ask of splits: an order of the outputs, or a division by category.
+"""Rules of features for splits: a direction of the outputs (monotonic constraint), or a division by category.
 
 Categories of a node are put in the order of the ratio of what they hold (signal to background, numerator to
 denominator), and the scan for the best cut then finds the best division: for a gain that is convex in that ratio no
@@ -20,28 +20,28 @@ __all__ = ["FREE", "Arranged", "FeatureRules", "Limits", "category_order", "perm
 
 
 class Limits(NamedTuple):
-    """What the output of a node must lie between."""
+    """Limits of the output of a node."""
 
     low: float
     high: float
 
-    def clipped(self, value: float) -> float:
+    def clip(self, value: float) -> float:
         """Return the output within the limits that is nearest to a value."""
         return min(max(value, self.low), self.high)
 
-    def divided(self, left: float, right: float, direction: int) -> tuple[Limits, Limits]:
+    def split(self, left: float, right: float, direction: int) -> tuple[Limits, Limits]:
         """Limits of the children of a node, from their outputs.
 
-        Where the cut has a direction they end half-way between the outputs, so that what grows below stays in order.
+        Where the cut has a direction they end half-way between the outputs, so that all nodes below stay in order.
 
         Examples
         --------
-        >>> FREE.divided(1.0, 3.0, 1)
+        >>> FREE.split(1.0, 3.0, 1)
         (Limits(low=-inf, high=2.0), Limits(low=2.0, high=inf))
         """
         if direction == 0:
             return self, self
-        middle = 0.5 * self.clipped(left) + 0.5 * self.clipped(right)
+        middle = 0.5 * self.clip(left) + 0.5 * self.clip(right)
         below, above = Limits(self.low, middle), Limits(middle, self.high)
         return (below, above) if direction > 0 else (above, below)
 

@@ -210,12 +210,12 @@ class TreeGrower:
         self._systematics.note_split(node.number, left, right)
         self._rule.note_split()
         # A monotonic constraint keeps the outputs of all nodes below on their side of a limit.
-        limits = node.limits.divided(yields[0].value, yields[1].value, split.direction)
+        limits = node.limits.split(yields[0].value, yields[1].value, split.direction)
         place = len(self._nodes)
         node.children = (place, place + 1)
         children = []
         for i, number in enumerate((left, right)):
-            clipped = yields[i]._replace(value=limits[i].clipped(yields[i].value))
+            clipped = yields[i]._replace(value=limits[i].clip(yields[i].value))
             children.append(_Node(place + i, number, node.depth + 1, sums[i], clipped, limits[i]))
         self._nodes += children
         return children

@@ -1,4 +1,4 @@
-"""Bin codes of all rows of a training, and which node each row is in: what every store in this process has."""
+"""Bin codes of rows, and the node that each row is in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.partition import copy_divided, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
-__all__ = ["BinnedRows", "Memory", "copied", "in_memory", "joined"]
+__all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -27,7 +27,7 @@ def in_memory(name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
     return array
 
 
-def copied(values: Floats, name: str, memory: Memory) -> Floats:
+def copy_values(values: Floats, name: str, memory: Memory) -> Floats:
     """Return an array of the same numbers, in a memory."""
     array: Floats = memory(name, len(values), np.float64)
     array[:] = values
@@ -40,7 +40,7 @@ class BinnedRows:
     Parameters
     ----------
     segments
-        What the rows are.
+        The rows.
     binning
         Where features may be cut.
     workers
@@ -72,7 +72,8 @@ class BinnedRows:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
-        arguments = (self._words, feature, np.array(goes_right), self._rows, node == 0)  # it may have travelled
+        table = np.array(goes_right)  # it is read-only where it was received over the network
+        arguments = (self._words, feature, table, self._rows, node == 0)
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
         n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
@@ -87,12 +88,12 @@ class BinnedRows:
         return len(self._nodes) - 2, len(self._nodes) - 1
 
 
-def joined(parts: Fixed) -> Fixed:
-    """Sum over shares, into the first."""
-    summed: Fixed = parts[0]
-    for part in parts[1:]:
-        summed += part
-    return summed
+def sum_shares(histograms: Fixed) -> Fixed:
+    """Sum of the histograms of all shares of rows, in the memory of the first."""
+    total: Fixed = histograms[0]
+    for histogram in histograms[1:]:
+        total += histogram
+    return total
 
 
 def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:

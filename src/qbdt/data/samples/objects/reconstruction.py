@@ -233,17 +233,7 @@ def build_dataset(
     *,
     paper_met: bool = False,
 ) -> Dataset:
-    """Reconstruct both processes with all sources.
-
-    Parameters
-    ----------
-    processes
-        "signal" and "background": objects and the weight per event.
-    folds
-        Rule over the identifier `event_number`.
-    paper_met
-        Use the paper's treatment of the missing momentum, for comparison with its files.
-    """
+    """Reconstruct "signal" and "background", given as objects and weight per event, with all sources."""
     shifts = [NOMINAL, *itertools.chain.from_iterable(SHAPES.values())]
     moved = {name: _reconstruct(o, weight, shifts, paper_met=paper_met) for name, (o, weight) in processes.items()}
     nominal, *varied = ({name: events[i] for name, events in moved.items()} for i in range(len(shifts)))
