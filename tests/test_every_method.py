@@ -12,7 +12,7 @@ from qbdt.data.folds import HashFolds
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.studies.benchmark import contestants, problems
-from qbdt.studies.paper import published_split, study
+from qbdt.studies.paper import measurement, published_split, study
 from qbdt.studies.paper.methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.statements import make_statements
@@ -29,14 +29,15 @@ def thinned(data, n):
 
 @pytest.fixture(scope="module")
 def bundled():
-    return thinned(tautaugamma(k=2), 60)
+    return thinned(tautaugamma(k=2), 40)
 
 
 def run_study(data, folder, monkeypatch, halves):
     """All methods; fits by pyhf and the report are tested in tests/studies/paper, with few methods."""
     monkeypatch.setattr(study, "load_events", lambda source: data)
     monkeypatch.setattr(published_split, "_fit_by_pyhf", lambda templates: {})
-    return reproduce(Options(trees=1, halves=halves, jobs=1), folder, methods=METHODS)
+    monkeypatch.setattr(measurement, "EDGE_FOLDS", 2)
+    return reproduce(Options(trees=2, halves=halves, jobs=1), folder, methods=METHODS)
 
 
 def assert_complete(done):
@@ -56,7 +57,7 @@ def test_reproduce_on_the_bundled_sample(bundled, tmp_path, monkeypatch):
 
 @pytest.mark.shared
 def test_reproduce_on_the_papers_events(paper_files, tmp_path, monkeypatch):
-    assert_complete(run_study(thinned(paper_tautaugamma(paper_files), 8), tmp_path, monkeypatch, halves=0))
+    assert_complete(run_study(thinned(paper_tautaugamma(paper_files), 4), tmp_path, monkeypatch, halves=0))
 
 
 def test_the_physics_benchmark_with_every_contestant(bundled, tmp_path, monkeypatch):

@@ -64,7 +64,8 @@ def fitted(events: Dataset, sources: list[str], c: float) -> tuple[FitSummary, f
 def compare(analysis: Analysis, events: Dataset, constants: list[float]) -> tuple[list[tuple[str, ...]], list[Any]]:
     models = {"QBDT0": scored(analysis, events, [])}
     models |= {f"QBDT{n}": scored(analysis, events, sources) for n, sources in CASES.items()}
-    rows, plain = [], []
+    rows: list[tuple[str, ...]] = []
+    plain: list[Any] = []
     for (name, n), (z_stat, z_full, sigma_b) in PUBLISHED.items():
         scan = scan_transform(models[name]).best
         for c in constants:

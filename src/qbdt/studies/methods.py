@@ -59,43 +59,24 @@ class EventTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained method.
+    """A trained method."""
 
-    Attributes
-    ----------
-    score
-        From events to scores; larger is more signal-like.
-    training
-        The QBDT training, where it is one.
-    n_trees, loss
-        Best number of trees and its log loss on the validation events, where there were any.
-    """
-
-    score: Scorer
-    training: TrainedModel | None = None
+    score: Scorer  # From events to scores; larger is more signal-like
+    training: TrainedModel | None = None  # The QBDT training, where it is one
+    # n_trees, loss: best number of trees and its log loss on the validation events, where there were any
     n_trees: int = 0
     loss: float = math.inf
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train.
+    """One way to train."""
 
-    Attributes
-    ----------
-    name
-        As tables print it.
-    fit
-        Trains: (dataset, settings, seed) to `Trained`.
-    package
-        Distribution that does the work.
-    code
-        For our own methods: files and folders of this package that scores depend on.
-    """
-
-    name: str
+    name: str  # As tables print it
+    # Trains: (dataset, settings, seed) to `Trained`
     fit: Callable[[Dataset, Parameters, int], Trained] = field(repr=False)
-    package: str = field(default="qbdt", kw_only=True)
+    package: str = field(default="qbdt", kw_only=True)  # Distribution that does the work
+    # For our own methods: files and folders of this package that scores depend on
     code: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
@@ -234,18 +215,8 @@ def fit_with_early_stopping(
 ) -> Trained:
     """Choose settings and number of trees with every second row held back, then train on all rows.
 
-    Parameters
-    ----------
-    fit
-        `fit_lightgbm` or `fit_xgboost`.
-    table
-        Events to train on.
-    candidates
-        Settings to try, each with the largest number of trees.
-    trees
-        Name of the number of trees in the settings.
-    seed
-        Of every training.
+    `fit` is `fit_lightgbm` or `fit_xgboost`; `candidates` are settings with the largest number of trees, whose name in
+    them is `trees`.
     """
     X, y, weight = table
     inner, held_back = (EventTable(X[start::2], y[start::2], weight[start::2]) for start in (0, 1))

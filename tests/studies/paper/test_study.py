@@ -8,7 +8,7 @@ import pytest
 
 from qbdt.errors import ConfigError
 from qbdt.report.document import Figure, Statement
-from qbdt.studies.paper import study
+from qbdt.studies.paper import measurement, study
 from qbdt.studies.paper.methods import METHODS, PROFILED, get_method
 from qbdt.studies.paper.page import make_document
 from qbdt.studies.paper.paper_tables import make_main_table
@@ -26,6 +26,14 @@ CHOSEN = (
 )
 """Fits by pyhf, which take seconds, are made of methods that stand for a column of the paper: of QBDT7 only."""
 OPTIONS = Options(trees=2, halves=2, jobs=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_edges():
+    """Optimised edges, which take most of the time, are found twice and not five times for each method."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurement, "EDGE_FOLDS", 2)
+        yield
 
 
 @pytest.fixture(scope="module")

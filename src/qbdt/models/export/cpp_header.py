@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from functools import reduce
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -60,38 +61,23 @@ inline double sum_of_trees(const Node* nodes, const std::int32_t* roots, std::in
 }
 """
 
-WALK_WITH_SETS = """\
-struct Node {
-  std::int32_t feature;  // -1 for a leaf
-  std::int32_t left;     // children, counted from the root of their tree
-  std::int32_t right;
-  bool missing_left;     // where NaN goes
-  double value;          // x < value goes left; of a leaf, what it adds
+SETS = {
+    "\n};\n": """
   std::int32_t first;    // of a node that divides by category: the categories that do not go where NaN goes
   std::int32_t size;     // how many they are; 0 for a cut
 };
-
-inline double sum_of_trees(
-    const Node* nodes, const double* members, const std::int32_t* roots, std::int32_t n, const double* x) {
-  double sum = 0.0;
-  for (std::int32_t tree = 0; tree < n; ++tree) {
-    const Node* root = nodes + roots[tree];
-    const Node* node = root;
-    while (node->feature >= 0) {
-      const double value = x[node->feature];
-      bool left = value != value ? node->missing_left : value < node->value;
+""",
+    "(const Node* nodes, const": "(\n    const Node* nodes, const double* members, const",
+    "      const bool left": "      bool left",
+    "      node = root": """\
       if (node->size > 0) {
         const double* own = members + node->first;
         const bool member = value == value && std::binary_search(own, own + node->size, value);
         left = member != node->missing_left;
       }
-      node = root + (left ? node->left : node->right);
-    }
-    sum += node->value;
-  }
-  return sum;
+      node = root""",
 }
-"""
+"""Replacements in `WALK` for trees that divide by category."""
 
 MIX = """\
 inline std::uint64_t mixed(std::uint64_t x) {
@@ -151,7 +137,7 @@ def header_text(model: Model, namespace: str) -> str:
         "  return names[i];",
         "}",
         "namespace detail {",
-        WALK_WITH_SETS if with_sets else WALK,
+        reduce(lambda text, change: text.replace(*change), SETS.items() if with_sets else (), WALK),
         *chain.from_iterable(_write_member(member, i, with_sets) for i, member in enumerate(model.members)),
         "}  // namespace detail",
         *(_write_score(model.members[0]) if model.folds is None else _write_score_by_fold(model.folds)),

@@ -38,21 +38,13 @@ Ranges: TypeAlias = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Contestant(Method):
-    """A method and the settings that tuning may choose from.
+    """A method and the settings that tuning may choose from."""
 
-    Attributes
-    ----------
-    known
-        Settings that are tried first.
-    ranges
-        Values from which further settings are drawn, each with the same probability; empty where a training is too
-        slow for more.
-    ours
-        Whether it belongs to this package and may use the systematic sources.
-    """
-
-    known: tuple[Parameters, ...] = ({},)
+    known: tuple[Parameters, ...] = ({},)  # Settings that are tried first
+    # Values from which further settings are drawn, each with the same probability; empty where a training is too slow
+    # for more
     ranges: Ranges = field(default_factory=dict)
+    # Whether it belongs to this package and may use the systematic sources
     ours: bool = field(default=False, kw_only=True)
 
     def candidates(self, budget: int) -> list[Parameters]:

@@ -32,23 +32,15 @@ PEERS = tuple(contestant.name for contestant in CONTESTANTS if not contestant.ou
 
 @dataclass(frozen=True)
 class Criterion:
-    """One statement and whether it holds.
+    """One statement and whether it holds."""
 
-    Attributes
-    ----------
-    problem, claim
-        Name of the problem, and the statement.
-    value, limit
-        Measured value, and the limit it is compared with.
-    holds
-        Whether the claim is true.
-    """
-
+    # problem, claim: name of the problem, and the statement
     problem: str
     claim: str
+    # value, limit: measured value, and the limit it is compared with
     value: float
     limit: float
-    holds: bool
+    holds: bool  # Whether the claim is true
 
 
 def check_criteria(bench: PhysicsResults) -> list[Criterion]:

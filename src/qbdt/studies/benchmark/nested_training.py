@@ -71,26 +71,15 @@ def _file_name(label: str, key: Key) -> str:
 
 @dataclass(frozen=True)
 class Division:
-    """Outer and inner folds of a dataset.
+    """Outer and inner folds of a dataset."""
 
-    Attributes
-    ----------
-    data
-        The events.
-    identifiers
-        Columns that are hashed.
-    inner, outer
-        Numbers of folds. `outer` divides `inner`, so that an outer fold is one inner fold or several; it is 1 where all
-        events are trained on and others are fitted.
-    seed
-        Salt of the hash and seed of the trainings.
-    """
-
-    data: Dataset
-    identifiers: tuple[str, ...]
+    data: Dataset  # The events
+    identifiers: tuple[str, ...]  # Columns that are hashed
+    # inner, outer: numbers of folds. `outer` divides `inner`, so that an outer fold is one inner fold or several; it
+    # is 1 where all events are trained on and others are fitted
     inner: int
     outer: int
-    seed: int
+    seed: int  # Salt of the hash and seed of the trainings
 
     @property
     def rule(self) -> FoldRule:
@@ -135,39 +124,20 @@ def _digest_events(data: Dataset) -> str:
 
 @dataclass(frozen=True)
 class CrossTraining:
-    """Out-of-fold scores of one contestant.
+    """Out-of-fold scores of one contestant."""
 
-    Attributes
-    ----------
-    scored
-        All events with the score of the model that did not see them, on a common scale; its folds are the outer ones.
-    settings
-        Chosen for each outer fold.
-    """
-
+    # All events with the score of the model that did not see them, on a common scale; its folds are the outer ones
     scored: Dataset
-    settings: tuple[Parameters, ...]
+    settings: tuple[Parameters, ...]  # Chosen for each outer fold
 
 
 def choose_settings(
     contestant: Contestant, division: Division, key: Key, budget: int, cache: Cache, by: str = "z_full"
 ) -> list[Parameters]:
-    """Choose settings for each outer fold.
+    """Choose settings for each outer fold: those with the largest `by` ("z_full", or "z_stat" without sources).
 
-    Parameters
-    ----------
-    contestant
-        Whose settings.
-    division
-        Events and their folds.
-    key
-        Everything that the division depends on; made once by the caller, since it reads all events.
-    budget
-        Number of settings to try.
-    cache
-        Judgements of earlier runs.
-    by
-        Quantity to maximise: "z_full" with all sources, "z_stat" without.
+    `key` holds everything that the division depends on; the caller makes it once, since it reads all events. `budget`
+    is the number of settings to try.
     """
     candidates = contestant.candidates(budget)
     if len(candidates) == 1:
@@ -193,20 +163,8 @@ def cross_train(
 ) -> CrossTraining:
     """Out-of-fold scores of all events and variations, each outer fold with its own tuned settings.
 
-    Parameters
-    ----------
-    contestant
-        Who trains.
-    division
-        Events and their folds.
-    budget
-        Number of settings that tuning tries.
-    cache
-        Results of earlier runs.
-    sources
-        Sources that training is told of; all by default. Peers use none anyway.
-    by
-        Quantity that tuning maximises; see `choose_settings`.
+    `sources` are those that training is told of, all by default; peers use none anyway. `budget` and `by` are those of
+    `choose_settings`.
     """
     key = division.make_key()
     if sources is not None and contestant.ours:

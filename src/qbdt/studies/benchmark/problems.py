@@ -56,29 +56,17 @@ class EventFolders:
 
 @dataclass(frozen=True)
 class Problem:
-    """Events to be fitted, and how they are divided for training.
+    """Events to be fitted, and how they are divided for training."""
 
-    Attributes
-    ----------
-    name, title
-        Short name, and what it is.
-    load
-        Reads the events.
-    identifier
-        Column that the folds hash.
-    inner_folds, folds
-        Inner and outer folds; see `Division`.
-    seeds
-        Number of divisions that are averaged over.
-    """
-
+    # name, title: short name, and what it is
     name: str
     title: str
-    load: Callable[[EventFolders], Dataset]
-    identifier: str
+    load: Callable[[EventFolders], Dataset]  # Reads the events
+    identifier: str  # Column that the folds hash
+    # inner_folds, folds: inner and outer folds; see `Division`
     inner_folds: int
     folds: int
-    seeds: int
+    seeds: int  # Number of divisions that are averaged over
 
     def division(self, data: Dataset, seed: int) -> Division:
         """Divide the events."""

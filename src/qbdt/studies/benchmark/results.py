@@ -33,18 +33,10 @@ FLOOR = 10.0
 
 
 def measure_scores(scored: Dataset, binning: str, bins: int, scale: float = 1.0) -> FittedSensitivity:
-    """Fit the templates of a scored dataset on Asimov data.
+    """Sensitivity of a scored dataset on Asimov data, in at most `bins` bins.
 
-    Parameters
-    ----------
-    scored
-        Dataset with one feature, the score, and folds where the binning is "optimised".
-    binning
-        "equal_signal", or "optimised": edges for each fold chosen on the others.
-    bins
-        Number of bins asked for.
-    scale
-        Events that are expected for each one here.
+    The binning is "equal_signal", or "optimised": edges for each fold chosen on the others. `scale` is the number of
+    events that are expected for each one here.
 
     Examples
     --------
@@ -67,27 +59,18 @@ ALL_SOURCES = "all sources"
 
 @dataclass(frozen=True)
 class FitRecord:
-    """One fit of out-of-fold scores.
+    """One fit of out-of-fold scores."""
 
-    Attributes
-    ----------
-    problem, setup
-        Which events; which sources were there in training and in the fit.
-    contestant, seed
-        Method, and seed of the folds.
-    binning, bins
-        As asked for.
-    result
-        Of the fit.
-    """
-
+    # problem, setup: which events; which sources were there in training and in the fit
     problem: str
     setup: str
+    # contestant, seed: method, and seed of the folds
     contestant: str
     seed: int
+    # binning, bins: as asked for
     binning: str
     bins: int
-    result: FittedSensitivity
+    result: FittedSensitivity  # Of the fit
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -116,31 +99,19 @@ class TimeRecord:
 
 @dataclass(frozen=True)
 class PhysicsResults:
-    """All results of a run.
+    """All results of a run."""
 
-    Attributes
-    ----------
-    fits, synthetic, times
-        Records.
-    titles
-        Description of each problem, with the numbers of its events.
-    settings
-        Settings that tuning chose: problem, contestant, seed, and one set for each fold.
-    command
-        Command that measures the same again.
-    budget
-        Settings that every contestant could choose from, where it has as many.
-    releases
-        Package and version of each contestant, or a digest of our own code.
-    """
-
+    # fits, synthetic, times: records
     fits: tuple[FitRecord, ...] = ()
     synthetic: tuple[SyntheticRecord, ...] = ()
     times: tuple[TimeRecord, ...] = ()
+    # Description of each problem, with the numbers of its events
     titles: dict[str, str] = field(default_factory=dict)
+    # Settings that tuning chose: problem, contestant, seed, and one set for each fold
     settings: tuple[dict[str, Any], ...] = ()
-    command: str = "qbdt bench physics"
-    budget: int = 1
+    command: str = "qbdt bench physics"  # Command that measures the same again
+    budget: int = 1  # Settings that every contestant could choose from, where it has as many
+    # Package and version of each contestant, or a digest of our own code
     releases: dict[str, str] = field(default_factory=dict)
 
     def select(self, problem: str, setup: str = ALL_SOURCES, **wanted: Any) -> list[FitRecord]:

@@ -51,27 +51,10 @@ CHOOSE_SEED, TEST_SEED = 1_000_000, 2_000_000
 def measure_synthetic(
     contestant: Contestant, seed: int, n: int, budget: int, cache: Cache, sources: bool = True
 ) -> tuple[dict[tuple[str, int], Floats], Parameters]:
-    """Train on `n` signal and `n` background events and measure on others.
+    """Train on `n` signal and `n` background events, choose edges on 2 n others and measure on 3 n others.
 
-    Parameters
-    ----------
-    contestant
-        Who trains.
-    seed
-        Of the events.
-    n
-        Events of each class to train on; edges are chosen on 2 n others, the result comes from 3 n others.
-    budget
-        Settings that tuning tries, on halves of the training events.
-    cache
-        Scores of earlier runs.
-    sources
-        Whether training is told of r, λ and b.
-
-    Returns
-    -------
-    results, settings
-        σ(s) in the benchmarks B0 … B4 for each (binning, bins), and the chosen settings.
+    `budget` settings are tried on halves of the training events; with `sources`, training is told of r, λ and b. It
+    returns σ(s) in the benchmarks B0 … B4 for each (binning, bins), and the chosen settings.
     """
     events = inferno(n, seed, r_size=R_SIZE, rate_size=RATE_SIZE, norm_size=NORM_SIZE)
     division = Division(events if sources else events.with_systematics([]), ("event_number",), INNER_FOLDS, 1, seed)

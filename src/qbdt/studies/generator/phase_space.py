@@ -33,21 +33,12 @@ FIRST_MAX = 0.999 * S_MAX
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """Shares of the four channels and the powers of their falling densities; results must not depend on them.
+    """Shares of the four channels and the powers of their falling densities; results must not depend on them."""
 
-    Parameters
-    ----------
-    shares
-        Quark radiation with Z, with γ*; tau radiation with Z, with γ*. They sum to one.
-    mass_power
-        The γ* channels fall like (mass²)^−power.
-    gap_power
-        Channels off the quarks: density of ŝ − s_ττ.
-    """
-
+    # Quark radiation with Z, with γ*; tau radiation with Z, with γ*. They sum to one
     shares: tuple[float, float, float, float] = (0.40, 0.20, 0.25, 0.15)
-    mass_power: float = 1.6
-    gap_power: float = 1.6
+    mass_power: float = 1.6  # The γ* channels fall like (mass²)^−power
+    gap_power: float = 1.6  # Channels off the quarks: density of ŝ − s_ττ
 
 
 DEFAULT_CHANNELS = ChannelSettings()
@@ -257,16 +248,8 @@ def decay(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the lab momenta of τ⁻, τ⁺ and γ, all massless.
 
-    Parameters
-    ----------
-    s_hat, s_pair
-        Mass squared of all three and of the tau pair.
-    rapidity
-        Of the system in the lab, along the beam.
-    cosine, azimuth
-        Direction of the photon about the beam in the frame of the three.
-    inner, inner_azimuth
-        Direction of the τ⁻ about the photon's in the frame of the pair.
+    The photon's direction is about the beam in the frame of the three, that of the τ⁻ (`inner`) about the photon's in
+    the frame of the pair; `rapidity` is that of the three in the lab.
     """
     energy, mass = (s_hat - s_pair) / (2 * np.sqrt(s_hat)), np.sqrt(s_pair)
     photon_axis = direction(cosine, azimuth)

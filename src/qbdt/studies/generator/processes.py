@@ -45,28 +45,19 @@ H. Georgi et al., Phys. Rev. Lett. 40 (1978) 692. Higher orders are 2.6 times th
 
 @dataclass(frozen=True, slots=True)
 class HardEvents:
-    """Events before the shower: lab momenta (E, px, py, pz) without transverse recoil.
+    """Events before the shower: lab momenta (E, px, py, pz) without transverse recoil."""
 
-    Parameters
-    ----------
-    id1, id2, x1, x2
-        PDG codes and momentum fractions of the incoming partons.
-    scale
-        Factorisation scale, in GeV.
-    tau, antitau, photon
-        Momenta of τ⁻, τ⁺ and γ.
-    tau_helicity, antitau_helicity
-        ±1.
-    """
-
+    # id1, id2, x1, x2: pDG codes and momentum fractions of the incoming partons
     id1: NDArray[np.int64]
     id2: NDArray[np.int64]
     x1: Floats
     x2: Floats
-    scale: Floats
+    scale: Floats  # Factorisation scale, in GeV
+    # tau, antitau, photon: momenta of τ⁻, τ⁺ and γ
     tau: Floats
     antitau: Floats
     photon: Floats
+    # tau_helicity, antitau_helicity: ±1
     tau_helicity: NDArray[np.int64]
     antitau_helicity: NDArray[np.int64]
 
@@ -205,15 +196,7 @@ CHUNK = 50_000
 def unweight(
     process: HardProcess, rng: np.random.Generator, n_points: int, largest: float
 ) -> tuple[list[HardEvents], float, float]:
-    """Unweight `n_points` phase-space points against the largest weight.
-
-    Returns
-    -------
-    events
-        The survivors, in pieces.
-    weight_sum, clipped_sum
-        Sum of all weights and of what was clipped, in fb.
-    """
+    """Unweight `n_points` points; return the survivors in pieces, the sum of weights and that of clipped excess."""
     kept, weight_sum, clipped_sum = [], 0.0, 0.0
     for start in range(0, n_points, CHUNK):
         events, weight = process.propose(rng, min(CHUNK, n_points - start))

@@ -78,21 +78,13 @@ def prepare(
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """Counts of one batch.
+    """Counts of one batch."""
 
-    Attributes
-    ----------
-    n_selected
-        Events that the nominal selection keeps.
-    n_points, n_showered
-        Phase-space points tried; events that went through the whole chain.
-    weight_sum, clipped_sum
-        Sums of the points' weights and of the excess that unweighting clipped, in fb.
-    """
-
-    n_selected: int
+    n_selected: int  # Events that the nominal selection keeps
+    # n_points, n_showered: phase-space points tried; events that went through the whole chain
     n_points: int
     n_showered: int
+    # weight_sum, clipped_sum: sums of the points' weights and of the excess that unweighting clipped, in fb
     weight_sum: float
     clipped_sum: float
 

@@ -34,19 +34,12 @@ CHUNK = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TauLibrary:
-    """Decays of τ⁻ at rest.
+    """Decays of τ⁻ at rest."""
 
-    Parameters
-    ----------
-    visible
-        Shape (2, 2, n, 3): leptonic or hadronic; helicity −1 or +1; decay; visible momentum across and along the
-        helicity axis, visible mass. In GeV.
-    flavour
-        Shape (2, n): PDG code of the lepton, 11 or 13, per helicity.
-    """
-
+    # Shape (2, 2, n, 3): leptonic or hadronic; helicity −1 or +1; decay; visible momentum across and along the
+    # helicity axis, visible mass. In GeV
     visible: NDArray[np.float32]
-    flavour: NDArray[np.int8]
+    flavour: NDArray[np.int8]  # Shape (2, n): PDG code of the lepton, 11 or 13, per helicity
 
     def __len__(self) -> int:
         return int(self.visible.shape[2])
@@ -75,27 +68,10 @@ class TauLibrary:
     def decay(
         self, rng: np.random.Generator, momenta: Floats, helicity: NDArray[np.int64], charge: int, mode: int
     ) -> tuple[Floats, NDArray[np.int8]]:
-        """Decay taus in flight.
+        """Decay taus in flight; return lab momenta of the visible products, and the lepton's PDG code (0 if hadronic).
 
-        Parameters
-        ----------
-        rng
-            Source of randomness.
-        momenta
-            Massless momenta (E, px, py, pz); the tau's mass is put in at fixed three-momentum.
-        helicity
-            ±1 per tau.
-        charge
-            −1 or +1.
-        mode
-            `LEPTONIC` or `HADRONIC`.
-
-        Returns
-        -------
-        visible
-            Lab momenta of the visible decay products.
-        flavour
-            PDG code of the lepton; 0 for hadronic decays.
+        `momenta` (E, px, py, pz) are massless: the tau's mass is put in at fixed three-momentum. `helicity` and
+        `charge` are ±1, `mode` is `LEPTONIC` or `HADRONIC`.
         """
         n = len(momenta)
         entry = rng.integers(0, len(self), n)

@@ -59,28 +59,15 @@ BINNING = {
 
 @dataclass(frozen=True)
 class PaperMethod(Method):
-    """A method of the study.
+    """A method of the study."""
 
-    Attributes
-    ----------
-    about
-        Library and settings, for the report.
-    trees
-        Number of trees for each tree of QBDT0: 10 for the paper's GradBDT, 2 for QBDT7.
-    stands_for
-        Column of the paper's tables that it reproduces.
-    c
-        Constant of tanh(c·y) on the published split, or "scan"; None for scores that are binned as they are, in
-        optimised bins.
-    in_halves
-        Whether it takes part in the study over random halves.
-    """
-
-    about: str = ""
-    trees: int = 1
-    stands_for: str | None = None
+    about: str = ""  # Library and settings, for the report
+    trees: int = 1  # Number of trees for each tree of QBDT0: 10 for the paper's GradBDT, 2 for QBDT7
+    stands_for: str | None = None  # Column of the paper's tables that it reproduces
+    # Constant of tanh(c·y) on the published split, or "scan"; None for scores that are binned as they are, in
+    # optimised bins
     c: Constant = "scan"
-    in_halves: bool = True
+    in_halves: bool = True  # Whether it takes part in the study over random halves
 
     def train(self, data: Dataset, n_trees: int, seed: int) -> Trained:
         """Train with its share of trees; `n_trees` is the number of QBDT0."""

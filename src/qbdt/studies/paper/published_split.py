@@ -51,16 +51,7 @@ def evaluate_published_split(
 ) -> dict[str, Any]:
     """Train one method on the published split and collect the paper's numbers for it, as plain data.
 
-    Parameters
-    ----------
-    method
-        What to train.
-    data
-        All events.
-    n_trees, seed
-        Trees of QBDT0, from which each method's number follows, and the seed.
-    models
-        Folder for the model file, where the method is a QBDT.
+    `n_trees` is the number of QBDT0, from which each method's follows; a QBDT is written to the folder `models`.
     """
     train_half, test_half = split_by_parity(data)
     trained = method.train(train_half, n_trees, seed)

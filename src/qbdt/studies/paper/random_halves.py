@@ -39,22 +39,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of two methods on the same halves.
+    """Difference of two methods on the same halves."""
 
-    Attributes
-    ----------
-    mean, error
-        Of the difference over halves; the error counts a half and its swap as one measurement, since they share events.
-    significance
-        mean / error as the number of Gaussian standard deviations with the same p-value in Student's t distribution.
-    n
-        Number of divisions.
-    """
-
+    # mean, error: of the difference over halves; the error counts a half and its swap as one measurement, since they
+    # share events
     mean: float
     error: float
+    # mean / error as the number of Gaussian standard deviations with the same p-value in Student's t distribution
     significance: float
-    n: int
+    n: int  # Number of divisions
 
 
 def evaluate_half(task: Task, data: Dataset) -> dict[str, Any]:
@@ -71,21 +64,7 @@ def evaluate_half(task: Task, data: Dataset) -> dict[str, Any]:
 def run_halves(
     tasks: Sequence[Task], steps: StepFolder, load: Callable[[], Dataset], n_jobs: int, progress: Progress
 ) -> dict[Task, dict[str, Any]]:
-    """Do all tasks that are not done, on `n_jobs` processes, and return all results.
-
-    Parameters
-    ----------
-    tasks
-        What to do.
-    steps
-        Where finished ones are kept.
-    load
-        Gives the events; called once in each process.
-    n_jobs
-        Processes; 1 works in this one.
-    progress
-        Told after every task.
-    """
+    """Do all tasks that are not done, on `n_jobs` processes that call `load` once each, and return all results."""
     missing = [task for task in tasks if not steps.has(task.name)]
     with progress("random halves", len(tasks)) as advance:
         advance(len(tasks) - len(missing))

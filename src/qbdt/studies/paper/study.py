@@ -58,39 +58,18 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All results of a reproduction.
+    """All results of a reproduction."""
 
-    Attributes
-    ----------
-    options
-        How it was run.
-    settings
-        Everything the numbers depend on, with checksums of the files.
-    methods
-        Methods that were run, in order.
-    skipped
-        Names of those whose package is not installed.
-    published
-        For each method its results on the published split.
-    halves
-        For each method and division the results of both sides.
-    seconds
-        Time spent on each stage of this run; what was taken over from an earlier run costs nothing.
-    folder
-        Where everything lies.
-    data
-        The events.
-    """
-
-    options: Options
-    settings: dict[str, Any]
-    methods: tuple[PaperMethod, ...]
-    skipped: tuple[str, ...]
-    published: dict[str, dict[str, Any]]
-    halves: dict[str, dict[int, list[dict[str, float]]]]
+    options: Options  # How it was run
+    settings: dict[str, Any]  # Everything the numbers depend on, with checksums of the files
+    methods: tuple[PaperMethod, ...]  # Methods that were run, in order
+    skipped: tuple[str, ...]  # Names of those whose package is not installed
+    published: dict[str, dict[str, Any]]  # For each method its results on the published split
+    halves: dict[str, dict[int, list[dict[str, float]]]]  # For each method and division the results of both sides
+    # Time spent on each stage of this run; what was taken over from an earlier run costs nothing
     seconds: dict[str, float]
-    folder: Path
-    data: Dataset
+    folder: Path  # Where everything lies
+    data: Dataset  # The events
 
     def values(self, method: str, quantity: str) -> list[float]:
         """One quantity of a method on all halves."""

@@ -61,7 +61,7 @@ class Survey:
             raise DataError("partitions of the events differ in samples, features or sources")
         sketches = None
         if self.sketches is not None and other.sketches is not None:
-            signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
+            signal, background = (mine.merge(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
         categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
@@ -93,7 +93,7 @@ def survey_partition(number: int, dataset: Dataset, workers: Workers, settings: 
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
-            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copied()
+            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copy()
             for role in (Role.SIGNAL, Role.BACKGROUND)
         )
         sketches = (signal, background)

@@ -20,7 +20,7 @@ from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees.kernels import LIMBS, exact_sum, rounded
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 from qbdt.trees.rows import Side
 
 __all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
@@ -50,10 +50,10 @@ class BlockSums(NamedTuple):
     def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
         signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
-        blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
+        blocks = zip(round_sums(self.weight), round_sums(self.columns), strict=True)
         return HeldIntegrals(
-            rounded(self.weight[:, signal].sum(axis=(0, 1))),
-            _shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
+            round_sums(self.weight[:, signal].sum(axis=(0, 1))),
+            _shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
             np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
         )
 

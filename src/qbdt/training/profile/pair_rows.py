@@ -16,7 +16,7 @@ from qbdt.training.kernels.weights import drop_rows
 from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees import Binning
-from qbdt.trees.rows import Memory, Segment, in_memory, joined
+from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
 __all__ = ["PairRows", "fixed_scale"]
 
@@ -92,7 +92,7 @@ class PairRows(PartitionRows, ABC):
         found = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
         arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
         self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
-        return joined(found)
+        return sum_shares(found)
 
     def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
         """Rows of all leaves as (leaf · segments + segment, begin, end)."""

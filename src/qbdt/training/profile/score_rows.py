@@ -16,8 +16,8 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees.kernels import LIMBS, binned_sums, rounded
-from qbdt.trees.rows import Memory, Side, copied, in_memory
+from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
+from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
 __all__ = ["HeldScores", "ScoreRows", "ScoredSegment", "Templates"]
 
@@ -155,7 +155,7 @@ class HeldScores:
     def templates(self, n_bins: int) -> list[Templates]:
         """Histograms in bins of equal signal, for each share."""
         edges = self._equal_signal(n_bins)
-        return [self._collect(rounded(sums)) for sums in self._rows.ask(total(_fill, edges))[0]]
+        return [self._collect(round_sums(sums)) for sums in self._rows.ask(total(_fill, edges))[0]]
 
     def _equal_signal(self, n_bins: int) -> Floats:
         """Inner edges (share, edge): the smallest scores up to which there are 1/n, 2/n … of the signal."""
@@ -231,6 +231,6 @@ def _offsets(segments: Sequence[ShiftSegment]) -> Fixed:
 
 
 def _copy_weights(one: ScoredSegment, memory: Memory) -> _WeightedScores:
-    weight = copied(one.segment.segment.events.weight, "weight", memory)
-    columns = [copied(column(), "shift_column", memory) for _, column in one.segment.columns]
+    weight = copy_values(one.segment.segment.events.weight, "weight", memory)
+    columns = [copy_values(column(), "shift_column", memory) for _, column in one.segment.columns]
     return _WeightedScores(one.number, one.segment.segment.nominal, one.ratio, one.shift, (weight, *columns))

@@ -12,7 +12,7 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment, SumScales, SumSlots
-from qbdt.trees.kernels import rounded
+from qbdt.trees.kernels import round_sums
 from qbdt.trees.rows import Side
 
 __all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
@@ -71,7 +71,7 @@ class ShiftSums:
 
     def gram(self) -> Floats:
         """∫ n f g over the events held out, for f and g of r₀ and a constant."""
-        squares, products, ones = rounded(self.rows.ask(total(ShiftRows.gram))[0])
+        squares, products, ones = round_sums(self.rows.ask(total(ShiftRows.gram))[0])
         return np.array([[squares, products], [products, ones]])
 
     def pair_scales(self) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment, variance
 from qbdt.training.profile.shift_sums import ShiftBounds
-from qbdt.trees.kernels import LIMBS, exact_sum, rounded
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 from qbdt.trees.rows import Side
 
 __all__ = ["EventSums", "WeightSums", "sum_partition"]
@@ -70,20 +70,20 @@ class EventSums:
         """Sums over all nominal events of one side in some folds."""
         own = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is side]
         first, second = (
-            float(rounded(sums[np.ix_(folds, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
+            float(round_sums(sums[np.ix_(folds, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
         )
         return WeightSums(first, second)
 
     def means(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> Floats:
         """Mean relative shift ∫ Δ_k / ∫ n of each source in some folds."""
         chosen = list(folds)
-        weight, columns = (rounded(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
+        weight, columns = (round_sums(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
         out = np.zeros(len(segments[0].factors))
         for i, one in enumerate(segments):
             out += one.factors * weight[i]
             for j, (source, _) in enumerate(one.columns):
                 out[source] += columns[i, j]
-        return out / float(rounded(self.variance[chosen].sum(axis=(0, 1))))
+        return out / float(round_sums(self.variance[chosen].sum(axis=(0, 1))))
 
     def nominal_bounds(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> tuple[int, list[float]]:
         """Nominal rows in some folds, and the largest absolute weight of each side."""

@@ -1,4 +1,4 @@
-"""Parts of the reproduction: the paper's numbers, smoothing, paired differences, verdicts, cells."""
+"""Pieces of the reproduction: the paper's numbers, smoothing, paired differences, verdicts, cells."""
 
 import math
 
