@@ -53,7 +53,7 @@ class QuantileSketch:
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hashes for _, hashes in found)])
         return cls(n_rows, largest, tuple(events for events, _ in found), hashes)
 
-    def copied(self) -> QuantileSketch:
+    def copy(self) -> QuantileSketch:
         """Return it with its rows as arrays of their own, which do not keep the other rows in memory."""
         pieces = [
             Events({name: np.array(piece.column(name)) for name in piece.features}, np.array(piece.weight))
@@ -61,7 +61,7 @@ class QuantileSketch:
         ]
         return replace(self, chosen=tuple(pieces))
 
-    def merged(self, other: QuantileSketch) -> QuantileSketch:
+    def merge(self, other: QuantileSketch) -> QuantileSketch:
         """Sketch of the rows of both."""
         n_rows = self.n_rows + other.n_rows
         hashes = np.concatenate([self.hashes, other.hashes])
@@ -70,7 +70,7 @@ class QuantileSketch:
         masks = np.split(kept, np.cumsum([piece.n_rows for piece in pieces])[:-1])
         chosen = tuple(piece[mask] for piece, mask in zip(pieces, masks, strict=True))
         merged = QuantileSketch(n_rows, max(self.largest, other.largest), chosen, hashes[kept])
-        return merged if kept.all() else merged.copied()
+        return merged if kept.all() else merged.copy()
 
     def column(self, name: str) -> Floats:
         """Values of one feature."""

@@ -115,7 +115,7 @@ def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypa
     rng.shuffle(found)
     merged = found[0]
     for one in found[1:]:
-        merged = merged.merged(one)
+        merged = merged.merge(one)
     order, its = np.argsort(expected.hashes), np.argsort(merged.hashes)
     assert merged.n_rows == expected.n_rows
     assert np.array_equal(expected.hashes[order], merged.hashes[its])

@@ -93,7 +93,7 @@ class BoostedRows:
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self._partitions.tell(WeightedRows.multiply, tuple(leaves), self._scaling.kept_small(factors))
+        self._partitions.tell(WeightedRows.multiply, tuple(leaves), self._scaling.limit(factors))
 
     def count_weights(self) -> Fixed:
         """Number of weights of each side."""

@@ -55,7 +55,7 @@ class WeightScaling:
     Parameters
     ----------
     rows
-        The rows, with weights as given. They are not kept here: a store that owns its balance is no circle.
+        The rows, with weights as given. They are not kept here: an owner of both is no circle of references.
     """
 
     def __init__(self, rows: Weighted) -> None:
@@ -81,7 +81,7 @@ class WeightScaling:
             self._rescale(rows, [total or bound for total, bound in zip(self._sums, bounds, strict=True)])
             self._quantise(rows, seed, threshold)
 
-    def kept_small(self, factors: Floats) -> Floats:
+    def limit(self, factors: Floats) -> Floats:
         """Return leaves' factors exp(∓p W) (one row each), with powers of two that keep each side's sum below one.
 
         To be called once for each tree: the rows' columns grow by what is returned.

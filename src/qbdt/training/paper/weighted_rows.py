@@ -19,7 +19,7 @@ from qbdt.training.paper.weight_scaling import ALL_ROWS
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees import Binning
 from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
-from qbdt.trees.rows import Memory, Segment, Side, in_memory, joined
+from qbdt.trees.rows import Memory, Segment, Side, in_memory, sum_shares
 
 __all__ = ["WeightedRows"]
 
@@ -60,7 +60,7 @@ class WeightedRows(PartitionRows):
         parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
         arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return joined(parts)
+        return sum_shares(parts)
 
     def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
@@ -72,7 +72,7 @@ class WeightedRows(PartitionRows):
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.systematic_bases)
         arguments = (*weights, *places, self._rows, node == 0)
         self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return joined(parts)
+        return sum_shares(parts)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""

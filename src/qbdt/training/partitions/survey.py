@@ -28,18 +28,8 @@ RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
 class Survey:
     """Sums over the events of some partitions.
 
-    Attributes
-    ----------
-    empty
-        Their dataset without rows.
-    rows
-        Rows of each set of events, by number of the partition.
-    tallies
-        Rows and yields of samples, then of variations.
-    sketches
-        Sketches of signal and background; None where bins are fixed.
-    categories
-        Values of categorical features.
+    `empty` is their dataset without rows; `rows` counts each set of events, by number of the partition; `tallies` are
+    rows and yields of samples, then of variations; `sketches` of signal and background are None where bins are fixed.
     """
 
     empty: Dataset
@@ -61,7 +51,7 @@ class Survey:
             raise DataError("partitions of the events differ in samples, features or sources")
         sketches = None
         if self.sketches is not None and other.sketches is not None:
-            signal, background = (mine.merged(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
+            signal, background = (mine.merge(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
             sketches = (signal, background)
         tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
         categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
@@ -93,7 +83,7 @@ def survey_partition(number: int, dataset: Dataset, workers: Workers, settings: 
     sketches = None
     if isinstance(settings.binning, str):
         signal, background = (
-            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copied()
+            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copy()
             for role in (Role.SIGNAL, Role.BACKGROUND)
         )
         sketches = (signal, background)

@@ -19,29 +19,19 @@ from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows
-from qbdt.training.profile.segments import nominal_segments, shift_segments
-from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment, nominal_segments, shift_segments
+from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
-from qbdt.trees.rows import Memory, Side, copied, in_memory
+from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
 __all__ = ["ProfiledEvents"]
 
 
 class ProfiledEvents:
-    """All events of a training, divided into inner folds.
-
-    Parameters
-    ----------
-    partitions
-        Where they are.
-    settings
-        How to train.
-    workers
-        Threads.
-    """
+    """All events of a training, divided into inner folds."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
         self.rows = partitions
@@ -158,8 +148,10 @@ class _ScoreBuilder:
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
             model, events = self.models[fold], one.segment.events
-            ratio = copied(_ratio(model, workers.n_threads)(events), "ratio", memory)
-            return ScoredSegment(i, one, ratio, copied(model.shift.score(events, workers.n_threads), "shift", memory))
+            ratio = copy_values(_ratio(model, workers.n_threads)(events), "ratio", memory)
+            return ScoredSegment(
+                i, one, ratio, copy_values(model.shift.score(events, workers.n_threads), "shift", memory)
+            )
 
         held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))

@@ -1,7 +1,7 @@
 """Compiled loops over arrays: bin codes, histograms, division of rows, scores, exact sums."""
 
-from qbdt.trees.kernels.exact_sums import LIMBS, binned_sums, exact_sum, rounded
+from qbdt.trees.kernels.exact_sums import LIMBS, binned_sums, exact_sum, round_sums
 from qbdt.trees.kernels.histogram import add_rows, add_systematics
 from qbdt.trees.kernels.lanes import aligned_zeros
 
-__all__ = ["LIMBS", "add_rows", "add_systematics", "aligned_zeros", "binned_sums", "exact_sum", "rounded"]
+__all__ = ["LIMBS", "add_rows", "add_systematics", "aligned_zeros", "binned_sums", "exact_sum", "round_sums"]

@@ -9,7 +9,7 @@ from numba import njit
 
 from qbdt.arrays import Fixed, Floats
 
-__all__ = ["LIMBS", "add_exactly", "binned_sums", "exact_sum", "rounded"]
+__all__ = ["LIMBS", "add_exactly", "binned_sums", "exact_sum", "round_sums"]
 
 LIMB_BITS = 32
 """A sum is an integer cut into limbs of so many bits; in 64 bits, limbs take 2^31 additions without a carry."""
@@ -50,7 +50,7 @@ def add_exactly(values: Floats, bins: Fixed, out: Fixed) -> None:
 
 
 def binned_sums(values: Floats, bins: Fixed, n_bins: int) -> Fixed:
-    """Exact sums of the values in each bin, as (bin, limb): what `rounded` reads, and what may be added up."""
+    """Exact sums of the values in each bin, as (bin, limb): what `round_sums` reads, and what may be added up."""
     sums = np.zeros((n_bins, LIMBS), dtype=np.int64)
     add_exactly(np.ascontiguousarray(values), np.ascontiguousarray(bins), sums)
     return sums
@@ -61,13 +61,13 @@ def exact_sum(values: Floats) -> Fixed:
 
     Examples
     --------
-    >>> float(rounded(exact_sum(np.array([1e100, 1.0, -1e100])) + exact_sum(np.array([2.0]))))
+    >>> float(round_sums(exact_sum(np.array([1e100, 1.0, -1e100])) + exact_sum(np.array([2.0]))))
     3.0
     """
     return np.asarray(binned_sums(values, np.zeros(len(values), dtype=np.int64), 1)[0])
 
 
-def rounded(sums: Fixed) -> Floats:
+def round_sums(sums: Fixed) -> Floats:
     """Nearest floating-point numbers of exact sums, whose last axis are limbs."""
     flat = sums.reshape(-1, LIMBS)
     numbers = [_nearest(sum(int(row[i]) << (LIMB_BITS * int(i)) for i in np.flatnonzero(row))) for row in flat]

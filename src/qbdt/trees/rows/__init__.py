@@ -1,6 +1,6 @@
 """Binned rows in memory: in come segments of events, out go arrays that kernels read and histograms of nodes."""
 
-from qbdt.trees.rows.binned_rows import BinnedRows, Memory, copied, in_memory, joined
+from qbdt.trees.rows.binned_rows import BinnedRows, Memory, copy_values, in_memory, sum_shares
 from qbdt.trees.rows.layout import Channel, Extras, Layout, Segment, Side
 from qbdt.trees.rows.node_histograms import NodeHistograms
 
@@ -13,7 +13,7 @@ __all__ = [
     "NodeHistograms",
     "Segment",
     "Side",
-    "copied",
+    "copy_values",
     "in_memory",
-    "joined",
+    "sum_shares",
 ]

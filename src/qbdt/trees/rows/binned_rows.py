@@ -15,7 +15,7 @@ from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.partition import copy_divided, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
-__all__ = ["BinnedRows", "Memory", "copied", "in_memory", "joined"]
+__all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -27,7 +27,7 @@ def in_memory(name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
     return array
 
 
-def copied(values: Floats, name: str, memory: Memory) -> Floats:
+def copy_values(values: Floats, name: str, memory: Memory) -> Floats:
     """Return an array of the same numbers, in a memory."""
     array: Floats = memory(name, len(values), np.float64)
     array[:] = values
@@ -88,12 +88,12 @@ class BinnedRows:
         return len(self._nodes) - 2, len(self._nodes) - 1
 
 
-def joined(parts: Fixed) -> Fixed:
-    """Sum over shares, into the first."""
-    summed: Fixed = parts[0]
-    for part in parts[1:]:
-        summed += part
-    return summed
+def sum_shares(histograms: Fixed) -> Fixed:
+    """Sum of the histograms of all shares of rows, in the memory of the first."""
+    total: Fixed = histograms[0]
+    for histogram in histograms[1:]:
+        total += histogram
+    return total
 
 
 def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:
