@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import scaling, speed
-from qbdt.threads import available_threads
+from qbdt.threads import count_cores
 
 STAGES = ("start", "S1", "S2", "S4")
 
@@ -19,7 +19,7 @@ STAGES = ("start", "S1", "S2", "S4")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, available_threads()}, reverse=True))
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, count_cores()}, reverse=True))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=STAGES, nargs="+", default=list(STAGES), help="S1 includes S3")
     parser.add_argument("--json", type=Path)

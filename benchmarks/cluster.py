@@ -22,8 +22,8 @@ from qbdt.data.dataset import Dataset
 from qbdt.tables import Table
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
-from qbdt.training.partitions.dask.cluster import connected
-from qbdt.training.partitions.dask.hosts import OnCluster
+from qbdt.training.partitions.dask.cluster import connect
+from qbdt.training.partitions.dask.partitions import OnCluster
 from qbdt.training.partitions.dask.traffic import Traffic
 from qbdt.training.settings import Settings
 
@@ -74,7 +74,7 @@ class Found:
 
 
 def on_cluster(rows: int, workers: int, n_trees: int, repeats: int, with_local: bool) -> Found:
-    with connected("local", workers) as client:
+    with connect("local", workers) as client:
         best: tuple[float, Traffic] | None = None
         for _ in range(repeats):
             traffic = Traffic()
@@ -97,7 +97,7 @@ def on_cluster(rows: int, workers: int, n_trees: int, repeats: int, with_local: 
 
 def trip_cost(workers: int, n_trees: int) -> dict[str, float]:
     """Seconds, and CPU seconds of the driver and of one worker, of a round trip with hardly any rows."""
-    with connected("local", workers) as client:
+    with connect("local", workers) as client:
         traffic = Traffic()
         parts = [SmallPart(MadePart((block,))) for block in range(workers)]
         marks = []

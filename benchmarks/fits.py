@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from qbdt.data.dataset import Role
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.likelihood import Likelihood
-from qbdt.inference.summary import scan_mu, summarise
-from qbdt.inference.templates.optimised import merge_by_information
+from qbdt.inference.summary import fit_freely, scan_mu, summarise
+from qbdt.inference.templates.optimised_bins import merge_by_information
 from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, Shift, TemplateSet
-from qbdt.inference.workspace import workspace_of
+from qbdt.inference.workspace import build_workspace
 from qbdt.tables import Table
 
 BINS, SOURCES, FITS = 20, 50, 1000
@@ -46,11 +46,11 @@ def batch() -> ModelArrays:
 def jobs() -> dict[str, tuple[Callable[[], Any], float]]:
     """What is timed, and the mark in seconds."""
     one, fine, many = templates(BINS, 0), templates(200, 0), batch()
-    likelihood = Likelihood(workspace_of(one))
+    likelihood = Likelihood(build_workspace(one))
     return {
-        f"{FITS} fits by Newton's method": (lambda: asimov(many), 10.0),
-        "pyhf: full fit, four variants, interval, impacts": (lambda: summarise(likelihood), 30.0),
-        "pyhf: likelihood scan, 2 × 21 fits": (lambda: scan_mu(likelihood), 60.0),
+        f"{FITS} fits by Newton's method": (lambda: fit_asimov(many), 10.0),
+        "pyhf: full fit, four variants, interval, impacts": (lambda: summarise(fit_freely(likelihood)), 30.0),
+        "pyhf: likelihood scan, 2 × 21 fits": (lambda: scan_mu(fit_freely(likelihood)), 60.0),
         f"optimised binning, 200 to {BINS} bins": (lambda: merge_by_information(fine, BINS, 10.0), 5.0),
     }
 

@@ -77,7 +77,7 @@ def write_files(folder: Path, rows: int) -> None:
 
 
 def analysis(folder: Path) -> Any:
-    from qbdt.analysis.reading import parse_analysis
+    from qbdt.analysis.analysis_file import parse_analysis
 
     scaled = {"scale": "{f0: f0 * 1.03, f1: f1 * 1.03}", "shift": "{f2: f2 + 0.05, f3: f3 - 0.05}"}
     sources = "\n".join(
@@ -120,7 +120,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     else:
         limit = int(options.limit * 2**30)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    from qbdt.analysis.loading import load_parts
+    from qbdt.analysis.loader import load_partitions
     from qbdt.training.methods import train as run
     from qbdt.training.monitor import Monitor
     from qbdt.training.partitions.disk import OutOfCore
@@ -136,7 +136,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{len(marks)} trees after {marks[-1][0] - begin:.1f} s", file=sys.stderr, flush=True)
 
     count = max(2, options.rows // ROWS_PER_FILE)
-    rows = OutOfCore(load_parts(analysis(options.folder), options.folder, count), folder=options.folder)
+    rows = OutOfCore(load_partitions(analysis(options.folder), options.folder, count), folder=options.folder)
     done = run(rows, Settings(n_trees=options.trees), n_threads=options.threads, monitor=Monitor(callbacks=(mark,)))
     n_nominal = sum(sample["rows"] for sample in done.data["samples"])
     first, last = marks[0], marks[-1]

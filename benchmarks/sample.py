@@ -20,12 +20,12 @@ from typing import Any
 
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects import Objects, read_folder
-from qbdt.data.samples.reconstruction import build_dataset
+from qbdt.data.samples.objects.reconstruction import build_dataset
 from qbdt.studies.generator.driver import LIBRARY_FILE, GenerateSettings, generate_tautaugamma
 from qbdt.tables import Table
 
 SETTINGS = GenerateSettings(seed=1, tau_decays=2_000)
-MARKS = {
+LIMITS = {
     "background per core-hour": 300_000,
     "reconstruction of 1M events [s]": 5.0,
     "loading the bundled sample [s]": 1.0,
@@ -98,7 +98,7 @@ def main() -> None:
         return
     rows = [*reconstruction(1_000_000), *generation(options.events)]
     table = Table(
-        "h → γττ sample", ("what", "measured", "mark"), tuple((*row, str(MARKS.get(row[0], ""))) for row in rows)
+        "h → γττ sample", ("what", "measured", "limit"), tuple((*row, str(LIMITS.get(row[0], ""))) for row in rows)
     )
     print(table)
     if options.json:

@@ -32,10 +32,10 @@ def test_batches():
 
 
 def test_expectations_average_and_print():
-    one = Expectation(1.0, 1.2, 2.0, (SourceExpectation("jes", 0.1, 1.5, 0.5),))
-    other = Expectation(2.0, 2.2, 3.0, (SourceExpectation("jes", 0.3, 2.5, 0.7),))
+    one = Expectation(1.0, 1.2, unprofiled=2.0, sources=(SourceExpectation("jes", 0.1, 1.5, 0.5),))
+    other = Expectation(2.0, 2.2, unprofiled=3.0, sources=(SourceExpectation("jes", 0.3, 2.5, 0.7),))
     mean = Expectation.mean([one, other])
-    assert (mean.stat, mean.unprofiled) == (1.5, 2.5)
+    assert (mean.sigma_stat, mean.unprofiled) == (1.5, 2.5)
     assert mean.sources[0].profiled_cost == pytest.approx(0.6)
     assert Expectation.from_dict(one.to_dict()) == one
-    assert one.to_table().rows[1] == ("jes", "0.10", "1.5", "0.5")
+    assert one.tables()[0].rows[1] == ("jes", "0.10", "1.5", "0.5")

@@ -1,6 +1,6 @@
 import pytest
 
-from qbdt.tables import Table, notebook_html
+from qbdt.tables import Table, render_html
 
 
 def test_markdown_escapes_cells():
@@ -29,7 +29,7 @@ def test_html_escapes_cells_and_aligns_numbers():
 
 def test_a_notebook_shows_the_first_tables_and_folds_the_others():
     tables = [Table(title, ("n",), (("1",),)) for title in ("one", "two")]
-    shown = notebook_html("answer", tables, unfolded=1)
+    shown = render_html("answer", tables, unfolded=1)
     assert shown.startswith("<div><strong>answer</strong><table>")
     assert shown.count("<details>") == 1
     assert "<details><summary>two</summary>" in shown

@@ -1,1 +1,1 @@
-"""Comparisons with published numbers and with statistics itself; each prints a table and fails on a missed mark."""
+"""Comparisons with published numbers and with statistics itself; each prints a table, and fails on a missed limit."""

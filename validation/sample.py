@@ -3,7 +3,7 @@
 The paper's events were made with MadGraph's default generator cuts: their weights give σ = 9.04 pb for the background,
 these cuts give 9.56 pb here with b quarks, and only with them does the photon's spectrum agree. So the comparison
 simulates events with the same cuts; the bundled sample, with its looser ones, is shown beside. Prints tables, writes
-plots, and exits with 1 where a mark is missed. Run:
+plots, and exits with 1 where a criterion is missed. Run:
 
     python -m validation.sample [--paper DIR] [--out DIR] [--background N] [--signal N] [--workers W]
 """
@@ -21,8 +21,8 @@ from scipy.stats import ks_2samp
 
 from qbdt.data.dataset import Dataset
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
-from qbdt.data.samples.reconstruction import FEATURES, SOURCES
+from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.progress import silent, terminal
 from qbdt.studies.generator.constants import GeneratorCuts, HiggsCuts
 from qbdt.studies.generator.driver import GenerateSettings, generate_tautaugamma
@@ -54,7 +54,7 @@ RATIOS = {
 
 
 def compare(ours: Dataset, bundled: Dataset, paper: Dataset) -> tuple[Table, list[str]]:
-    """Medians and KS distances of all variables, and which of the five without missing momentum miss the mark."""
+    """Medians and KS distances of all variables, and which of the five without missing momentum exceed the limit."""
     rows, missed = [], []
     for process in ("background", "signal"):
         samples = [data.sample(process).events for data in (ours, bundled, paper)]
@@ -62,12 +62,12 @@ def compare(ours: Dataset, bundled: Dataset, paper: Dataset) -> tuple[Table, lis
         for feature in FEATURES:
             x, y, reference = (events.column(feature) for events in samples)
             distance, loose = (float(ks_2samp(values, reference).statistic) for values in (x, y))
-            marked = "met" not in feature
-            if marked and distance > LARGEST_KS:
+            limited = "met" not in feature
+            if limited and distance > LARGEST_KS:
                 missed.append(f"{process} {feature}: KS {distance:.4f} > {LARGEST_KS}")
             medians = (f"{np.median(values):.2f}" for values in (reference, x, y))
-            mark = f"< {LARGEST_KS}" if marked else ""
-            rows.append((process, feature, *medians, f"{distance:.4f}", mark, f"{noise:.4f}", f"{loose:.4f}"))
+            limit = f"< {LARGEST_KS}" if limited else ""
+            rows.append((process, feature, *medians, f"{distance:.4f}", limit, f"{noise:.4f}", f"{loose:.4f}"))
     header = (
         "process",
         "variable",
@@ -75,7 +75,7 @@ def compare(ours: Dataset, bundled: Dataset, paper: Dataset) -> tuple[Table, lis
         "same cuts",
         "bundled",
         "KS: same cuts",
-        "mark",
+        "limit",
         "95 % noise",
         "bundled",
     )

@@ -36,8 +36,8 @@ def model() -> TemplateSet:
     return TemplateSet("score", np.linspace(0, 1, 21), (signal, background), tuple(shifts))
 
 
-def marks(study: ToyStudy) -> dict[str, bool]:
-    """The marks: 3 binomial deviations, 5 %, and 3 times the error of the median."""
+def check_criteria(study: ToyStudy) -> dict[str, bool]:
+    """Criteria: 3 binomial deviations, 5 %, and 3 times the error of the median."""
     coverage, binomial = study.coverage
     median, error = study.median_z
     return {
@@ -69,17 +69,17 @@ def main() -> None:
     toys = draw_toys(templates, options.toys, options.seed)
     started = time.perf_counter()
     study = fit_toys(templates, toys)
-    print(study.table())
+    print(study.tables()[0])
     print(f"\n{3 * options.toys} fits by Newton's method in {time.perf_counter() - started:.1f} s")
-    held = marks(study)
-    for mark, holds in held.items():
-        print(f"{'holds ' if holds else 'MISSED'}  {mark}")
+    held = check_criteria(study)
+    for criterion, holds in held.items():
+        print(f"{'holds ' if holds else 'MISSED'}  {criterion}")
     differences = compare(templates, toys, study, options.pyhf)
     text = ", ".join(f"{name} {value:.1e}" for name, value in differences.items())
     print(f"\npyhf against Newton on {options.pyhf} toys, largest differences: {text}")
     if options.json:
         options.json.write_text(
-            json.dumps({"table": study.table().to_dict(), "marks": held, "pyhf": differences}, indent=2)
+            json.dumps({"table": study.tables()[0].to_dict(), "criteria": held, "pyhf": differences}, indent=2)
         )
     sys.exit(0 if all(held.values()) and max(differences.values()) < 1e-3 else 1)
 

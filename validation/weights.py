@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.curves import thinned
-from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.analysis.diagnosis.curves import thin_events
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.identity import event_keys
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.systematic import Replaced, Reweighted, Variation
+from qbdt.data.variations import Variation
 from qbdt.inference.settings import FitSettings
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 
@@ -67,12 +67,8 @@ def reweighted(dataset: Dataset, change: Change) -> Dataset:
     def varied(process: str, variation: Variation) -> Variation:
         if dataset.sample(process).role is not Role.BACKGROUND:
             return variation
-        match variation:
-            case Replaced(events):
-                return Replaced(events.with_weight(change(events, events.weight)))
-            case Reweighted(weight):
-                return Reweighted(change(dataset.sample(process).events, weight))
-        return variation
+        events = dataset.sample(process).events if variation.replacement is None else variation.replacement
+        return variation.map_weights(lambda weight: change(events, weight))
 
     samples = [
         Sample(s.name, s.role, s.events.with_weight(change(s.events, s.events.weight)))
@@ -88,25 +84,25 @@ def signed(dataset: Dataset, chance: Chance, seed: int) -> Dataset:
 
     def change(events: Events, weight: Floats) -> Floats:
         p = chance(events)
-        drawn = event_keys(events, 0x516 + seed).astype(np.float64) / 2.0**64
+        drawn = events.hash_identifiers(0x516 + seed).astype(np.float64) / 2.0**64
         return np.where(drawn < p, -weight, weight) / (1.0 - 2.0 * p)
 
     return reweighted(dataset, change)
 
 
-def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitSettings) -> Strength:
+def judge(trained_on: Dataset, judged_on: Dataset, settings: Settings, fit: FitSettings) -> Sensitivity:
     """σ_μ of held-out true events, scored by models trained on the others of another version of the sample."""
     assert judged_on.folds is not None
     ensembles = [train(trained_on.without_fold(i), settings, n_threads=1).ensemble for i in range(judged_on.folds.k)]
     models = FoldedEnsemble(tuple(ensembles), judged_on.folds)
-    return strength_of(judged_on.transform(lambda events: {"score": models.score(events, 1)}), fit)
+    return compute_sensitivity(judged_on.transform(lambda events: {"score": models.score(events, 1)}), fit)
 
 
 def study(
     dataset: Dataset, cases: dict[str, Chance], seeds: int, settings: Settings, fit: FitSettings
-) -> dict[str, dict[str, list[Strength]]]:
+) -> dict[str, dict[str, list[Sensitivity]]]:
     """σ_μ for every case and treatment over seeds of the signs, and of training without any sign."""
-    found: dict[str, dict[str, list[Strength]]] = {"none": {"–": [judge(dataset, dataset, settings, fit)]}}
+    found: dict[str, dict[str, list[Sensitivity]]] = {"none": {"–": [judge(dataset, dataset, settings, fit)]}}
     for case, chance in cases.items():
         found[case] = {name: [] for name in TREATMENTS}
         for seed in range(seeds):
@@ -117,11 +113,11 @@ def study(
     return found
 
 
-def table(title: str, found: dict[str, dict[str, list[Strength]]]) -> Table:
+def table(title: str, found: dict[str, dict[str, list[Sensitivity]]]) -> Table:
     """Mean, spread over seeds, and the paired difference to training with the weights as they are."""
     rows = []
     for case, treatments in found.items():
-        native = np.array([s.full for s in next(iter(treatments.values()))])
+        native = np.array([s.sigma_full for s in next(iter(treatments.values()))])
         for name, results in treatments.items():
             full, stat = (np.array([getattr(s, kind) for s in results]) for kind in ("full", "stat"))
             several = full.size > 1
@@ -158,7 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     dataset = tautaugamma(k=2)
     if arguments.share < 1:
-        dataset = thinned(dataset, arguments.share)
+        dataset = thin_events(dataset, arguments.share)
     cases = {"20 %, everywhere": everywhere, "20 %, at large m(lτγ)": crowded("m_lephadpho", 45.0, 125.0)}
     fit = FitSettings(binning="optimised", transform="none", bins=20)
     trainings = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "BINS",
@@ -17,13 +18,17 @@ __all__ = [
     "NODE",
     "NONE_MISSING",
     "SUM_BITS",
+    "Categories",
     "Codes",
     "Columns",
     "Fixed",
     "Floats",
+    "Indices",
     "Nodes",
     "Rows",
     "Words",
+    "pack_codes",
+    "unpack_codes",
 ]
 
 BINS = 256
@@ -56,6 +61,9 @@ Codes: TypeAlias = NDArray[np.uint8]
 Fixed: TypeAlias = NDArray[np.int64]
 """Fixed-point weights and their sums: 64-bit integers, because sums of floats depend on their order."""
 
+Indices: TypeAlias = NDArray[np.int64]
+"""Places and counts that kernels read: numbers of features, channels and bins, ranges of rows."""
+
 Columns: TypeAlias = NDArray[np.int32]
 """Further weight columns in fixed point, see COLUMN_BITS; their sums are `Fixed`."""
 
@@ -63,7 +71,10 @@ Rows: TypeAlias = NDArray[np.int32]
 """Row numbers: four bytes, since they are moved at every split; limits a training to 2^31 rows."""
 
 Floats: TypeAlias = NDArray[np.float64]
-"""Floats and significances: double precision, because Q is a small difference of large terms."""
+"""Weights and significances: double precision, because Q is a small difference of large terms."""
+
+Categories: TypeAlias = Mapping[str, Floats]
+"""For each categorical feature its values, increasing; a value's place among them is its bin code."""
 
 NODE = np.dtype(
     [
@@ -85,3 +96,28 @@ NODE = np.dtype(
 """One node of a tree; node 0 is the root and children follow their parents."""
 
 Nodes: TypeAlias = NDArray[np.void]
+
+
+def pack_codes(codes: ArrayLike) -> NDArray[np.uint64]:
+    """Set of bin codes as bits, the layout of the field `categories` of a node.
+
+    Examples
+    --------
+    >>> pack_codes([0, 2, 64])
+    array([5, 1, 0, 0], dtype=uint64)
+    """
+    marked = np.zeros(BINS, dtype=np.uint8)
+    marked[np.asarray(codes, dtype=np.intp)] = 1
+    return np.packbits(marked, bitorder="little").view(np.dtype("<u8")).astype(np.uint64)
+
+
+def unpack_codes(bits: ArrayLike) -> NDArray[np.intp]:
+    """Bin codes of a set, increasing.
+
+    Examples
+    --------
+    >>> unpack_codes(pack_codes([64, 0, 2]))
+    array([ 0,  2, 64])
+    """
+    words = np.asarray(bits, dtype=np.dtype("<u8"))
+    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))

@@ -1,11 +1,14 @@
-"""Errors that people see, and the gate for optional packages.
+"""Errors that people see, what their messages have in common, and the gate for optional packages.
 
 Every message names what is wrong, where, and what to do. The library raises these; the command line prints one line.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
+from collections import Counter
+from collections.abc import Iterable
 from types import ModuleType
 
 __all__ = [
@@ -19,6 +22,8 @@ __all__ = [
     "ModelFileError",
     "OutputError",
     "QBDTError",
+    "find_repeated",
+    "hint_at",
     "require",
 ]
 
@@ -71,6 +76,33 @@ EXTRAS = {
     "xgboost": "baselines",
 }
 """Import name of each optional package and the extra of qbdt that installs it."""
+
+
+def find_repeated(names: Iterable[str]) -> list[str]:
+    """Names that occur more than once, sorted.
+
+    Examples
+    --------
+    >>> find_repeated(["b", "a", "b", "c", "a"])
+    ['a', 'b']
+    """
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def hint_at(name: str, known: Iterable[str], most: int = 30) -> str:
+    """End of a message about an unknown name: the known one that is most like it, or all that there are.
+
+    Examples
+    --------
+    >>> hint_at("pt_lepp", ["pt_lep", "eta"]), hint_at("x", ["pt_lep", "eta"])
+    ('did you mean pt_lep?', 'there are: pt_lep, eta')
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return f"there are: {', '.join(names[:most]) or 'none'}{more}"
 
 
 def require(module: str, purpose: str) -> ModuleType:

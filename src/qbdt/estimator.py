@@ -1,6 +1,6 @@
-"""`QBDTClassifier`: the scikit-learn face of training and scoring.
+"""The scikit-learn face of training and scoring: `QBDTClassifier`, and `CrossTrainedClassifier` for folds.
 
-Thin: it checks and names what the caller has, makes a `Dataset` and calls `qbdt.training.methods.train`.
+Thin: they check and name what the caller has, make a `Dataset` and call `qbdt.training.train`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from qbdt.data import Dataset, Events, FlatSystematic, Kind, as_columns, chosen_features, directions_by_name
+from qbdt.data import (
+    Dataset,
+    Events,
+    FlatSystematic,
+    FoldRule,
+    Kind,
+    as_columns,
+)
 from qbdt.errors import ConfigError, DataError
-from qbdt.models import read_model, write_model
+from qbdt.models import read_cross_trained, read_model, write_model
 from qbdt.progress import silent, terminal
-from qbdt.training import Callback, Monitor, Settings, train
-from qbdt.training.paper import Training
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import BinningChoice, Ensemble, Tree
+from qbdt.training import (
+    Callback,
+    CrossTrainedModel,
+    FoldedEnsemble,
+    Monitor,
+    Settings,
+    SingleModel,
+    TrainedModel,
+    gain_shares,
+    train,
+)
+from qbdt.trees import BinningChoice, Tree
 
-__all__ = ["QBDTClassifier", "parameters"]
+__all__ = ["CrossTrainedClassifier", "QBDTClassifier"]
 
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
+Columns = Mapping[str, NDArray[Any]]
+
+PARAMETERS = {
+    "n_threads": "Threads; None for all cores. Results never depend on it.",
+    "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
+    "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
+    "or a mask over all.",
+    "monotonic_constraints": "By name or position +1 for a feature with which the score must not fall, −1 for one with "
+    "which it must not rise; or a list of +1, −1 and 0 over all features.",
+    "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
+    "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
+    "verbose": "Show a progress bar.",
+}
+"""Parameters of `QBDTClassifier` that are no settings, or that take more than the setting does."""
 
 
 class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -36,46 +65,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Parameters
     ----------
-    method
-        "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
-        that profiles the systematic uncertainties.
-    n_trees
-        Number of trees; None for the method's own: 100, and 500 for "profile". There it is the most of
-        each sum, of which there are ten: five parts of the events, and for each the ratio of signal to background and
-        the shifts; both stop where held-out events say so.
-    n_leaves
-        Most leaves of a tree; None for the method's own: 7, and 15 for "profile".
-    max_bins
-        Most bins of a feature, one of them for missing values.
-    binning
-        "quantile" with at most `max_bins` bins, or one (n_bins, low, high) per feature.
-    growth
-        "leaves": best first up to `n_leaves`; "published": the published program's node counter.
-    mc_stat
-        Whether the statistical uncertainty of the simulated background is added to σ_b. "profile" always counts it.
-    learning_rate
-        Multiplies every tree weight; for "profile" every step, which is a fifth of a tree's best output.
-    n_threads
-        Threads; None for all cores. Results never depend on it.
-    random_state
-        Seed of subsampling; None for 0: without subsampling nothing is random.
-    max_depth
-        Most cuts above a leaf.
-    min_leaf_entries
-        Least effective number of simulated background events in a leaf.
-    row_fraction, feature_fraction
-        Share of rows, and of features, drawn for each tree.
-    categorical_features
-        Features whose values are categories (whole numbers without an order): names, positions, or a mask over all.
-    monotonic_constraints
-        By name or position +1 for a feature with which the score must not fall, −1 for one with which it must not
-        rise; or a list of +1, −1 and 0 over all features.
-    early_stopping
-        Trees without a better binned Q on the validation sample after which training stops.
-    callbacks
-        Functions called with a `TreeReport` after each tree; one that returns True stops the training.
-    verbose
-        Show a progress bar.
+    {parameters}
 
     Examples
     --------
@@ -162,28 +152,28 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
-        table = self._table(X, reset=True)
-        settings = self._settings(tuple(table))
+        table = self._check_table(X, reset=True)
+        settings = self._make_settings(tuple(table))
         labels = self._encode_labels(X, y)
-        monitor = Monitor(self._validation(validation), self.early_stopping, tuple(self.callbacks))
-        self.training_: Training = train(
-            self._dataset(table, labels, sample_weight, systematics),
+        monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
+        self.training_: TrainedModel = train(
+            self._make_dataset(table, labels, sample_weight, systematics),
             settings,
             n_threads=self.n_threads,
             monitor=monitor,
             progress=terminal if self.verbose else silent,
-            resume=_earlier(resume),
+            resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
         )
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1)."""
-        return self.ensemble_.score(self._events(X), self.n_threads)
+        return self.ensemble_.score(self._make_events(X), self.n_threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after the first tree, after the second, and so on."""
-        yield from self.ensemble_.staged_scores(self._events(X), self.n_threads)
+        yield from self.ensemble_.staged_scores(self._make_events(X), self.n_threads)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of background and signal, for equal yields of both.
@@ -192,11 +182,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does. For "profile"
         it is (1 + score)/2, which orders events as t* does but is no estimate of a probability.
         """
-        score = self.decision_function(X)
-        if isinstance(self.ensemble_, ProfiledEnsemble):
-            return np.stack([0.5 * (1.0 - score), 0.5 * (1.0 + score)], axis=1)
-        signal = 0.5 * (1.0 + np.tanh(0.5 * score))
-        return np.stack([1.0 - signal, signal], axis=1)
+        return self.ensemble_.probabilities(self.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row: signal where the score is positive."""
@@ -205,10 +191,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Index of the leaf of each row in each tree."""
-        return self.ensemble_.leaves(self._events(X), self.n_threads)
+        return self.ensemble_.leaves(self._make_events(X), self.n_threads)
 
     @property
-    def ensemble_(self) -> Ensemble | ProfiledEnsemble:
+    def ensemble_(self) -> SingleModel:
         """The trees."""
         check_is_fitted(self, "training_")
         return self.training_.ensemble
@@ -226,8 +212,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in the gain of all splits: ΔQ, or for "profile" information about μ."""
-        gains = self.ensemble_.gains()
-        return gains / gains.sum() if gains.sum() > 0 else gains
+        return np.asarray(gain_shares(self.ensemble_)[0])
 
     def to_frame(self) -> Any:
         """Return all nodes as a pandas table: one row per node, with its cuts, yields and output."""
@@ -242,7 +227,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def load(cls, path: str | Path) -> QBDTClassifier:
         """Read a model file."""
         training, extra = read_model(path)
-        model = cls(**parameters(training.settings))
+        model = cls(**_make_parameters(training.settings))
         model.training_ = training
         model.classes_ = np.array(extra.get("classes", [0, 1]))
         model.n_features_in_ = len(training.ensemble.features)
@@ -269,14 +254,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return diagram
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
-    def _settings(self, features: Sequence[str]) -> Settings:
-        names = inspect.signature(Settings).parameters
-        resolved = {
-            "random_state": 0 if self.random_state is None else self.random_state,
-            "categorical_features": chosen_features(self.categorical_features, features, "categorical_features"),
-            "monotonic_constraints": directions_by_name(self.monotonic_constraints, features, "monotonic_constraints"),
-        }
-        return Settings(**{**{name: getattr(self, name) for name in names}, **resolved})
+    def _make_settings(self, features: Sequence[str]) -> Settings:
+        values = {name: getattr(self, name) for name in Settings.rules()}
+        seed = 0 if self.random_state is None else self.random_state
+        return Settings.for_features(features, **{**values, "random_state": seed})
 
     def _extra(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
@@ -285,7 +266,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
         values = column_or_1d(y, warn=True)
-        if (two := _two_numbers(values)) is not None:
+        if (two := _encode_two_numbers(values)) is not None:
             self.classes_, signal = two
             return signal
         if not values.size:
@@ -298,9 +279,9 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
-    def _dataset(
+    def _make_dataset(
         self,
-        table: Mapping[str, NDArray[Any]],
+        table: Columns,
         labels: NDArray[np.int8],
         weight: ArrayLike | None,
         systematics: Sequence[FlatSystematic],
@@ -309,39 +290,37 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
-        sources = [self._with_labels(source) for source in systematics]
+        sources = [self._encode_source(source) for source in systematics]
         return Dataset.from_arrays(table, labels, weight, sources)
 
-    def _with_labels(self, source: FlatSystematic) -> FlatSystematic:
+    def _encode_source(self, source: FlatSystematic) -> FlatSystematic:
         """Return a shape source with its labels written as those of y are."""
         if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
             return source
         sides = [
-            None if s is None else (s[0], self._known_labels(s[1], source.name), s[2]) for s in (source.up, source.down)
+            None if s is None else (s[0], self._encode_known(s[1], source.name), s[2]) for s in (source.up, source.down)
         ]
         return FlatSystematic(source.name, source.kind, *sides)
 
-    def _known_labels(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
+    def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
         values = np.asarray(y)
         unknown = values[~np.isin(values, self.classes_)]
         if unknown.size:
             raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
-    def _validation(self, validation: Validation | None) -> Dataset | None:
+    def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
             return None
         X, y = validation[0], validation[1]
         weight = validation[2] if len(validation) > 2 else None
-        return Dataset.from_arrays(self._table(X, reset=False), self._known_labels(y, "validation"), weight)
+        return Dataset.from_arrays(self._check_table(X, reset=False), self._encode_known(y, "validation"), weight)
 
-    def _events(self, X: Any) -> Events:
+    def _make_events(self, X: Any) -> Events:
         check_is_fitted(self, "training_")
-        table = self._table(X, reset=False)
-        n_rows = len(next(iter(table.values())))
-        return Events(table, np.broadcast_to(np.float64(1.0), n_rows))
+        return _make_unweighted(self._check_table(X, reset=False))
 
-    def _table(self, X: Any, *, reset: bool) -> Mapping[str, NDArray[Any]]:
+    def _check_table(self, X: Any, *, reset: bool) -> Columns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if not _has_names(X):
             types = [np.float64, np.float32]
@@ -364,11 +343,152 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)]))
 
 
-def parameters(settings: Settings) -> dict[str, Any]:
-    """Return the parameters of an estimator that trains with these settings."""
-    names = inspect.signature(QBDTClassifier).parameters
-    values = {name: value for name, value in settings.to_dict().items() if name in names}
+class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """One model per fold, each event scored by the one that saw neither it nor a shifted copy of it.
+
+    Parameters
+    ----------
+    estimator
+        How each model is trained.
+    folds
+        The rule that divides events: `ModuloFolds`, `HashFolds` or `SplitFolds` of qbdt.data. Tables of events carry
+        its columns beside the features, those of shape variations too; they are never trained on.
+
+    Examples
+    --------
+    >>> from qbdt.data import ModuloFolds
+    >>> rng = np.random.default_rng(1)
+    >>> y = np.repeat([1, 0], 200)
+    >>> table = {"m": rng.normal(y, 1.0), "pt": rng.normal(-y, 1.0), "event_number": np.arange(400)}
+    >>> model = CrossTrainedClassifier(QBDTClassifier(n_trees=5), ModuloFolds(4, "event_number")).fit(table, y)
+    >>> model.decision_function(table).shape, len(model.training_.trainings)
+    ((400,), 4)
+    """
+
+    def __init__(self, estimator: QBDTClassifier, folds: FoldRule) -> None:
+        self.estimator = estimator
+        self.folds = folds
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, systematics: Sequence[FlatSystematic] = ()
+    ) -> CrossTrainedClassifier:
+        """Train one model for each fold, without its events.
+
+        Parameters
+        ----------
+        X
+            A table with named columns: the features and the columns of the fold rule.
+        y, sample_weight, systematics
+            As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
+        """
+        table = as_columns(X)
+        fold = self._assign_folds(table, "X")
+        labels = np.asarray(y)
+        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
+        for name, values in (("y", labels), ("sample_weight", weight)):
+            if values.shape != fold.shape:
+                raise DataError(f"{name} has shape {values.shape}, X has {len(fold)} rows")
+        models = []
+        for number in range(self.folds.k):
+            keep = fold != number
+            sources = [self._without(source, fold, number) for source in systematics]
+            models.append(
+                self._fit_one(number, self._select_features(table, keep), labels[keep], weight[keep], sources)
+            )
+            if not models[-1].training_.complete:  # Ctrl-C; a model for some folds only is of no use
+                raise KeyboardInterrupt
+        self.training_ = CrossTrainedModel(tuple(model.training_ for model in models), self.folds)
+        self.classes_: NDArray[Any] = models[0].classes_
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
+        table = as_columns(X)
+        identifiers = {name: table[name] for name in self.folds.columns if name in table}
+        return self.ensemble_.score(self._make_events(table, identifiers), self.estimator.n_threads)
+
+    def average_decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.
+
+        It is spread less than the scores of single models; do not mix the two in one template.
+        """
+        return self.ensemble_.average(self._make_events(as_columns(X), {}), self.estimator.n_threads)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each row: signal where the score is positive."""
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+
+    @property
+    def ensemble_(self) -> FoldedEnsemble:
+        """The models of all folds with their rule."""
+        check_is_fitted(self, "training_")
+        return self.training_.ensemble
+
+    def save(self, path: str | Path) -> None:
+        """Write one model file with all models and the rule."""
+        check_is_fitted(self, "training_")
+        write_model(path, self.training_, {"classes": self.classes_.tolist(), "named": True})
+
+    @classmethod
+    def load(cls, path: str | Path) -> CrossTrainedClassifier:
+        """Read a model file that `save`, `qbdt train --folds` or `qbdt run` wrote."""
+        training, extra = read_cross_trained(path)
+        template = QBDTClassifier(**_make_parameters(training.trainings[0].settings) if training.trainings else {})
+        model = cls(template, training.folds)
+        model.training_ = training
+        model.classes_ = np.array(extra.get("classes", [0, 1]))
+        return model
+
+    def _fit_one(
+        self, fold: int, table: Columns, y: NDArray[Any], weight: NDArray[Any], systematics: list[FlatSystematic]
+    ) -> QBDTClassifier:
+        try:
+            return clone(self.estimator).fit(table, y, weight, systematics)  # type: ignore[no-any-return]
+        except DataError as error:
+            raise DataError(f"without fold {fold}: {error}") from error
+
+    def _assign_folds(self, table: Columns, what: str) -> NDArray[np.int64]:
+        absent = [name for name in self.folds.columns if name not in table]
+        if absent:
+            raise DataError(f"{what} has no column {', '.join(absent)}, which the fold rule needs")
+        return self.folds.assign(_make_unweighted({}, {name: table[name] for name in self.folds.columns}))
+
+    def _select_features(self, table: Columns, keep: NDArray[np.bool_]) -> Columns:
+        return {name: values[keep] for name, values in table.items() if name not in self.folds.columns}
+
+    def _without(self, source: FlatSystematic, fold: NDArray[np.int64], number: int) -> FlatSystematic:
+        """Return a source on the rows that are not in a fold; a shape variation's rows are divided by their own ids."""
+        keep = fold != number
+
+        def side(values: Any) -> Any:
+            if values is None:
+                return None
+            if source.kind is Kind.WEIGHT:
+                return np.asarray(values)[keep]
+            if source.kind is Kind.NORM:
+                size, where = values
+                return size, None if where is None else np.asarray(where)[keep]
+            table, labels, weight = as_columns(values[0]), *(np.asarray(column) for column in values[1:])
+            own = self._assign_folds(table, f"systematic {source.name}") != number
+            return self._select_features(table, own), labels[own], weight[own]
+
+        return FlatSystematic(source.name, source.kind, side(source.up), side(source.down))
+
+    def _make_events(self, table: Columns, identifiers: Columns) -> Events:
+        return _make_unweighted(as_columns(table, self.ensemble_.features), identifiers)
+
+
+def _make_parameters(settings: Settings) -> dict[str, Any]:
+    """Parameters of an estimator that trains with these settings."""
+    values = settings.to_dict()
     return {**values, **{name: values[name] or None for name in ("categorical_features", "monotonic_constraints")}}
+
+
+def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:
+    """Events of weight 1, without copies."""
+    columns = features or identifiers or {}
+    n_rows = len(next(iter(columns.values())))
+    return Events(features, np.broadcast_to(np.float64(1.0), n_rows), identifiers or {})
 
 
 class _Checkpoint:
@@ -379,12 +499,12 @@ class _Checkpoint:
             raise ConfigError(f"checkpoint_every={every}: must be at least 1")
         self._path, self._every, self._extra = path, every, extra
 
-    def __call__(self, training: Training) -> None:
+    def __call__(self, training: TrainedModel) -> None:
         if training.is_checkpoint(self._every):
             write_model(self._path, training, self._extra)
 
 
-def _earlier(resume: str | Path | QBDTClassifier | None) -> Training | None:
+def _read_earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | None:
     if resume is None:
         return None
     if isinstance(resume, QBDTClassifier):
@@ -393,7 +513,7 @@ def _earlier(resume: str | Path | QBDTClassifier | None) -> Training | None:
     return read_model(resume)[0]
 
 
-def _two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
+def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
     """Return the two whole numbers that labels take and which rows have the larger, without sorting; None otherwise."""
     if values.dtype.kind not in "biuf" or not values.size:
         return None
@@ -409,3 +529,8 @@ def _has_names(table: Any) -> bool:
     if isinstance(table, np.ndarray) or issparse(table):
         return bool(table.dtype.names)
     return isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__")
+
+
+if QBDTClassifier.__doc__:  # absent under python -OO
+    _names = inspect.signature(QBDTClassifier).parameters
+    QBDTClassifier.__doc__ = QBDTClassifier.__doc__.replace("{parameters}", Settings.document(_names, **PARAMETERS))

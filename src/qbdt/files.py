@@ -1,26 +1,55 @@
-"""Files are written whole or not at all, and say where they come from.
+"""Files are written whole or not at all, say where they come from, and finished steps are kept.
 
 A full disk or Ctrl-C never costs what was there before.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
+import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from qbdt.errors import OutputError
+from qbdt.errors import ConfigError, OutputError
 
-__all__ = ["provenance", "replacing", "versions", "write_text"]
+__all__ = [
+    "StepFolder",
+    "digest",
+    "digest_file",
+    "make_folder",
+    "provenance",
+    "replace_file",
+    "replace_folder",
+    "versions",
+    "write_text",
+]
 
 
 @contextmanager
-def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
+def _output_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the operating system as `OutputError` that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    """Permissions that new files do not get; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a scratch path beside `path`; when the block ends well, it takes its place.
 
     Parameters
@@ -30,29 +59,46 @@ def replacing(path: Path, *, force: bool = True) -> Iterator[Path]:
     force
         Whether an existing file may be replaced.
     """
-    try:
+    with _output_errors(path):
         if path.exists() and not force:
-            raise OutputError(f"{path} exists; --force overwrites it")
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix)
+            raise OutputError(f"{path} exists; force=True overwrites it")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix)
         os.close(handle)
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}") from error
-    try:
-        yield Path(scratch)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(scratch).chmod(0o666 & ~mask)
-        Path(scratch).replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            Path(scratch).unlink()
+        scratch = Path(name)
+        try:
+            yield scratch
+            scratch.chmod(0o666 & ~_umask())  # mkstemp lets only the owner read
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def replace_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty scratch folder beside `path`; when the block ends well, it takes its place.
+
+    The scratch folder has the same name each time: what an interrupted run left there is removed first.
+    """
+    scratch = path.with_name(f".{path.name}.unfinished")
+    with _output_errors(path):
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+    yield scratch
+    with _output_errors(path):
+        shutil.rmtree(path, ignore_errors=True)
+        scratch.replace(path)
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder, and those above it, unless it is there."""
+    with _output_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def write_text(path: Path, text: str, *, force: bool = True) -> None:
     """Write a text file whole or not at all."""
-    with replacing(path, force=force) as scratch:
+    with replace_file(path, force=force) as scratch:
         scratch.write_text(text, encoding="utf-8")
 
 
@@ -83,7 +129,7 @@ def versions() -> dict[str, str]:
 
 
 def provenance(command: str | None = None, **paths: Path | str | None) -> dict[str, Any]:
-    """What a written file says about where it comes from, as plain data.
+    """Origin of a written file, as plain data: command, versions and input paths.
 
     There is no time of day and no name of a machine in it: the same job twice writes the same file.
 
@@ -101,3 +147,115 @@ def provenance(command: str | None = None, **paths: Path | str | None) -> dict[s
     """
     where = {name: str(Path(path).resolve()) for name, path in paths.items() if path is not None}
     return {**({} if command is None else {"command": command}), **where, "versions": versions()}
+
+
+def digest(content: Any) -> str:
+    """SHA-256 of plain data: the same for the same values, in whatever order their names come.
+
+    Examples
+    --------
+    >>> digest({"seed": 1, "trees": 2}) == digest({"trees": 2, "seed": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class StepFolder:
+    """A folder of work that is done once, and goes on where it stopped.
+
+    It remembers the settings it was made with and refuses others; finished steps stay in it as JSON files.
+
+    Parameters
+    ----------
+    path
+        The folder; made if it is not there.
+    settings
+        Everything that the results depend on, as plain data; None where the name of each step says all it depends on
+        (see `digest`), so that any run may use the folder.
+    content
+        What the folder holds, with its article, for messages: "a study".
+    force
+        Drop what an earlier run left; None where the caller offers no such option.
+    owned
+        Patterns of the files and folders that a run makes here: what `force` removes.
+    record
+        File that holds the settings.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     steps = StepFolder(Path(folder), {"seed": 1})
+    ...     first = steps.get("sum", lambda: {"sum": 3})
+    ...     StepFolder(Path(folder), {"seed": 1}).get("sum", lambda: {"sum": "not computed again"})
+    {'sum': 3}
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: Mapping[str, Any] | None,
+        content: str = "a run",
+        *,
+        force: bool | None = False,
+        owned: Sequence[str] = ("*.json",),
+        record: str = "settings.json",
+    ) -> None:
+        self.path = make_folder(path)
+        if force:
+            self.clear(record, *owned)
+        if settings is not None:
+            plain = json.loads(json.dumps(settings))
+            earlier = _read_json(path / record)
+            if earlier is not None and earlier != plain:
+                raise ConfigError(_refusal(path, content, earlier, plain, offer_force=force is not None))
+            write_text(path / record, json.dumps(plain, indent=1) + "\n")
+
+    def has(self, name: str) -> bool:
+        """Whether a step is finished."""
+        return _read_json(self._file(name)) is not None
+
+    def get(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the result of a finished step, or do it now."""
+        found = _read_json(self._file(name))
+        return self.put(name, compute()) if found is None else found
+
+    def put(self, name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep the result of a step, and return it as it will be read."""
+        text = json.dumps(result)
+        write_text(self._file(name), text + "\n")
+        plain: dict[str, Any] = json.loads(text)
+        return plain
+
+    def clear(self, *patterns: str) -> None:
+        """Remove the files and folders that match, and nothing else."""
+        for found in [path for pattern in patterns for path in self.path.glob(pattern)]:
+            if found.is_dir():
+                shutil.rmtree(found, ignore_errors=True)
+            else:
+                found.unlink(missing_ok=True)
+
+    def _file(self, name: str) -> Path:
+        return self.path / f"{name}.json"
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """Content of a file; None where it is absent, or damaged."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return found
+
+
+def _refusal(
+    path: Path, content: str, earlier: Mapping[str, Any], wanted: Mapping[str, Any], *, offer_force: bool
+) -> str:
+    names = sorted(name for name in {*earlier, *wanted} if earlier.get(name) != wanted.get(name))
+    hint = ", or force=True to replace it" if offer_force else ""
+    return f"{path} holds {content} with another {', '.join(names)}: choose another folder{hint}"

@@ -1,4 +1,4 @@
-"""Progress of long work: what the library calls, and the bar that a terminal shows.
+"""Progress of long work: the protocol that the library calls, and the bar that a terminal shows.
 
 A `Progress` opens a stage and yields a function that is called with the number of units done since the last call:
 

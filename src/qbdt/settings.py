@@ -1,4 +1,4 @@
-"""What all parts of an analysis file have in common."""
+"""Base of all sections of an analysis file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Section"]
 
 
 class Section(BaseModel):
-    """A part of an analysis file; unknown keys are errors, a key without a value counts as not given."""
+    """A section of an analysis file; unknown keys are errors, a key without a value counts as not given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -2,7 +2,7 @@
 
 Q, the background uncertainty σ_b² and the purity are the paper's criterion. Their scalar functions are jitted and
 called by kernels; the functions on arrays serve everybody else. What b ≤ 0 means is decided here and nowhere else: such
-a region has no Q, `defined` is False for it, and the functions on arrays refuse it.
+a region has no Q, `has_significance` is False for it, and the functions on arrays refuse it.
 
 The information of a binned likelihood, with nuisance parameters profiled out, is I* = 1/σ_μ²; templates, their binning
 and the profiled training share it.
@@ -25,15 +25,20 @@ from qbdt.tables import Table
 
 __all__ = [
     "Expectation",
+    "FittedSensitivity",
+    "Sensitivity",
     "SourceExpectation",
+    "TanhScan",
     "background_variance",
     "binned_significance",
     "correlated_variance",
-    "defined",
+    "has_significance",
     "information_matrix",
     "profiled_information",
     "purity",
     "purity_value",
+    "quadratic_difference",
+    "scan_tanh",
     "significance",
     "significance_value",
 ]
@@ -47,7 +52,7 @@ SERIES_TERMS = 18
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def defined(b: float) -> bool:
+def has_significance(b: float) -> bool:
     """Whether a region with background b has a significance: only where b > 0."""
     return b > 0.0
 
@@ -183,14 +188,125 @@ def binned_significance(s: ArrayLike, b: ArrayLike) -> float:
     return float(np.sum(significance(signal[usable], background[usable])))
 
 
+TANH_CONSTANTS: Floats = np.round(np.arange(1, 31) * 0.05, 2)
+"""Constants c that the paper's scan of tanh(c·y) tries: 0.05 to 1.5 in steps of 0.05."""
+
+
+@dataclass(frozen=True, eq=False)
+class TanhScan:
+    """Binned Q of tanh(c·y) for each constant c.
+
+    Attributes
+    ----------
+    constants
+        Values of c.
+    q
+        Q without systematics summed over the bins, eq:Q0.
+    allowed
+        Whether the last bin still holds background: without that, Q is that of one lucky bin.
+    """
+
+    constants: Floats
+    q: Floats
+    allowed: NDArray[np.bool_]
+
+    @property
+    def best(self) -> float | None:
+        """Allowed constant with the largest Q; None where none is allowed."""
+        return float(self.constants[int(np.argmax(self._counted))]) if self.allowed.any() else None
+
+    @property
+    def largest_q(self) -> float:
+        """Q of the best constant; 0 where none is allowed."""
+        return float(self._counted.max()) if self.allowed.any() else 0.0
+
+    @property
+    def _counted(self) -> Floats:
+        return np.where(self.allowed, self.q, -np.inf)
+
+
+def scan_tanh(signal: Floats, s_weight: Floats, background: Floats, b_weight: Floats, n_bins: int = 20) -> TanhScan:
+    """Binned Q of tanh(c·y) in bins of equal width on (−1, 1), for each constant c of the paper's scan.
+
+    Parameters
+    ----------
+    signal, s_weight
+        Scores and yields of signal events.
+    background, b_weight
+        The same for the background.
+    n_bins
+        Number of bins; 20 in the paper.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> scan = scan_tanh(rng.normal(2, 2, 500), np.ones(500), rng.normal(-2, 2, 500), np.ones(500))
+    >>> scan.best
+    0.55
+    """
+    # tanh(c·y) is in a bin where y is between the bin's edges mapped back: the scores themselves are never transformed.
+    inner = np.arctanh(np.linspace(-1, 1, n_bins + 1)[1:-1])
+    q, allowed = [], []
+    for c in TANH_CONSTANTS:
+        s = np.bincount(np.searchsorted(inner / c, signal, side="right"), s_weight, n_bins)
+        b = np.bincount(np.searchsorted(inner / c, background, side="right"), b_weight, n_bins)
+        q.append(binned_significance(s, b))
+        allowed.append(b[-1] > 0)
+    return TanhScan(TANH_CONSTANTS, np.array(q), np.array(allowed))
+
+
 def _require_positive(background: NDArray[np.float64]) -> None:
     if np.any(~(background > 0)):
         raise DataError(f"b={background.min()}: Q is defined for a positive background only")
 
 
+def quadratic_difference(total: float, rest: float) -> float:
+    """sqrt(total² − rest²): the uncertainty that is in `total` and not in `rest`; 0 where `rest` is the larger.
+
+    Examples
+    --------
+    >>> quadratic_difference(5.0, 4.0)
+    3.0
+    """
+    return math.sqrt(max(total**2 - rest**2, 0.0))
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Uncertainty of the signal strength.
+
+    Attributes
+    ----------
+    sigma_stat, sigma_full
+        σ_μ without and with the systematic sources.
+    """
+
+    sigma_stat: float
+    sigma_full: float
+
+    @property
+    def delta_mu(self) -> float:
+        """Part of σ_μ from the systematic sources, the paper's Δμ = sqrt(σ_full² − σ_stat²)."""
+        return quadratic_difference(self.sigma_full, self.sigma_stat)
+
+
+@dataclass(frozen=True)
+class FittedSensitivity(Sensitivity):
+    """The same with discovery significances, which take a fit at μ = 0.
+
+    Attributes
+    ----------
+    z_stat, z_full
+        Discovery significance sqrt(q0) without and with the sources, in standard deviations.
+    """
+
+    z_stat: float
+    z_full: float
+
+
 @dataclass(frozen=True)
 class SourceExpectation:
-    """What one source is expected to do to σ_μ.
+    """Expected effect of one source on σ_μ.
 
     Attributes
     ----------
@@ -211,29 +327,30 @@ class SourceExpectation:
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """Expected uncertainty of the signal strength, estimated on events that took no part in the estimate's training.
+class Expectation(Sensitivity):
+    """Sensitivity of a trained score, estimated on events that took no part in its training.
 
     Attributes
     ----------
-    stat
-        σ_μ without systematic uncertainties.
-    full
-        σ_μ of the trained score, with all sources.
     unprofiled
         σ_μ with all sources if events were ordered by s/b alone.
     sources
         Each source by itself.
     """
 
-    stat: float
-    full: float
     unprofiled: float
     sources: tuple[SourceExpectation, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
+        """Plain values; the keys are those of model files."""
+        sources = [asdict(source) for source in self.sources]
+        return {"stat": self.sigma_stat, "full": self.sigma_full, "unprofiled": self.unprofiled, "sources": sources}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
+        """Inverse of `to_dict`."""
+        sources = tuple(SourceExpectation(**source) for source in plain["sources"])
+        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
 
     @classmethod
     def mean(cls, several: Sequence[Expectation]) -> Expectation:
@@ -242,24 +359,19 @@ class Expectation:
             SourceExpectation(same[0].name, *np.mean([(s.coefficient, s.cost, s.profiled_cost) for s in same], axis=0))
             for same in zip(*(one.sources for one in several), strict=True)
         ]
-        stat, full, unprofiled = np.mean([(one.stat, one.full, one.unprofiled) for one in several], axis=0)
-        return cls(float(stat), float(full), float(unprofiled), tuple(sources))
+        means = np.mean([(one.sigma_stat, one.sigma_full, one.unprofiled) for one in several], axis=0)
+        stat, full, unprofiled = means.tolist()
+        return cls(stat, full, unprofiled, tuple(sources))
 
-    def to_table(self) -> Table:
+    def tables(self) -> tuple[Table, ...]:
         """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
         rows = [
-            ("no systematics", "", f"{self.stat:.4g}", ""),
+            ("no systematics", "", f"{self.sigma_stat:.4g}", ""),
             *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
-            ("σ_μ, all sources", "", f"{self.unprofiled:.4g}", f"{self.full:.4g}"),
+            ("σ_μ, all sources", "", f"{self.unprofiled:.4g}", f"{self.sigma_full:.4g}"),
         ]
         header = ("source", "c", "added to σ_μ, ordered by s/b", "by the score")
-        return Table("Expected by the training, for its own events, on parts held out", header, tuple(rows))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
-        """Inverse of `to_dict`."""
-        sources = tuple(SourceExpectation(**source) for source in plain["sources"])
-        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
+        return (Table("Expected by the training, for its own events, on folds held out", header, tuple(rows)),)
 
 
 def information_matrix(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> Floats:

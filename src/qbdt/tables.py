@@ -1,7 +1,6 @@
-"""What every result has in common: a `Table` that prints as text, Markdown or HTML and goes to JSON.
+"""`Table`: the form in which results are printed, as text, Markdown, HTML or JSON.
 
-Flows in: numbers from any layer. Flows out: text for people, plain dictionaries for machines. `notebook_html` is what a
-notebook shows of a result: one line, the tables that matter, and the rest folded away.
+Every result has a method `tables()` that returns a tuple of them, also where it is only one.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-__all__ = ["Table", "counted", "notebook_html", "show"]
+__all__ = ["Table", "format_count", "render_html", "show"]
 
 
 @dataclass(frozen=True)
@@ -79,32 +78,32 @@ class Table:
         return {"title": self.title, "header": list(self.header), "rows": [list(row) for row in self.rows]}
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things.
+def format_count(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not one.
 
     Examples
     --------
-    >>> counted(1, "source"), counted(2, "source")
+    >>> format_count(1, "source"), format_count(2, "source")
     ('1 source', '2 sources')
     """
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def notebook_html(headline: str, tables: Iterable[Table], unfolded: int = 1) -> str:
-    """What a notebook shows of a result: a line, the first tables, and the others folded away under their titles.
+def render_html(headline: str, tables: Iterable[Table], unfolded: int = 1) -> str:
+    """HTML of a result for a notebook: a line, the first tables, and the others folded away under their titles.
 
     Examples
     --------
-    >>> notebook_html("2 < 3", [], 0)
+    >>> render_html("2 < 3", [], 0)
     '<div><strong>2 &lt; 3</strong></div>'
     """
-    parts = [f"<strong>{escape(headline)}</strong>"]
+    blocks = [f"<strong>{escape(headline)}</strong>"]
     for number, table in enumerate(tables):
         if number < unfolded:
-            parts.append(table.to_html())
+            blocks.append(table.to_html())
         else:
-            parts.append(f"<details><summary>{escape(table.title)}</summary>{table.to_html()}</details>")
-    return f"<div>{''.join(parts)}</div>"
+            blocks.append(f"<details><summary>{escape(table.title)}</summary>{table.to_html()}</details>")
+    return f"<div>{''.join(blocks)}</div>"
 
 
 def _is_number(cell: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from itertools import count
+from itertools import count, starmap
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from qbdt.errors import ConfigError
 
-__all__ = ["LIGHT_ROWS_PER_SHARE", "Workers", "available_threads", "share_ranges"]
+__all__ = ["LIGHT_ROWS_PER_SHARE", "Workers", "count_cores", "share_ranges"]
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ LIGHT_ROWS_PER_SHARE = 65536
 """The same for work of a few nanoseconds a row."""
 
 
-def available_threads() -> int:
+def count_cores() -> int:
     """Return the number of cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -52,13 +52,13 @@ class Workers:
     def __init__(self, n_threads: int | None = None) -> None:
         if n_threads is not None and n_threads < 1:
             raise ConfigError(f"n_threads={n_threads}: must be at least 1, or None for all cores")
-        self.n_threads = available_threads() if n_threads is None else int(n_threads)
+        self.n_threads = count_cores() if n_threads is None else int(n_threads)
         self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, function: Callable[..., Result], shares: Sequence[tuple[Any, ...]]) -> list[Result]:
         """Call `function` once per share, several at the same time; results in the order of the shares."""
         if self._pool is None or len(shares) < 2:
-            return [function(*share) for share in shares]
+            return list(starmap(function, shares))
         results: dict[int, Result] = {}
         order = count()
 
@@ -104,7 +104,7 @@ def share_ranges(ranges: NDArray[np.int64], n_shares: int, least: int = MIN_ROWS
 
     Examples
     --------
-    >>> [part.tolist() for part in share_ranges(np.array([[7, 0, 20_000]]), 2)]
+    >>> [share.tolist() for share in share_ranges(np.array([[7, 0, 20_000]]), 2)]
     [[[7, 0, 10000]], [[7, 10000, 20000]]]
     """
     sizes = ranges[:, 2] - ranges[:, 1]

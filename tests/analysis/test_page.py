@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.page import run_document
-from qbdt.analysis.reading import parse_analysis
 from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError
 from qbdt.report.page import render_markdown
@@ -57,7 +57,7 @@ def test_a_fit_alone_has_a_report_without_training(folder):
     document = run_document(folder / "fit")
     assert "postfit" in names_of(document)
     assert not any(name.startswith(("variable-", "tree", "roc")) for name in names_of(document))
-    assert "--data" in render_markdown(document)
+    assert "give the folder of the data" in render_markdown(document)
 
 
 def test_other_folders_are_refused(tmp_path):

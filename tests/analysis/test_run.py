@@ -8,8 +8,8 @@ import pytest
 import qbdt.analysis.run as module
 import qbdt.training
 from qbdt import Dataset, Events, Sample, Systematic
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis, read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
+from qbdt.analysis.loader import load
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data.dataset import Role
@@ -113,11 +113,11 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
         return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
 
-    monkeypatch.setattr("qbdt.training.methods.train", interrupted)
+    monkeypatch.setattr("qbdt.training.methods.train_paper", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_analysis(analysis, files, out, figures=False)
     assert not (out / "scored").exists()
-    monkeypatch.setattr("qbdt.training.methods.train", whole)
+    monkeypatch.setattr("qbdt.training.methods.train_paper", whole)
     resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables
@@ -146,7 +146,7 @@ def test_files_that_have_changed(analysis, files, tmp_path):
     out.mkdir()
     shutil.copytree(files, events)
     for _ in range(2):
-        module._claim(out, analysis, events)
+        module._open_folder(out, analysis, events, False)
     (events / "ttbar.parquet").touch()
     with pytest.raises(ConfigError, match="files that have changed"):
         run_analysis(analysis, events, out)

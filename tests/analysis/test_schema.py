@@ -6,8 +6,9 @@ import jsonschema
 import pytest
 import yaml
 
-from qbdt.analysis import examples
-from qbdt.analysis.reading import json_schema, parse_analysis, read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
+from qbdt.analysis.examples import example_names, example_text
+from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError
 
 GOOD = """\
@@ -154,11 +155,11 @@ def test_unreadable_files(tmp_path):
         read_analysis(tmp_path / "list.yaml")
 
 
-@pytest.mark.parametrize("name", examples.names())
+@pytest.mark.parametrize("name", example_names())
 def test_examples_are_valid_and_match_the_json_schema(name):
-    text = examples.text(name)
+    text = example_text(name)
     parse_analysis(text, f"{name}.yaml")
-    schema = json.loads(json.dumps(json_schema()))
+    schema = json.loads(json.dumps(Analysis.describe()))
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["samples"]["description"]
     jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))

@@ -20,12 +20,12 @@ def quick(monkeypatch):
     monkeypatch.setattr(contestants, "CONTESTANTS", (peer, ours))
     *others, last = problems.PROBLEMS
     small = problems.Problem(
-        "P4", last.title, lambda places: imitation(300, 900), last.identifier, last.units, last.folds, 2
+        "P4", last.title, lambda folders: imitation(300, 900), last.identifier, last.inner_folds, last.folds, 2
     )
     monkeypatch.setattr(problems, "PROBLEMS", (*others, small))
 
 
-def test_tables_marks_and_json(quick, tmp_path):
+def test_tables_criteria_and_json(quick, tmp_path):
     out = tmp_path / "physics.json"
     arguments = ["bench", "physics", "-p", "P4", "-p", "P1", "--budget", "1", "--events", "1000", "--quiet"]
     arguments += [
@@ -40,11 +40,11 @@ def test_tables_marks_and_json(quick, tmp_path):
     ]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
-    for part in ("P1: the INFERNO problem", "P4: simulated", "best peer", "no sources", "Marks"):
-        assert part in done.output
+    for text in ("P1: the INFERNO problem", "P4: simulated", "best peer", "no sources", "Criteria"):
+        assert text in done.output
     content = json.loads(out.read_text())
     assert {record["contestant"] for record in content["fits"]} == {"XGBoost", OURS}
-    assert {mark["problem"] for mark in content["marks"]} == {"P1", "P4"}
+    assert {criterion["problem"] for criterion in content["criteria"]} == {"P1", "P4"}
     assert "| XGBoost |" in (tmp_path / "tables.md").read_text()
     refused = CliRunner().invoke(app, arguments)
     assert "physics.json exists; --force overwrites it" in str(refused.exception)
@@ -62,15 +62,15 @@ def test_checks_with_noise_and_times(quick, tmp_path):
     assert len([setup for setup in setups if "25 noise sources, fitted with 25 real sources" in setup]) == 1
     assert len(setups) == 5
     assert {record["kind"] for record in content["times"]} == {"P1", "weight", "shape"}
-    assert any("25 noise sources" in mark["claim"] for mark in content["marks"])
+    assert any("25 noise sources" in criterion["claim"] for criterion in content["criteria"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["-p", "P5"], "no problem P5; there are: P1, P2"),
-        (["-p", "P2"], "--data FOLDER: a folder with cms_htautau/ is needed"),
-        (["-p", "P3", "--data", "absent"], "--data absent: a folder with tautaugamma/"),
+        (["-p", "P2"], "data=None: a folder with cms_htautau/ is needed"),
+        (["-p", "P3", "--data", "absent"], "data=absent: a folder with tautaugamma/"),
         (["-c", "CatBoost"], "no contestant CatBoost"),
         (["--budget", "0"], "budget=0"),
         (["--check", "luck"], "no check luck"),

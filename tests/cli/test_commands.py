@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from tests.cli.test_inspecting import qbdt
+from tests.cli.test_inspect import qbdt
 
 WITHOUT_JSON = {"schema": "its output is JSON already"}
 WITHOUT_FORCE = {
@@ -135,7 +135,7 @@ def test_exit_codes(tmp_path):
 
 def test_interrupted_is_130(tmp_path):
     code = (
-        "import signal, sys, qbdt.data.samples.ntuples as m\n"
+        "import signal, sys, qbdt.data.samples as m\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background ignores it
         "def wait(*a, **k):\n    print('ready', flush=True)\n    import time; time.sleep(60)\n"
         "m.write_bundled_ntuples = wait\n"
@@ -156,3 +156,17 @@ def test_json_never_has_what_json_does_not_know(monkeypatch, capsys):
 
     print_json({"a": [float("nan"), 1.5], "b": (float("inf"), "x")})
     assert json.loads(capsys.readouterr().out) == {"a": [None, 1.5], "b": [None, "x"]}
+
+
+@pytest.mark.parametrize(
+    ("message", "printed"),
+    [
+        ("a.json exists; force=True overwrites it", "a.json exists; --force overwrites it"),
+        ("folds=3: give fold_columns=[NAME]", "--folds 3: give --fold-column NAME"),
+        ("divided by ModuloFolds(k=2, column='event')", "divided by ModuloFolds(k=2, column='event')"),
+    ],
+)
+def test_arguments_of_the_library_are_printed_as_options(message, printed):
+    from qbdt.cli.app import _with_options
+
+    assert _with_options(message) == printed

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.test_inspecting import qbdt
+from tests.cli.test_inspect import qbdt
 
 ANALYSIS = """
 features: [bdt]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import qbdt.studies.generator
 from qbdt.cli.app import app
-from tests.cli.test_inspecting import qbdt as command
+from tests.cli.test_inspect import qbdt as command
 
 
 def test_generate_writes_a_sample_and_says_what_is_in_it(tmp_path, monkeypatch):
@@ -31,4 +31,4 @@ def test_faults_end_in_one_message(tmp_path):
     (tmp_path / "file").write_text("")
     done = command("generate", "tautaugamma", "--signal", 1, "--background", 1, "--out", tmp_path / "file")
     assert done.returncode == 2
-    assert "file: cannot write there" in done.stderr
+    assert "file: File exists" in done.stderr

@@ -14,7 +14,7 @@ from tests.studies.paper.events import imitation_instead
 @pytest.fixture
 def events(monkeypatch):
     monkeypatch.setattr(study, "load_events", imitation_instead)
-    monkeypatch.setattr(command, "DEMO_METHODS", ("GradBDT", "QBDT0"))
+    monkeypatch.setattr(command, "DEMO_METHODS", ("QBDT0",))
     monkeypatch.setattr(command, "DEMO_TREES", 2)
     monkeypatch.setattr(command, "DEMO_HALVES", 1)
 
@@ -25,7 +25,7 @@ def test_demo_ends_with_the_main_table_and_the_report(events, tmp_path):
     assert "Expected significance, seven sources" in done.output
     assert done.output.rstrip().splitlines()[-1].startswith("Report: ")
     assert (tmp_path / "report.html").stat().st_size > 100_000
-    assert set(json.loads((tmp_path / "study.json").read_text())["published"]) == {"GradBDT", "QBDT0"}
+    assert set(json.loads((tmp_path / "study.json").read_text())["published"]) == {"QBDT0"}
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.data.checks.findings import find_faults
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
-from qbdt.data.identity import coherent_part, event_keys, tells_events_apart
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.cms_htautau import cms_htautau
 from qbdt.data.samples.inferno import inferno
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
@@ -256,16 +255,16 @@ systematics: {tes: {kind: shape, processes: b, up: {files: b_up.parquet}}}
 def test_keys_are_those_of_the_event():
     nominal, shifted = events("ztt"), events("ztt", 1.03)
     ids, others = nominal.identifier("event"), shifted.identifier("event")
-    common = np.isin(event_keys(nominal), event_keys(shifted))
+    common = np.isin(nominal.hash_identifiers(), shifted.hash_identifiers())
     assert np.array_equal(common, np.isin(ids, others))
-    assert tells_events_apart(event_keys(nominal))
+    assert nominal.identifiers_differ
     coarse = Events({"x": np.zeros(100)}, np.ones(100), {"fold": np.arange(100) % 2})
-    assert not tells_events_apart(event_keys(coarse))
+    assert not coarse.identifiers_differ
 
 
 def test_parts_are_the_same_events_of_copies():
     nominal, shifted = events("ztt"), events("ztt", 1.03)
-    some, others = (coherent_part(e, 500, of=nominal.n_rows) for e in (nominal, shifted))
+    some, others = (e.thin(500, of=nominal.n_rows) for e in (nominal, shifted))
     kept, varied = set(some.identifier("event")), set(others.identifier("event"))
     both = set(nominal.identifier("event")) & set(shifted.identifier("event"))
     assert kept & both == varied & both

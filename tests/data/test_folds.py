@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from qbdt.data.events import Events
-from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds, fold_rule_from_dict
+from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import DataError
 
 
@@ -24,7 +24,7 @@ def test_every_event_has_one_fold_that_depends_on_its_identifiers_only(event, k,
         fold = rule.assign(events_with(event=event, run=event // 3))
         assert ((fold >= 0) & (fold < k)).all()
         np.testing.assert_array_equal(rule.assign(events_with(event=event[order], run=event[order] // 3)), fold[order])
-        assert fold_rule_from_dict(rule.to_dict()) == rule
+        assert FoldRule.from_dict(rule.to_dict()) == rule
 
 
 def splitmix64(x: int) -> int:
@@ -83,4 +83,4 @@ def test_split_column():
 )
 def test_bad_rules(rule, message):
     with pytest.raises(DataError, match=message):
-        fold_rule_from_dict(rule)
+        FoldRule.from_dict(rule)

@@ -25,9 +25,9 @@ from qbdt.cli.app import main
 from qbdt.data.folds import HashFolds, ModuloFolds
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
-from qbdt.training.partitions.dask.hosts import OnCluster
+from qbdt.training.partitions.dask.partitions import OnCluster
 from qbdt.training.partitions.disk import OutOfCore
-from qbdt.training.partitions.partition import EventsInParts, parts_of
+from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
 from qbdt.training.settings import Settings
 from tests.frozen.hashes import array_hash, file_hash, model_hash, plain_hashes
 
@@ -196,14 +196,14 @@ def in_parts(method: str, kind: str, n_parts: int, client: Client | None, folder
     """Train on events in partitions: in memory, on disk or on a cluster."""
     rows = sample()
     dataset = Dataset.from_arrays(rows.table, rows.y, rows.weight, sources(rows, ALL_SOURCES))
-    parts = parts_of(dataset, n_parts)
+    parts = divide_dataset(dataset, n_parts)
     match kind:
         case "disk":
-            events: EventsInParts = OutOfCore(parts, folder=folder)
+            events: PartitionedEvents = OutOfCore(parts, folder=folder)
         case "dask":
             events = OnCluster(parts, client=client)
         case _:
-            events = EventsInParts(parts)
+            events = PartitionedEvents(parts)
     settings = Settings(method=method, row_fraction=0.8, **SIZES[method])
     write_model(folder / "model.qbdt", train(events, settings, n_threads=1))
     return {"model": model_hash(folder / "model.qbdt")}

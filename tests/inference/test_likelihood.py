@@ -6,13 +6,13 @@ import pytest
 
 from qbdt.data.dataset import Role
 from qbdt.errors import FitError
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.newton_fit import maximise
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
-from qbdt.inference.workspace import workspace_of
+from qbdt.inference.workspace import build_workspace
 from tests.inference.models import smooth_templates
 
 SETTINGS = {"histosys": {"interpcode": "code4p"}, "normsys": {"interpcode": "code4"}}
@@ -25,7 +25,7 @@ def poisson_constrained():
 
 
 @pytest.mark.parametrize(
-    "spec", [workspace_of(smooth_templates(5, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
+    "spec", [build_workspace(smooth_templates(5, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
 )
 def test_differences_equal_those_of_pyhf(spec):
     likelihood = Likelihood(spec)
@@ -40,7 +40,7 @@ def test_differences_equal_those_of_pyhf(spec):
 
 
 @pytest.mark.parametrize(
-    "spec", [workspace_of(smooth_templates(4, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
+    "spec", [build_workspace(smooth_templates(4, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
 )
 def test_derivatives_equal_finite_differences(spec):
     likelihood = Likelihood(spec)
@@ -64,7 +64,7 @@ def test_derivatives_equal_finite_differences(spec):
 def test_any_number_of_events(factor):
     templates = smooth_templates(5, 2).scaled(factor)
     summary = fit_templates(templates, FitSettings(scan=False)).expected
-    fast = asimov(templates.arrays())
+    fast = fit_asimov(templates.arrays())
     assert summary.z == pytest.approx(float(fast.z), rel=1e-5)
     assert summary.sigma_mu == pytest.approx(float(fast.sigma_mu), rel=1e-5)
 
@@ -76,7 +76,7 @@ def test_a_bin_without_mc_uncertainty_has_no_parameter_to_fit():
     some = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
     templates = replace(templates, processes=tuple(replace(p, variance=p.variance * some) for p in templates.processes))
     summary = fit_templates(templates, FitSettings(scan=False)).expected
-    assert summary.z == pytest.approx(float(asimov(templates.arrays()).z), rel=1e-5)
+    assert summary.z == pytest.approx(float(fit_asimov(templates.arrays()).z), rel=1e-5)
     assert summary.parameter("staterror_signal_region[2]").error == 0
 
 
@@ -102,7 +102,7 @@ def test_an_empty_bin_with_signal(counts):
 
 
 def test_a_workspace_without_parameter_of_interest():
-    spec = workspace_of(smooth_templates(3, 1))
+    spec = build_workspace(smooth_templates(3, 1))
     spec["measurements"][0]["config"]["poi"] = ""
     with pytest.raises(FitError, match="no parameter of interest"):
         Likelihood(spec)

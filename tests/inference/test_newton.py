@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt.errors import FitError
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.newton_fit import maximise
-from qbdt.inference.summary import summarise
+from qbdt.inference.summary import fit_freely, summarise
 from qbdt.inference.templates.template_set import ModelArrays
-from qbdt.inference.workspace import workspace_of
+from qbdt.inference.workspace import build_workspace
 from qbdt.statistics import profiled_information
 from tests.inference.models import smooth_templates
 
@@ -23,8 +23,8 @@ from tests.inference.models import smooth_templates
 def test_asimov_equals_pyhf(signal_shifts, mc_stat):
     templates = smooth_templates(8, 4, signal_shifts=signal_shifts)
     model = templates.arrays() if mc_stat else templates.arrays().without_mc_stat()
-    fast = asimov(model)
-    reference = summarise(Likelihood(workspace_of(templates, mc_stat=mc_stat), linear=True))
+    fast = fit_asimov(model)
+    reference = summarise(fit_freely(Likelihood(build_workspace(templates, mc_stat=mc_stat), linear=True)))
     # The issue asks for 1e-3; what is left is MINUIT's tolerance on −2 ln L.
     assert fast.z == pytest.approx(reference.z, abs=1e-4)
     assert fast.sigma_mu == pytest.approx(reference.sigma_mu, rel=1e-4)
@@ -34,22 +34,23 @@ def test_asimov_equals_pyhf(signal_shifts, mc_stat):
 def test_stat_only_variants_equal_pyhf():
     templates = smooth_templates(8, 4)
     model = templates.arrays()
-    reference = summarise(Likelihood(workspace_of(templates), linear=True))
+    reference = summarise(fit_freely(Likelihood(build_workspace(templates), linear=True)))
     for name, variant in (
         ("full, no MC stat", model.without_mc_stat()),
         ("stat", model.without_systematics()),
         ("stat, no MC stat", model.without_systematics().without_mc_stat()),
     ):
-        fast = asimov(variant)
-        assert fast.z == pytest.approx(reference.variant(name).z, abs=1e-4)
-        assert fast.sigma_mu == pytest.approx(reference.variant(name).sigma_mu, rel=1e-4)
+        fast = fit_asimov(variant)
+        z, sigma_mu = reference.variants[name]
+        assert fast.z == pytest.approx(z, abs=1e-4)
+        assert fast.sigma_mu == pytest.approx(sigma_mu, rel=1e-4)
 
 
 def test_fits_of_fluctuated_data_equal_pyhf():
     templates = smooth_templates(6, 3, signal_shifts=True)
     data = np.random.default_rng(3).poisson(templates.asimov).astype(float)
     fast = maximise(templates.arrays(), data)
-    likelihood = Likelihood(workspace_of(templates), data=data, linear=True)
+    likelihood = Likelihood(build_workspace(templates), data=data, linear=True)
     best = likelihood.minimise()
     assert fast.mu == pytest.approx(best.values[likelihood.poi], abs=2e-3 * float(fast.sigma_mu))
     errors = np.sqrt(np.diag(likelihood.covariance(best)))
@@ -58,9 +59,9 @@ def test_fits_of_fluctuated_data_equal_pyhf():
 
 def test_a_batch_equals_single_fits():
     sets = [smooth_templates(7, 3, seed=seed).arrays() for seed in range(5)]
-    batch = asimov(ModelArrays(*(np.stack([getattr(m, name) for m in sets]) for name in vars(sets[0]))))
+    batch = fit_asimov(ModelArrays(*(np.stack([getattr(m, name) for m in sets]) for name in vars(sets[0]))))
     for i, model in enumerate(sets):
-        single = asimov(model)
+        single = fit_asimov(model)
         assert batch.z[i] == pytest.approx(single.z, rel=1e-9)
         assert batch.null_theta[i] == pytest.approx(single.null_theta, abs=1e-6)
 
@@ -68,7 +69,7 @@ def test_a_batch_equals_single_fits():
 def test_sigma_mu_is_the_profiled_information():
     model = smooth_templates(9, 5, signal_shifts=True).arrays()
     information = profiled_information(model.signal, model.shifts, model.signal + model.background + model.mc_variance)
-    assert asimov(model).sigma_mu == pytest.approx(information**-0.5, rel=1e-12)
+    assert fit_asimov(model).sigma_mu == pytest.approx(information**-0.5, rel=1e-12)
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 3.0), st.floats(0.001, 20.0))
@@ -86,7 +87,7 @@ def test_the_minimum_is_one(seed, size, mc):
 def test_an_empty_bin_is_named():
     model = ModelArrays(np.array([1.0, 0.0]), np.array([5.0, 0.0]), np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(2))
     with pytest.raises(FitError, match="bin 2 expects 0 background events"):
-        asimov(model)
+        fit_asimov(model)
 
 
 def test_toy_with_no_counts_in_a_bin():
@@ -102,7 +103,7 @@ def test_a_thousand_fits_are_a_matter_of_seconds():
     s = np.tile(np.linspace(1, 20, 20), (1000, 1))
     shifts = b[:, None] * rng.normal(0, 0.03, (1000, 50, 20))
     started = time.process_time()
-    result = asimov(ModelArrays(s, b, np.zeros_like(shifts), shifts, 2 * b))
+    result = fit_asimov(ModelArrays(s, b, np.zeros_like(shifts), shifts, 2 * b))
     assert np.all(result.z > 0)
     assert (
         time.process_time() - started < 20

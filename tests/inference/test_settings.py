@@ -34,7 +34,7 @@ def test_the_defaults_are_the_papers():
 
 
 def test_the_profiled_method_has_its_own_defaults():
-    from qbdt.analysis.reading import parse_analysis
+    from qbdt.analysis.analysis_file import parse_analysis
 
     text = "{name: a, dataset: {name: inferno}, training: {method: profile}, fit: {binning: uniform}}"
     assert parse_analysis(text).fit.binning == "uniform"

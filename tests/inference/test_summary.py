@@ -11,10 +11,10 @@ from qbdt.inference.appendix import background_uncertainty, source_significances
 from qbdt.inference.fit import fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.summary import refit_impacts, scan_mu, summarise
-from qbdt.inference.templates.repair import bounded, with_usable_bins
+from qbdt.inference.summary import fit_freely, scan_mu, summarise
+from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
-from qbdt.inference.workspace import workspace_of
+from qbdt.inference.workspace import build_workspace
 from tests.inference.models import smooth_templates
 
 QUICK = FitSettings(scan=False)
@@ -27,12 +27,12 @@ def templates():
 
 @pytest.fixture(scope="module")
 def likelihood(templates):
-    return Likelihood(workspace_of(templates))
+    return Likelihood(build_workspace(templates))
 
 
 @pytest.fixture(scope="module")
 def summary(likelihood):
-    return summarise(likelihood)
+    return summarise(fit_freely(likelihood))
 
 
 def test_asimov_fit_finds_its_own_truth(summary):
@@ -41,11 +41,11 @@ def test_asimov_fit_finds_its_own_truth(summary):
 
 
 def test_more_uncertainties_give_less_significance(summary):
-    z = {v.name: v.z for v in summary.variants}
+    z = {name: z for name, (z, _) in summary.variants.items()}
     assert z["full"] < z["stat"] < z["stat, no MC stat"]
     assert z["full"] < z["full, no MC stat"] < z["stat, no MC stat"]
     assert summary.delta_mu == pytest.approx(
-        np.sqrt(summary.sigma_mu**2 - summary.variant("stat").sigma_mu ** 2), rel=1e-12
+        np.sqrt(summary.sigma_mu**2 - summary.sensitivity.sigma_stat**2), rel=1e-12
     )
 
 
@@ -59,7 +59,7 @@ def test_one_bin_without_uncertainties_is_the_textbook_formula():
 
 def test_the_interval_agrees_with_the_scan(likelihood, summary):
     low, high = summary.interval
-    scan = scan_mu(likelihood, 9)
+    scan = scan_mu(fit_freely(likelihood), 9)
     curve = np.interp(summary.mu + np.array([low, high]), scan.mu, scan.full)
     assert curve == pytest.approx([1, 1], abs=0.12)  # nine points, linear in between
     assert np.all(scan.stat >= scan.full - 1e-6)
@@ -67,7 +67,7 @@ def test_the_interval_agrees_with_the_scan(likelihood, summary):
 
 
 def test_impacts_from_the_covariance_equal_refits(likelihood, summary):
-    refitted = {impact.source: impact for impact in refit_impacts(likelihood)}
+    refitted = {impact.source: impact for impact in summarise(fit_freely(likelihood), refit=True).impacts}
     for impact in summary.impacts:
         # The covariance is linear; a refit has the curvature of the likelihood.
         assert impact.up == pytest.approx(refitted[impact.source].up, abs=0.02 * summary.sigma_mu)
@@ -78,7 +78,7 @@ def test_parts_of_sigma_mu(summary):
     parts = dict(summary.breakdown)
     assert parts["total"] == summary.sigma_mu
     assert parts["all sources"] == pytest.approx(summary.delta_mu)
-    assert parts["data statistics"] == pytest.approx(summary.variant("stat, no MC stat").sigma_mu)
+    assert parts["data statistics"] == pytest.approx(summary.without_mc_stat.sigma_stat)
     assert max(parts[p.name] for p in summary.sources) <= parts["all sources"]
 
 
@@ -157,7 +157,7 @@ def test_two_identical_sources_act_as_one_of_larger_size():
 
 
 def test_a_source_ten_times_the_background():
-    templates = bounded(with_sources(huge=np.full(4, 10.0)))
+    templates = bound_shifts(with_sources(huge=np.full(4, 10.0)))
     assert [note.subject for note in templates.notes] == ["source huge"]
     summary = fit_templates(templates, QUICK).expected
     assert summary.parameter("huge").error < 0.1
@@ -171,7 +171,7 @@ def test_no_background_in_a_bin_is_named_and_can_be_merged():
     broken = replace(templates, processes=(templates.process("s"), empty))
     with pytest.raises(FitError, match=r"bin 4 \(3 to 4\) expects 0 background and 8 signal events: merge it"):
         fit_templates(broken, QUICK)
-    merged = with_usable_bins(broken)
+    merged = merge_unusable_bins(broken)
     assert merged.n_bins == 3
     assert fit_templates(merged, QUICK).expected.z > 0
 
@@ -193,4 +193,4 @@ def test_a_fit_that_does_not_converge_names_the_source(likelihood, monkeypatch):
 
 def test_data_of_another_length(templates):
     with pytest.raises(FitError, match="3 counts for a model of 8 bins"):
-        Likelihood(workspace_of(templates), data=np.ones(3))
+        Likelihood(build_workspace(templates), data=np.ones(3))

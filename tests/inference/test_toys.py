@@ -16,7 +16,7 @@ def test_coverage_pull_and_median_of_600_toys():
     assert abs(width - 1) < 0.05 + 2 * error  # the mark, and what 600 toys can tell
     median, error = study.median_z
     assert abs(median - study.asimov_z) < 3 * error
-    assert len(study.table().rows) == 3
+    assert len(study.tables()[0].rows) == 3
 
 
 def test_both_fits_agree_toy_by_toy():

@@ -13,8 +13,8 @@ from qbdt.errors import FitError
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
-from qbdt.inference.summary import summarise
-from qbdt.inference.workspace import read_workspace, workspace_of, write_workspace
+from qbdt.inference.summary import fit_freely, summarise
+from qbdt.inference.workspace import build_workspace, read_workspace, write_workspace
 from tests.inference.models import smooth_templates
 
 PYHF = Path(sys.executable).with_name("pyhf")
@@ -27,12 +27,12 @@ def templates():
 
 @pytest.fixture(scope="module")
 def workspace(templates):
-    return workspace_of(templates)
+    return build_workspace(templates)
 
 
 @pytest.fixture(scope="module")
 def summary(workspace):
-    return summarise(Likelihood(workspace))
+    return summarise(fit_freely(Likelihood(workspace)))
 
 
 def modifiers(workspace, sample):
@@ -49,14 +49,14 @@ def test_each_kind_of_source_has_its_modifier(workspace):
 
 
 def test_without_mc_statistics_there_are_no_bin_parameters(templates):
-    assert not Likelihood(workspace_of(templates, mc_stat=False)).of_kind("mc_stat")
+    assert not Likelihood(build_workspace(templates, mc_stat=False)).of_kind("mc_stat")
 
 
 def test_recorded_data_become_the_observations(templates):
     from dataclasses import replace
 
     counts = np.arange(8.0)
-    spec = workspace_of(replace(templates, data=counts))
+    spec = build_workspace(replace(templates, data=counts))
     assert spec["observations"][0]["data"] == counts.tolist()
 
 
@@ -79,7 +79,7 @@ def test_xml_round_trip_gives_the_same_fit(workspace, summary, tmp_path):
     top = write_xml(workspace, tmp_path / "a" / "histfactory")
     moved = tmp_path / "moved"
     (tmp_path / "a" / "histfactory").rename(moved)
-    again = summarise(Likelihood(read_workspace(moved / top.name)))
+    again = summarise(fit_freely(Likelihood(read_workspace(moved / top.name))))
     assert again.mu == pytest.approx(summary.mu, abs=1e-4)
     assert again.z == pytest.approx(summary.z, abs=1e-4)
     assert again.sigma_mu == pytest.approx(summary.sigma_mu, rel=1e-4)
@@ -158,9 +158,9 @@ def test_datacard_refuses_names_that_break_it(templates, tmp_path):
 def test_names_that_mean_something_else(templates):
     for name in ("lumi", "staterror_signal_region"):
         with pytest.raises(FitError, match=f"the name {name} means something else in HistFactory"):
-            workspace_of(templates, poi=name)
+            build_workspace(templates, poi=name)
 
 
 def test_source_named_like_the_signal_strength(templates):
     with pytest.raises(FitError, match="source norm has the name of the signal strength"):
-        workspace_of(templates, poi="norm")
+        build_workspace(templates, poi="norm")

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import qbdt.training.methods
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qbdt.training
+import qbdt.training.methods
 from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
@@ -17,10 +17,9 @@ from qbdt.data.samples import BUILTIN
 from qbdt.errors import DataError, ModelFileError, OutputError
 from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_cross_trained
-from qbdt.training.cross_trained import CrossTraining
-from qbdt.training.folded import FoldedEnsemble
-from qbdt.training.inputs import described
-from qbdt.training.paper.boosting import Training
+from qbdt.training.ensembles import FoldedEnsemble
+from qbdt.training.inputs import describe_events
+from qbdt.training.model import CrossTrainedModel, End, TrainedModel
 from qbdt.training.settings import Settings
 from qbdt.trees.binning import Binning
 from qbdt.trees.ensemble import Ensemble
@@ -54,12 +53,12 @@ def memorise(dataset, settings, **_):
     seen = frozenset(row for events in all_events(dataset) for row in identities(events))
     binning = Binning(dataset.features, ())
     model: Any = Memory(dataset.features, (), seen)
-    return Training(model, binning, settings, (), "done", described(dataset))
+    return TrainedModel(model, binning, settings, (), End(), describe_events(dataset))
 
 
 @pytest.fixture
 def memory(monkeypatch):
-    monkeypatch.setattr("qbdt.training.methods.train", memorise)
+    monkeypatch.setattr("qbdt.models.cross_training.train", memorise)
 
 
 def seen_events(dataset):
@@ -127,10 +126,10 @@ def divided(draw):
 @given(divided())
 def test_no_event_is_scored_by_a_model_that_saw_it_whatever_the_rule(dataset):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qbdt.training.methods.train", memorise)
+        patch.setattr("qbdt.models.cross_training.train", memorise)
         assert seen_events(dataset) == 0
         models = cross_train(dataset, Settings()).ensemble
-    memories: Any = models.ensembles
+    memories: Any = models.members
     for events in all_events(dataset):
         seen = [set(identities(events)) & model.seen for model in memories]
         assert set().union(*seen) == set(identities(events)), "an event that no model was trained on"
@@ -151,7 +150,7 @@ def whole(tmp_path_factory):
 
 def test_each_model_is_what_training_without_its_fold_gives(whole):
     _, crossed = whole
-    assert isinstance(crossed, CrossTraining)
+    assert isinstance(crossed, CrossTrainedModel)
     for fold, training in enumerate(crossed.trainings):
         alone = qbdt.training.paper.boosting.train_paper(small().without_fold(fold), SETTINGS, n_threads=1)
         assert training.ensemble.trees == alone.ensemble.trees
@@ -172,16 +171,16 @@ def test_an_interrupted_cross_training_goes_on_to_the_same_file(whole, tmp_path,
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.methods.train", interrupted)
+    monkeypatch.setattr("qbdt.models.cross_training.train", interrupted)
     partial = train_into(path, small(), SETTINGS, n_threads=1)
-    assert isinstance(partial, CrossTraining)
+    assert isinstance(partial, CrossTrainedModel)
     assert not partial.complete
     assert len(partial.trainings) == fold + 1
     left = read_cross_trained(path)[0]
     assert not left.complete
     with pytest.raises(DataError, match=f"fold {fold} of 3 is trained in part only"):
         _ = left.ensemble
-    monkeypatch.setattr("qbdt.training.methods.train", plain)
+    monkeypatch.setattr("qbdt.models.cross_training.train", plain)
     said: list[str] = []
     assert train_into(path, small(), SETTINGS, resume=True, n_threads=1, say=said.append).complete
     assert path.read_bytes() == whole[0].read_bytes()
@@ -200,12 +199,12 @@ def test_a_killed_training_leaves_a_file_to_go_on_from(whole, tmp_path, monkeypa
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.methods.train", killed)
+    monkeypatch.setattr("qbdt.models.cross_training.train", killed)
     with pytest.raises(SystemError):
         train_into(path, small(), SETTINGS, n_threads=1)
     left = read_cross_trained(path)[0]
     assert (len(left.trainings[0].ensemble.trees), left.complete) == (10, False)
-    monkeypatch.setattr("qbdt.training.methods.train", plain)
+    monkeypatch.setattr("qbdt.models.cross_training.train", plain)
     train_into(path, small(), SETTINGS, resume=True, n_threads=1)
     assert path.read_bytes() == whole[0].read_bytes()
 
@@ -218,7 +217,7 @@ def test_what_cannot_be_resumed(whole, tmp_path):
         train_into(path, small(n=301), SETTINGS, resume=True)
     with pytest.raises(DataError, match="it holds a cross-trained one, and this is a single"):
         train_into(path, small().with_folds(None), SETTINGS, resume=True)
-    with pytest.raises(OutputError, match="--force overwrites"):
+    with pytest.raises(OutputError, match="force=True overwrites"):
         train_into(path, small(), SETTINGS, force=False)
     with pytest.raises(DataError, match="no fold rule"):
         cross_train(small().with_folds(None), SETTINGS)
@@ -230,9 +229,7 @@ def test_average_and_missing_identifiers(whole):
     _, crossed = whole
     events = small().sample("signal").events
     models = crossed.ensemble
-    mean = (
-        models.ensembles[0].score(events) + models.ensembles[1].score(events) + models.ensembles[2].score(events)
-    ) / 3
+    mean = (models.members[0].score(events) + models.members[1].score(events) + models.members[2].score(events)) / 3
     assert np.array_equal(models.average(events), mean)
     bare = Events({name: events.column(name) for name in events.features}, events.weight)
     assert np.array_equal(models.average(bare), mean)
@@ -325,7 +322,7 @@ PROFILE = Settings(method="profile", n_trees=4, n_leaves=4, max_bins=32)
 def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
     path, plain = tmp_path / "m.qbdt", qbdt.training.methods.train
     whole = train_into(tmp_path / "whole.qbdt", small(k=2), PROFILE, n_threads=1)
-    assert isinstance(whole, CrossTraining)
+    assert isinstance(whole, CrossTrainedModel)
     calls = []
 
     def killed(part, settings, *, checkpoint, **options):
@@ -337,12 +334,12 @@ def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(
 
         return plain(part, settings, checkpoint=stop, **options)
 
-    monkeypatch.setattr("qbdt.training.methods.train", killed)
+    monkeypatch.setattr("qbdt.models.cross_training.train", killed)
     with pytest.raises(SystemError):
         train_into(path, small(k=2), PROFILE, n_threads=1)
     left = read_cross_trained(path)[0]
     assert [training.complete for training in left.trainings] == [True, False]
-    monkeypatch.setattr("qbdt.training.methods.train", plain)
+    monkeypatch.setattr("qbdt.models.cross_training.train", plain)
     again = train_into(path, small(k=2), PROFILE, resume=True, n_threads=1)
     assert again.complete
     assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()

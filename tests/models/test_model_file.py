@@ -9,19 +9,18 @@ from qbdt import QBDTClassifier
 from qbdt.data.dataset import Dataset
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import DataError, ModelFileError, OutputError
+from qbdt.models.file_text import FORMAT_VERSION, checksum
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
-from qbdt.models.sealed_text import FORMAT_VERSION, checksum
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training.cross_trained import CrossTraining
 from qbdt.training.methods import train
-from qbdt.training.paper.boosting import Training
+from qbdt.training.model import CrossTrainedModel, End, TrainedModel
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
 
 @pytest.fixture(scope="module")
-def training() -> Training:
+def training() -> TrainedModel:
     rng = np.random.default_rng(1)
     X = np.concatenate([rng.normal(0.8, 1, (300, 3)), rng.normal(0, 1, (300, 3))])
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -191,8 +190,8 @@ def profiled_training(training):
     ensemble = ProfiledEnsemble(
         Ensemble(features, trees[:2]), Ensemble(features, shift), -2.5, ("tes", "μ"), (0.25, -1 / 3), values
     )
-    expected = Expectation(0.2, 0.3, 0.4, (SourceExpectation("tes", 0.25, 0.1, 0.05),))
-    return Training(ensemble, training.binning, training.settings, (), None, training.data, expected)
+    expected = Expectation(0.2, 0.3, unprofiled=0.4, sources=(SourceExpectation("tes", 0.25, 0.1, 0.05),))
+    return TrainedModel(ensemble, training.binning, training.settings, (), End(), training.data, expected)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +225,7 @@ def test_profiled_models_keep_every_bit(profiled, profiled_path):
 def test_profiled_models_without_sources(training, tmp_path):
     features = training.ensemble.features
     alone = ProfiledEnsemble(training.ensemble, Ensemble(features, ()), 0.0)
-    write_model(tmp_path / "m", Training(alone, training.binning, training.settings))
+    write_model(tmp_path / "m", TrainedModel(alone, training.binning, training.settings))
     back, _ = read_model(tmp_path / "m")
     require_same_profiled(back.ensemble, alone)
     assert back.expectation is None
@@ -259,7 +258,7 @@ def test_contents_of_profiled_models_are_checked(profiled_path, change, message)
 @pytest.mark.parametrize("rule", [ModuloFolds(2, "event"), HashFolds(2, ("run", "event"), 2**70), SplitFolds(2, "i")])
 def test_cross_trained_models_keep_every_bit(training, profiled, rule, tmp_path):
     path = tmp_path / "crossed.qbdt"
-    write_model(path, CrossTraining((training, profiled), rule), {"a": 1})
+    write_model(path, CrossTrainedModel((training, profiled), rule), {"a": 1})
     back, extra = read_cross_trained(path)
     assert back.folds == rule
     assert back.complete
@@ -288,14 +287,14 @@ def test_cross_trained_models_keep_every_bit(training, profiled, rule, tmp_path)
 )
 def test_contents_of_cross_trained_models_are_checked(training, tmp_path, change, message):
     path = tmp_path / "crossed.qbdt"
-    write_model(path, CrossTraining((training, training), ModuloFolds(2, "event")))
+    write_model(path, CrossTrainedModel((training, training), ModuloFolds(2, "event")))
     changed(path, change)
     with pytest.raises(ModelFileError, match=message):
         read_any_model(path)
 
 
 def test_one_kind_of_model_is_not_taken_for_the_other(training, path, tmp_path):
-    write_model(tmp_path / "crossed", CrossTraining((training,), ModuloFolds(2, "event")))
+    write_model(tmp_path / "crossed", CrossTrainedModel((training,), ModuloFolds(2, "event")))
     with pytest.raises(ModelFileError, match="cross-trained model with 2 folds, where a single"):
         read_model(tmp_path / "crossed")
     with pytest.raises(ModelFileError, match="a single model, where a cross-trained"):
@@ -321,7 +320,7 @@ def test_numbers_that_json_has_not_are_not_written(training, tmp_path):
     features = training.ensemble.features
     endless = ProfiledEnsemble(training.ensemble, Ensemble(features, ()), float("inf"))
     with pytest.raises(ModelFileError, match="not finite"):
-        write_model(tmp_path / "m", Training(endless, training.binning, training.settings))
+        write_model(tmp_path / "m", TrainedModel(endless, training.binning, training.settings))
     assert not (tmp_path / "m").exists()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qbdt.report.document import Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
-from qbdt.report.figures.style import figure, styled
+from qbdt.report.style import figure, styled
 from qbdt.tables import Table
 
 EVIL = '<script>alert("x")</script> & "quotes" | `code` <img src=x onerror=alert(1)>'

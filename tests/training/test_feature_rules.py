@@ -14,7 +14,7 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_model, write_model
 from qbdt.training.methods import train
 from qbdt.training.partitions.disk import OutOfCore
-from qbdt.training.partitions.partition import parts_of
+from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.settings import Settings
 
 METHODS = ("paper", "profile")
@@ -203,7 +203,7 @@ def test_order_of_rows_does_not_matter(trained, tmp_path):
 def test_parts_on_disk_train_the_same(count, changes, tmp_path):
     dataset, given_settings = problem(), chosen("paper", mc_stat=True, min_leaf_entries=5.0, **changes)
     local = train(dataset, given_settings, n_threads=1)
-    parted = train(OutOfCore(parts_of(dataset, count), folder=tmp_path), given_settings, n_threads=1)
+    parted = train(OutOfCore(divide_dataset(dataset, count), folder=tmp_path), given_settings, n_threads=1)
     assert model_bytes(parted, tmp_path) == model_bytes(local, tmp_path)
 
 
@@ -286,7 +286,7 @@ def test_what_cannot_be(method, changes, error, message):
 def test_values_that_are_no_categories_are_named(value, tmp_path):
     dataset = problem(n=100, missing=0.0)
     wrong = dataset.transform(lambda e: {**columns(e), "mode": np.where(np.arange(e.n_rows) == 7, value, 1.0)})
-    for rows in (wrong, OutOfCore(parts_of(wrong, 2), folder=tmp_path)):
+    for rows in (wrong, OutOfCore(divide_dataset(wrong, 2), folder=tmp_path)):
         with pytest.raises(DataError, match=f"feature mode is categorical and has the value {value:.12g}:"):
             train(rows, chosen("paper", n_trees=1), n_threads=1)
 

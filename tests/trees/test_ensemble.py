@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt.arrays import NODE
-from qbdt.data.categories import bits_of_codes
+from qbdt.arrays import NODE, pack_codes
 from qbdt.data.events import Events
 from qbdt.errors import DataError
 from qbdt.trees.ensemble import Ensemble
@@ -27,7 +26,7 @@ def random_tree(rng, n_features, n_leaves, thresholds, categories=None):
         values = categories.get(int(nodes["feature"][node]))
         if values is not None:
             size = rng.integers(1, len(values))
-            nodes["categories"][node] = bits_of_codes(rng.choice(len(values), size, replace=False))
+            nodes["categories"][node] = pack_codes(rng.choice(len(values), size, replace=False))
             nodes["threshold"][node] = 0.0
         nodes["missing_left"][node] = rng.random() < 0.5
         nodes["left"][node], nodes["right"][node] = made, made + 1
@@ -101,7 +100,7 @@ def test_a_tree_says_which_categories_go_where():
     nodes = np.zeros(3, NODE)
     nodes["feature"], nodes["b"] = (0, -1, -1), 1.0
     nodes["left"], nodes["right"] = (1, -1, -1), (2, -1, -1)
-    nodes["categories"][0] = bits_of_codes([0, 2])
+    nodes["categories"][0] = pack_codes([0, 2])
     tree = Tree(nodes, 1.0, {0: np.array([2016.0, 2017.0, 2018.0])})
     assert tree.cuts(1, ("year",)) == ["year in {2016, 2018}"]
     assert tree.cuts(2, ("year",)) == ["year in {2017}"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt.trees.exact_sums import binned_sums, exact_sum, rounded
+from qbdt.trees.kernels.exact_sums import binned_sums, exact_sum, round_sums
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -26,15 +26,15 @@ def test_sums_are_those_of_fractions_however_values_are_divided(rows, cut):
     bins = np.array([where for _, where in rows], dtype=np.int64)
     found = binned_sums(values[:cut], bins[:cut], 3) + binned_sums(values[cut:], bins[cut:], 3)
     expected = [nearest([value for value, where in rows if where == i]) for i in range(3)]
-    assert rounded(found).tolist() == expected
+    assert round_sums(found).tolist() == expected
 
 
 def test_what_is_too_large_for_a_number_is_infinite():
-    assert rounded(exact_sum(np.full(3, 1.7e308))) == np.inf
-    assert rounded(exact_sum(np.full(3, -1.7e308))) == -np.inf
+    assert round_sums(exact_sum(np.full(3, 1.7e308))) == np.inf
+    assert round_sums(exact_sum(np.full(3, -1.7e308))) == -np.inf
 
 
 def test_many_sums_can_be_added():
     """Limbs are carried: a sum that is added a million times does not overflow."""
     one = exact_sum(np.full(1000, 2.0**53 - 1))
-    assert rounded(one * 10**6) == 1e9 * (2.0**53 - 1)
+    assert round_sums(one * 10**6) == 1e9 * (2.0**53 - 1)

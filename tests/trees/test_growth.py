@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from qbdt.trees.feature_rules import FREE
-from qbdt.trees.growth import grow
-from qbdt.trees.growth_rules import LeafGrowth, PublishedGrowth
-from qbdt.trees.splits import Split, Yield
+from qbdt.trees.growth.feature_rules import FREE
+from qbdt.trees.growth.grower import TreeGrower
+from qbdt.trees.growth.growth_rules import LeafGrowth, PublishedGrowth
+from qbdt.trees.growth.splits import Split, Yield
 
 
 def test_leaf_growth_counts_leaves():
@@ -43,7 +43,7 @@ class LineStore:
         self.asked.append(node)
         return np.bincount(self.rows[node], minlength=16)
 
-    def details(self, node, words):
+    def systematic_histograms(self, node, words):
         raise AssertionError("nobody needs them here")
 
     def size(self, node):
@@ -62,18 +62,18 @@ PLAN = {(0, 16): (5.0, 12), (0, 12): (1.0, 4), (12, 16): (3.0, 14), (4, 12): (9.
 class MiddleCriterion:
     """Cuts a node of rows a … b in a given place; the gain is a given number."""
 
-    def __init__(self, has_details=False):
-        self.has_details = has_details
+    def __init__(self, has_systematics=False):
+        self.has_systematics = has_systematics
         self.judged = []
 
-    def promises(self, histogram, sums, q, features):
+    def upper_bounds(self, histogram, sums, q, features):
         rows = np.flatnonzero(histogram)
         return np.array([PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))[0] + 0.5])
 
     def describe(self, sums):
         return Yield(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
 
-    def best_split(self, histogram, details, sums, q, features, promises=None, limits=FREE):
+    def best_split(self, histogram, systematics, sums, q, features, upper_bounds=None, limits=FREE):
         rows = np.flatnonzero(histogram)
         self.judged.append(int(rows[0]))
         gain, cut = PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))
@@ -83,7 +83,7 @@ class MiddleCriterion:
 def test_the_leaf_that_gains_most_is_split_first():
     store, criterion = LineStore(), MiddleCriterion()
     root = store.histogram(0)
-    grown = grow(store, criterion, LeafGrowth(4), root, root.copy(), np.array([0]), 10)
+    grown = TreeGrower(store, criterion, LeafGrowth(4), np.array([0]), 10).grow(root, root.copy())
     inner = grown.nodes["feature"] >= 0
     assert grown.cuts[inner].tolist() == [12, 4, 14]  # node order; 14 was cut before 4
     assert grown.nodes["left"][inner].tolist() == [1, 5, 3]
@@ -99,19 +99,19 @@ def test_the_leaf_that_gains_most_is_split_first():
 def test_depth_closes_nodes():
     store, criterion = LineStore(), MiddleCriterion()
     root = store.histogram(0)
-    grown = grow(store, criterion, LeafGrowth(10), root, root.copy(), np.array([0]), 1)
+    grown = TreeGrower(store, criterion, LeafGrowth(10), np.array([0]), 1).grow(root, root.copy())
     assert grown.nodes["depth"].tolist() == [0, 1, 1]
 
 
 def test_nodes_are_judged_only_when_their_turn_may_come():
     stores = LineStore(), LineStore()
-    criteria = MiddleCriterion(), MiddleCriterion(has_details=True)
+    criteria = MiddleCriterion(), MiddleCriterion(has_systematics=True)
     for leaves in (3, 4, 5):
         grown = []
         for store, criterion in zip(stores, criteria, strict=True):
             store.rows, criterion.judged = store.rows[:1], []
             root = store.histogram(0)
-            grown.append(grow(store, criterion, LeafGrowth(leaves), root, root.copy(), np.array([0]), 10))
+            grown.append(TreeGrower(store, criterion, LeafGrowth(leaves), np.array([0]), 10).grow(root, root.copy()))
         assert np.array_equal(grown[0].nodes, grown[1].nodes)
         assert grown[0].leaves == grown[1].leaves
     assert len(criteria[1].judged) < len(criteria[0].judged)

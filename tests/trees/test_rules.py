@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING
+from qbdt.data import Events
 from qbdt.statistics import significance
 from qbdt.threads import Workers
-from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
+from qbdt.training.paper.channels import Quantities, Quantity
+from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.profile.newton import NewtonCriterion
-from qbdt.trees.feature_rules import FREE, FeatureRules, Limits, category_order
+from qbdt.trees.growth.feature_rules import FREE, FeatureRules, Limits, category_order
+from qbdt.trees.rows import Channel, Layout, Segment, Side
 
 CATEGORIES = 6
+NO_EVENTS = Events({"x": [], "y": []}, [])
 
 
 def subsets():
@@ -64,17 +68,18 @@ def test_no_set_gains_more_in_significance(seed, missing):
     if not total.all():
         return
     flat = np.ascontiguousarray(hist.transpose(2, 0, 1)).ravel()
-    s, b = (Quantity((Term(False, channel * 2 * BINS, 1, 1),)) for channel in (0, 1))
+    segments = tuple(Segment(side.name, side, NO_EVENTS) for side in Side)
+    quantities = Quantities(segments, Quantity((Channel(0),)), Quantity((Channel(1),)))
     with Workers(1) as workers:
-        criterion = PaperCriterion(s, b, (), None, (), 0.0, RULES, workers)
+        criterion = PaperCriterion(quantities, Layout(segments, 2), 0.0, RULES, workers)
         before = flat.copy()
-        sums = criterion.start_tree(flat, lambda words: [], np.arange(2))
+        sums = criterion.normalise(flat, lambda words: [], np.arange(2))
         assert sums is not None
         q = criterion.describe(sums).q
         split = criterion.best_split(flat, lambda words: [], sums, q, np.arange(2))
-        promises = criterion.promises(flat, sums, q, np.arange(2))
+        bounds = criterion.upper_bounds(flat, sums, q, np.arange(2))
     assert np.array_equal(flat, before)
-    assert split.gain <= promises[1] or split.feature < 0
+    assert split.gain <= bounds[1] or split.feature < 0
 
     def value(sums):
         return None if sums[1] <= 0 else float(significance(sums[0] / total[0], sums[1] / total[1]))
@@ -110,8 +115,8 @@ def test_categories_are_in_the_order_of_their_ratio():
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.sampled_from([-1, 1]))
 def test_limits_of_children_do_not_overlap(one, other, direction):
-    left, right = Limits(-1.0, 2.0).divided(one, other, direction)
+    left, right = Limits(-1.0, 2.0).split(one, other, direction)
     below, above = (left, right) if direction > 0 else (right, left)
     assert -1.0 == below.low <= below.high == above.low <= above.high == 2.0
-    assert below.clipped(one) <= above.clipped(other)
-    assert FREE.divided(one, other, 0) == (FREE, FREE)
+    assert below.clip(one) <= above.clip(other)
+    assert FREE.split(one, other, 0) == (FREE, FREE)

@@ -6,18 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from validation.weights import everywhere, reweighted, signed, study, table
 
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.data.systematic import Systematic
-from qbdt.inference.asimov import asimov
-from qbdt.inference.building import build_templates
+from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.filling import Binning, fill
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.inference.templates.score_bins import ScoreBins
+from qbdt.inference.templates.score_histograms import fill
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 
@@ -53,7 +54,7 @@ def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
     other = build_templates(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
     assert (other.c, other.binning) == (plain.c, plain.binning)
     assert other.templates.to_dict() == plain.templates.to_dict()
-    one, two = asimov(plain.templates.arrays()), asimov(other.templates.arrays())
+    one, two = fit_asimov(plain.templates.arrays()), fit_asimov(other.templates.arrays())
     assert (one.z, one.sigma_mu) == (two.z, two.sigma_mu)
 
 
@@ -61,10 +62,10 @@ def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
 @settings(max_examples=25)
 def test_any_factor_changes_rounding_only(seed, factor, binning):
     base = scored(seed)
-    plain = strength_of(base, FitSettings(binning=binning, bins=8))
-    other = strength_of(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
-    assert other.full == pytest.approx(plain.full, rel=1e-9)  # sums of 800 rounded products
-    assert other.stat == pytest.approx(plain.stat, rel=1e-9)
+    plain = compute_sensitivity(base, FitSettings(binning=binning, bins=8))
+    other = compute_sensitivity(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
+    assert other.sigma_full == pytest.approx(plain.sigma_full, rel=1e-9)  # sums of 800 rounded products
+    assert other.sigma_stat == pytest.approx(plain.sigma_stat, rel=1e-9)
 
 
 def test_a_whole_fit_does_not_depend_on_the_unit():
@@ -82,14 +83,16 @@ def test_from_training_to_the_fit():
         models = FoldedEnsemble(
             tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
         )
-        return strength_of(data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale))
+        return compute_sensitivity(
+            data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale)
+        )
 
     assert found(dataset, 1.0) == found(dataset.scaled(2.0**20), 2.0**-20)
 
 
 def test_templates_sum_signed_weights():
     base = scored(5)
-    templates = fill(base, Binning.of(np.linspace(-3, 3, 7)))
+    templates = fill(base, ScoreBins.of(np.linspace(-3, 3, 7)))
     events = base.sample("b").events
     place = np.clip(np.searchsorted(np.linspace(-3, 3, 7), events.column("score"), side="right") - 1, 0, 5)
     for i in range(6):
@@ -127,10 +130,10 @@ def test_a_small_study():
     plain, counted = (
         study(data, {"even": everywhere}, 1, Settings(n_trees=10, mc_stat=mc_stat), fit) for mc_stat in (False, True)
     )
-    best = counted["none"]["–"][0].stat
-    assert counted["even"]["as they are"][0].stat < 1.2 * best
-    assert counted["even"]["as they are"][0].stat < plain["even"]["as they are"][0].stat
-    assert counted["even"]["absolute values"][0].stat == pytest.approx(best)  # the same shape, in other units
+    best = counted["none"]["–"][0].sigma_stat
+    assert counted["even"]["as they are"][0].sigma_stat < 1.2 * best
+    assert counted["even"]["as they are"][0].sigma_stat < plain["even"]["as they are"][0].sigma_stat
+    assert counted["even"]["absolute values"][0].sigma_stat == pytest.approx(best)  # the same shape, in other units
     assert len(table("small", counted).rows) == 4
 
 

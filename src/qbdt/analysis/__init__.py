@@ -1,26 +1,32 @@
-"""Front door of analysis."""
+"""One analysis from a YAML file to an answer.
 
+In: an analysis file (`read_analysis`) and the events it names (`load`). Out: a folder with models, scores, a fit and a
+report (`run_analysis`, `diagnose_run`, `run_document`), or the single steps: events to train on, tables of scores.
+"""
+
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
-from qbdt.analysis.loading import load, load_parts
+from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
 from qbdt.analysis.page import run_document
-from qbdt.analysis.reading import json_schema, parse_analysis, read_analysis
-from qbdt.analysis.run import run_analysis, training_settings
+from qbdt.analysis.run import Run, run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
-from qbdt.analysis.steps import events_to_score, load_for_training, scored_tables, seen_samples
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.score_tables import load_named_events, score_tables, training_samples
 
 __all__ = [
+    "Analysis",
     "ClusterRun",
+    "Run",
     "diagnose_run",
-    "events_to_score",
-    "json_schema",
     "load",
     "load_for_training",
-    "load_parts",
+    "load_named_events",
+    "load_partitions",
     "parse_analysis",
     "read_analysis",
     "run_analysis",
     "run_document",
-    "scored_tables",
-    "seen_samples",
+    "score_tables",
+    "training_samples",
     "training_settings",
 ]

@@ -14,21 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.loading import FilePart, fold_rule, load_parts
-from qbdt.analysis.reading import read_analysis
+from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.scored_files import begun, finished, write_part
-from qbdt.data import Dataset, Events, HashFolds, Replaced, Reweighted, Sample, Variation
+from qbdt.analysis.scored_files import write_description, write_tables
+from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
-from qbdt.errors import ConfigError
+from qbdt.files import replace_folder
 from qbdt.inference import FitResult, FitSettings, run_fit
-from qbdt.inference.templates import Binning, TemplateSet, fill, tanh_scores
-from qbdt.models import train_into
+from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
-from qbdt.training import FoldedEnsemble, Settings
-from qbdt.training.partitions import rows_of
-from qbdt.training.partitions.dask import OnCluster, Traffic, over_parts
+from qbdt.training import Model
+from qbdt.training.partitions import copy_rows
+from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
 
 __all__ = ["ClusterRun"]
 
@@ -41,8 +40,8 @@ CHECKED = 200_000
 SALT = 0x6661756C7473
 """Makes the choice of these events independent of folds that hash the same identifiers."""
 
-PARTS_PER_THREAD = 2
-"""Parts for each thread of the cluster, so that a lost worker's share can be divided."""
+PARTITIONS_PER_THREAD = 2
+"""Partitions for each thread of the cluster, so that a lost worker's share can be divided."""
 
 
 @dataclass
@@ -53,94 +52,82 @@ class ClusterRun:
     ----------
     client
         Dask client.
-    n_parts
-        Parts that the events are divided into; a few for each worker by default.
+    n_partitions
+        Partitions that the events are divided into; a few for each worker by default.
     """
 
     client: Any
-    n_parts: int | None = None
+    n_partitions: int | None = None
     traffic: Traffic = field(default_factory=Traffic)
 
-    def train_and_score(
-        self,
-        analysis: Analysis,
-        folder: Path,
-        root: Path,
-        model: Path,
-        settings: Settings,
-        progress: Progress,
-        note: Callable[[str], None],
-    ) -> None:
-        """Train by folds into a model file and write scored events."""
-        parts = load_parts(analysis, folder, self._count())
-        rule = fold_rule(analysis) or (parts[0]().folds if analysis.dataset is not None else None)
-        if rule is None:
-            raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
-        note(f"read on the cluster, in {len(parts)} parts")
-        for finding in self._faults(parts, rule.columns, note):
+    def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> OnCluster:
+        """Divide the events among the workers, and look for faults of the input."""
+        partitions = load_partitions(analysis, folder, self._count())
+        rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
+        note(f"read on the cluster, in {len(partitions)} parts")
+        for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
-        events = OnCluster(parts, rule, client=self.client, traffic=self.traffic)
-        wanted = analysis.training.systematics
-        trained_on = events if wanted is None else events.with_systematics(wanted)
-        trained = train_into(model, trained_on, settings, resume=True, progress=progress, say=note)
-        if not trained.complete:
-            raise KeyboardInterrupt
-        for row in self.traffic.table().rows:
+        return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
+
+    def score(
+        self, events: OnCluster, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
+    ) -> None:
+        """Write scored events on the workers, and here the analysis file that reads them."""
+        for row in self.traffic.tables()[0].rows:
             note(": ".join(map(str, row)))
         note("score on the cluster")
-        target = (root / "scored").resolve()
-        writing = begun(target)
-        assert isinstance(trained.ensemble, FoldedEnsemble)
-        score = partial(_score, ensemble=trained.ensemble, folder=writing)
-        empty = over_parts(self.client, parts, score, _first, "score")
-        fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
-        finished(empty, writing, target, analysis.name, fit, ".part*")
+        with replace_folder(target.resolve()) as scratch:
+            score = partial(_score, ensemble=models, folder=scratch)
+            empty = map_reduce(self.client, events.partitions, score, _first, "score")
+            fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
+            write_description(empty, scratch, analysis.name, fit, ".part*")
 
-    def _faults(
-        self, parts: Sequence[FilePart], columns: tuple[str, ...], note: Callable[[str], None]
+    def _find_faults(
+        self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]
     ) -> tuple[Finding, ...]:
         """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
-        n_rows = len(parts) * over_parts(self.client, parts[:1], _count_rows, int.__add__, "count")  # equal shares
+        n_rows = len(partitions) * map_reduce(
+            self.client, partitions[:1], _count_rows, int.__add__, "count"
+        )  # equal shares
         every = max(1, round(n_rows / CHECKED))
         if every > 1:
             note(f"one event in {every} is looked at for faults of the input")
-        chosen = partial(_one_in, every=every, columns=columns)
-        return find_faults(over_parts(self.client, parts, chosen, _joined, "check"))
+        chosen = partial(_select_one_in, every=every, columns=columns)
+        return find_faults(map_reduce(self.client, partitions, chosen, _join, "check"))
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
-        parts = load_parts(read_analysis(scored), scored.parent, self._count())
-        n_rows = over_parts(self.client, parts, _count_rows, int.__add__, "count")
+        partitions = load_partitions(read_analysis(scored), scored.parent, self._count())
+        n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
-        sample = over_parts(self.client, parts, partial(_sampled, share=share), _joined, "sample")
-        wanted = settings.systematics
+        sample = map_reduce(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
 
-        def filled(c: float | None, binning: Binning, title: str) -> TemplateSet:
-            one = partial(_filled, wanted=wanted, c=c, binning=binning, title=title)
-            return over_parts(self.client, parts, one, TemplateSet.__add__, "templates")
+        def fill_all(c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
+            one = partial(_fill, sources=settings.systematics, c=c, bins=bins, title=title)
+            return map_reduce(self.client, partitions, one, TemplateSet.__add__, "templates")
 
-        return run_fit(sample, settings, progress=progress, filled=filled)
+        return run_fit(sample, settings, progress=progress, filler=fill_all)
 
     def tables(self) -> tuple[Table, ...]:
-        """What the training cost, where there was one in this run."""
-        return (self.traffic.table(),) if self.traffic.trees else ()
+        """Traffic of the training, where there was one in this run."""
+        return self.traffic.tables() if self.traffic.trees else ()
 
     def _count(self) -> int:
-        return self.n_parts or PARTS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
+        return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
 
-def _score(number: int, dataset: Dataset, ensemble: FoldedEnsemble, folder: Path) -> Dataset:
-    """Write the scored part; return its dataset without rows."""
+def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Dataset:
+    """Write a scored partition; return its dataset without rows."""
     scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
-    write_part(scored, folder, f".part{number:05}")
-    return rows_of(scored, slice(0, 0))
+    write_tables(scored, folder, f".part{number:05}")
+    return copy_rows(scored, slice(0, 0))
 
 
 def _first(one: Dataset, other: Dataset) -> Dataset:
     return one
 
 
-def _joined(one: Dataset, other: Dataset) -> Dataset:
+def _join(one: Dataset, other: Dataset) -> Dataset:
     return Dataset.concatenate([one, other])
 
 
@@ -148,8 +135,8 @@ def _count_rows(number: int, dataset: Dataset) -> int:
     return sum(tally.n_rows for tally in dataset.tallies())
 
 
-def _one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...]) -> Dataset:
-    """Rows of a part, chosen by the identifiers that divide folds, or by position where some events have none."""
+def _select_one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...]) -> Dataset:
+    """Rows of a partition, chosen by the identifiers that divide folds, or by position where some events have none."""
     if every == 1:
         return dataset
     rule = HashFolds(every, columns, SALT)
@@ -162,8 +149,8 @@ def _one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...])
     return dataset.select(choose)
 
 
-def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:
-    """Rows of a scored part, chosen by score, weight and identifiers, with weights that stand for all."""
+def _draw_sample(number: int, dataset: Dataset, share: float) -> Dataset:
+    """Rows of a scored partition, chosen by score, weight and identifiers, with weights that stand for all."""
     if share == 1:
         return dataset
 
@@ -176,21 +163,14 @@ def _sampled(number: int, dataset: Dataset, share: float) -> Dataset:
             mixed ^= mixed >> np.uint64(29)
         return mixed * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(11) < np.uint64(share * 2**53)
 
-    def raised(change: Variation) -> Variation:
-        match change:
-            case Replaced(events):
-                return Replaced(events.with_weight(events.weight / share))
-            case Reweighted(weight):
-                return Reweighted(weight / share)
-        return change
-
-    part = dataset.select(choose)
-    samples = [Sample(s.name, s.role, s.events.with_weight(s.events.weight / share)) for s in part.samples]
-    return Dataset(samples, [source.map(lambda _, change: raised(change)) for source in part.systematics], part.folds)
+    drawn = dataset.select(choose)
+    samples = [Sample(s.name, s.role, s.events.with_weight(s.events.weight / share)) for s in drawn.samples]
+    sources = [s.map(lambda _, change: change.map_weights(lambda weight: weight / share)) for s in drawn.systematics]
+    return Dataset(samples, sources, drawn.folds)
 
 
-def _filled(
-    number: int, dataset: Dataset, wanted: list[str] | None, c: float | None, binning: Binning, title: str
+def _fill(
+    number: int, dataset: Dataset, sources: list[str] | None, c: float | None, bins: ScoreBins, title: str
 ) -> TemplateSet:
-    scored = dataset if wanted is None else dataset.with_systematics(wanted)
-    return fill(scored if c is None else tanh_scores(scored, c), binning, title)
+    scored = restrict_sources(dataset, sources)
+    return fill(scored if c is None else tanh_scores(scored, c), bins, title)

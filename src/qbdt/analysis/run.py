@@ -6,8 +6,6 @@ there: trained models (an interrupted training goes on where it stopped), scored
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,25 +13,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
-from qbdt.analysis.loading import files_of, load
-from qbdt.analysis.reading import read_analysis
+from qbdt.analysis.loader import fold_rule, list_files, load, require_folds, restrict_sources, training_settings
+from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, write_scored
+from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
-from qbdt.files import provenance, write_text
-from qbdt.inference import run_fit, write_fit
+from qbdt.files import StepFolder, digest, provenance, replace_folder
+from qbdt.inference import FitResult, FitSettings, run_fit, write_fit
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.report.figures import write_figures
 from qbdt.tables import Table
-from qbdt.training import Settings
+from qbdt.training import Model
 
-__all__ = ["Run", "run_analysis", "training_settings"]
-
-MODEL_FILE = "model.qbdt"
-"""The cross-trained model of a run."""
+__all__ = ["Run", "run_analysis"]
 
 
 @dataclass(frozen=True)
@@ -44,15 +41,20 @@ class Run:
     ----------
     folder
         Where everything is.
-    tables
-        Results for people, as in `result.json`.
+    result
+        Content of `result.json`.
     steps
-        What was done, and what was there already.
+        The steps that were done, or found done.
     """
 
     folder: Path
-    tables: tuple[Table, ...]
+    result: Mapping[str, Any]
     steps: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Results for people."""
+        return read_tables(self.result)
 
 
 def run_analysis(
@@ -85,7 +87,7 @@ def run_analysis(
     force
         Start anew: drop what an earlier run left in the folder.
     origin
-        What `result.json` is to say about where it comes from, beside versions, settings and the files that were read.
+        Entries of the provenance in `result.json`, beside versions, settings and the files that were read.
     progress
         Told how far each step has come.
     say
@@ -97,13 +99,11 @@ def run_analysis(
     -------
     Run
     """
-    if analysis.folds is None and analysis.dataset is None:
-        raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
-    root = Path(out)
-    root.mkdir(parents=True, exist_ok=True)
-    if force:
-        _clear(root)
-    _claim(root, analysis, folder)
+    if analysis.dataset is None:
+        require_folds(fold_rule(analysis))
+    data, root = Path(folder), Path(out)
+    results = _open_folder(root, analysis, data, force)
+    place = _LocalRun(n_threads) if cluster is None else cluster
     steps: list[str] = []
 
     def note(text: str) -> None:
@@ -112,119 +112,123 @@ def run_analysis(
 
     if (root / "scored" / ANALYSIS_FILE).exists():
         note("scores: there already")
-    elif cluster is not None:
-        settings = training_settings(analysis)
-        cluster.train_and_score(analysis, Path(folder), root, root / MODEL_FILE, settings, progress, note)
     else:
-        _train_and_score(analysis, Path(folder), root, n_threads, progress, note)
-    if (root / "result.json").exists():
-        note("fit: there already")
-    else:
-        files = [{"path": path, "bytes": size} for path, size, _ in files_of(analysis, Path(folder))]
-        source = {**provenance(data=folder), "files": files, **(origin or {})}
-        _fit(analysis, root, figures, source, progress, note, cluster)
-    content = json.loads((root / "result.json").read_text(encoding="utf-8"))
-    tables = tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in content["tables"])
-    return Run(root, tables, tuple(steps))
+        _train_and_score(analysis, data, root, place, n_threads, progress, note)
+    note("fit: there already" if results.has("result") else "fit")
+    source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
+    result = results.get("result", lambda: _fit(analysis, root, place, figures, source, progress))
+    return Run(root, result, tuple(steps))
 
 
-def training_settings(analysis: Analysis) -> Settings:
-    """Settings of the training: its section, and which features are categorical."""
-    values = analysis.training.model_dump(exclude={"systematics"})
-    given = {name: value for name, value in values.items() if value is not None}
-    return Settings(**given, categorical_features=analysis.categorical)
+class _LocalRun:
+    """The steps of a run that look at events, in this process; `ClusterRun` does the same on a cluster."""
+
+    def __init__(self, n_threads: int | None) -> None:
+        self._n_threads = n_threads
+        self._scored: Dataset | None = None
+
+    def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> Dataset:
+        note("read")
+        dataset = load(analysis, folder, progress)
+        require_folds(dataset.folds)
+        for finding in find_faults(dataset):
+            note(f"to be checked: {finding}")
+        return dataset
+
+    def score(
+        self, events: Dataset, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
+    ) -> None:
+        note("score")
+        self._scored = events.transform(lambda each: {"score": models.score(each, self._n_threads)})
+        write_scored(self._scored, target, analysis.name, analysis.fit.model_dump(mode="json", exclude_defaults=True))
+
+    def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
+        known = self._scored
+        dataset = load(read_analysis(scored), scored.parent, progress) if known is None else known
+        return run_fit(dataset, settings, progress=progress)
+
+    def tables(self) -> tuple[Table, ...]:
+        return ()
 
 
-def _clear(root: Path) -> None:
-    """Remove what a run writes, and nothing else."""
-    for name in ("run.json", "result.json", MODEL_FILE):
-        (root / name).unlink(missing_ok=True)
-    for name in ("scored", "fit"):
-        shutil.rmtree(root / name, ignore_errors=True)
-
-
-def _claim(root: Path, analysis: Analysis, folder: Path | str) -> None:
-    """Refuse a folder that holds another analysis; the settings of the fit may differ, which redoes only the fit."""
+def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> StepFolder:
+    """Open the folder of a run; refuse one of another analysis. Other settings of the fit redo only the fit."""
+    owned = ("result.json", MODEL_FILE, "scored", "fit")
+    folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     plain = analysis.model_dump(mode="json", exclude={"fit"})
-    training = _digest({"analysis": plain, "files": files_of(analysis, Path(folder))})
-    fit = _digest(analysis.fit.model_dump(mode="json"))
-    path = root / "run.json"
-    if path.exists():
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if known["training"] != training:
-            raise ConfigError(
-                f"{root} holds a run of another analysis, or of files that have changed; "
-                "choose another --out, or --force to replace it"
-            )
-        if known["fit"] != fit:
-            _keep_fit(root, known["fit"])
-    write_text(path, json.dumps({"training": training, "fit": fit, "qbdt": version("qbdt")}, indent=1) + "\n")
+    wanted = {
+        "training": digest({"analysis": plain, "files": list_files(analysis, data)}),
+        "fit": digest(analysis.fit.model_dump(mode="json")),
+        "qbdt": version("qbdt"),
+    }
+    known = folder.get("run", lambda: wanted)
+    if known["training"] != wanted["training"]:
+        raise ConfigError(
+            f"{root} holds a run of another analysis, or of files that have changed; "
+            "choose another folder, or force=True to replace it"
+        )
+    if known["fit"] != wanted["fit"]:
+        _set_fit_aside(root, known["fit"])
+    folder.put("run", wanted)
+    return folder
 
 
-def _keep_fit(root: Path, digest: str) -> None:
-    """Set a finished fit with other settings aside, so that a new one does not cost it."""
+def _set_fit_aside(root: Path, settings: str) -> None:
+    """Keep a finished fit with other settings under the digest of these, so that a new one does not cost it."""
     if (root / "result.json").exists() and (root / "fit").exists():
-        aside = root / f"fit-{digest[:8]}"
+        aside = root / f"fit-{settings[:8]}"
         shutil.rmtree(aside, ignore_errors=True)
         (root / "fit").replace(aside)
         (root / "result.json").replace(aside / "result.json")
 
 
 def _train_and_score(
-    analysis: Analysis, folder: Path, root: Path, n_threads: int | None, progress: Progress, note: Callable[[str], None]
+    analysis: Analysis,
+    data: Path,
+    root: Path,
+    place: _LocalRun | ClusterRun,
+    n_threads: int | None,
+    progress: Progress,
+    note: Callable[[str], None],
 ) -> None:
-    note("read")
-    dataset = load(analysis, folder, progress)
-    for finding in find_faults(dataset):
-        note(f"to be checked: {finding}")
-    if dataset.folds is None:
-        raise ConfigError("folds: needed to run an analysis, so that no event is scored by a model that saw it")
-    wanted = analysis.training.systematics
-    trained_on = dataset if wanted is None else dataset.with_systematics(wanted)
-    settings = training_settings(analysis)
-    path = root / MODEL_FILE
-    trained = train_into(path, trained_on, settings, resume=True, n_threads=n_threads, progress=progress, say=note)
+    events: Any = place.read(analysis, data, progress, note)
+    trained = train_into(
+        root / MODEL_FILE,
+        restrict_sources(events, analysis.training.systematics),
+        training_settings(analysis),
+        resume=True,
+        n_threads=n_threads,
+        progress=progress,
+        say=note,
+    )
     if not trained.complete:
         raise KeyboardInterrupt
-    note("score")
-    models = trained.ensemble
-    scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
-    fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
-    write_scored(scored, root / "scored", analysis.name, fit)
+    place.score(events, trained.ensemble, root / "scored", analysis, note)
 
 
 def _fit(
     analysis: Analysis,
     root: Path,
+    place: _LocalRun | ClusterRun,
     figures: bool,
     source: Mapping[str, Any],
     progress: Progress,
-    note: Callable[[str], None],
-    cluster: ClusterRun | None,
-) -> None:
-    note("fit")
-    where = root / "scored" / ANALYSIS_FILE
-    if cluster is not None:
-        result = cluster.run_fit(where, analysis.fit, progress)
-    else:
-        result = run_fit(load(read_analysis(where), where.parent, progress), analysis.fit, progress=progress)
-    part = root / ".fit.part"
-    shutil.rmtree(part, ignore_errors=True)
-    write_fit(result, part, source)
-    if figures:
-        write_figures(result, part / "figures")
-    shutil.rmtree(root / "fit", ignore_errors=True)
-    part.replace(root / "fit")
-    content = {
+) -> dict[str, Any]:
+    """Fit the scored events, write the folder `fit`, and return the content of `result.json`."""
+    result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis.fit, progress)
+    with replace_folder(root / "fit") as scratch:
+        write_fit(result, scratch, source)
+        if figures:
+            write_figures(result, scratch / "figures")
+    return {
         "name": analysis.name,
         "qbdt": version("qbdt"),
         "provenance": source,
         "analysis": analysis.model_dump(mode="json"),
         "fit": result.to_dict(),
-        "tables": [table.to_dict() for table in (*result.tables(), *(cluster.tables() if cluster else ()))],
+        "tables": [table.to_dict() for table in (*result.tables(), *place.tables())],
     }
-    write_text(root / "result.json", json.dumps(content, indent=1) + "\n")
 
 
-def _digest(plain: Any) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+def _describe_files(analysis: Analysis, data: Path) -> list[dict[str, Any]]:
+    return [{"path": path, "bytes": size} for path, size, _ in list_files(analysis, data)]

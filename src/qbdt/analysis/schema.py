@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
-from qbdt.data import Expression, repeated
+from qbdt.data import Expression
+from qbdt.errors import find_repeated
 from qbdt.inference import FitSettings
 from qbdt.settings import Section
+from qbdt.training import Settings
 
 __all__ = [
     "Analysis",
@@ -145,28 +147,35 @@ class Folds(Section):
         return self
 
 
-class Training(Section):
-    """Settings of the training, named as in `QBDTClassifier`."""
+def _fields_of_settings() -> dict[str, Any]:
+    """The settings of a training as fields of a section: types, defaults, bounds and descriptions."""
+    types, found = get_type_hints(Settings), {}
+    for name, rule in Settings.rules().items():
+        default, kind = getattr(Settings, name, None), Literal[rule.choices] if rule.choices else types[name]
+        bounds: Any = {"ge": rule.at_least, "gt": rule.above, "le": rule.at_most}
+        annotation = kind | None if default is None else kind
+        found[name] = (annotation, Field(default, description=rule.description, **bounds))
+    del found["categorical_features"]  # a key of its own, since columns and the fit know them too
+    return found
 
-    method: Literal["paper", "profile"] = Field("paper", description="the paper's QBDT, or the profiled method")
-    n_trees: int | None = Field(None, ge=1, description="number of trees; by default 100, and at most 500 for profile")
-    n_leaves: int | None = Field(None, ge=2, description="leaves of a tree; by default 7, and 15 for profile")
-    max_bins: int = Field(256, ge=3, le=256, description="bins of a feature, one of them for missing values")
+
+_Training: Any = create_model("_Training", __base__=Section, **_fields_of_settings())
+
+
+class Training(_Training):
+    """Settings of the training, named as in `QBDTClassifier`: those declared in `qbdt.training`."""
+
+    if TYPE_CHECKING:  # read here; types cannot see the others
+        method: str = "paper"
+
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
     )
-    growth: Literal["leaves", "published"] = Field("leaves", description="when a tree stops growing")
-    mc_stat: bool = Field(False, description="add the statistical uncertainty of the simulation to σ_b")
-    learning_rate: float = Field(1.0, gt=0, description="factor on the weight of each tree")
-    max_depth: int | None = Field(None, ge=1, description="most cuts above a leaf; no limit by default")
-    min_leaf_entries: float = Field(0.0, ge=0, description="least effective number of simulated background events")
-    row_fraction: float = Field(1.0, gt=0, le=1, description="share of the events drawn for each tree")
-    feature_fraction: float = Field(1.0, gt=0, le=1, description="share of the features drawn for each tree")
-    systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
-    random_state: int | None = Field(None, description="seed, where settings ask for random numbers")
+    random_state: int | None = Field(None, ge=0, description="seed, where settings ask for random numbers")
     monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
-        {}, description="feature to 1 where the score must not fall with it, to -1 where it must not rise"
+        {}, description=Settings.rules()["monotonic_constraints"].description
     )
+    systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
 
 
 class BuiltinDataset(Section):
@@ -200,6 +209,11 @@ class Analysis(Section):
     training: Training = Field(Training(), description="settings of the training")
     fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
 
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """JSON schema of an analysis file, for editors that complete and check while typing."""
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
+
     @model_validator(mode="after")
     def _complete(self) -> Analysis:
         if self.dataset is not None:
@@ -211,7 +225,7 @@ class Analysis(Section):
         for key in ("features", "samples"):
             if not getattr(self, key):
                 raise ValueError(f"{key}: at least one is needed")
-        if twice := repeated(self.features):
+        if twice := find_repeated(self.features):
             raise ValueError(f"features: {', '.join(twice)} is given twice")
         self._check_training()
         return self

@@ -1,12 +1,11 @@
 """A scored dataset as a folder of its own: Parquet files and the analysis file that reads them.
 
-What `qbdt run` leaves between scoring and fitting, and what `qbdt fit` starts from: the same fit can be repeated with
-other settings without training again.
+A run leaves it between scoring and fitting, and a fit starts from it: the fit can be repeated with other settings
+without training again.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from qbdt.data import Dataset, Events, Kind, Replaced, Role, Scaled, Systematic
+from qbdt.data import Dataset, Events, Kind, Role, Systematic
 from qbdt.errors import DataError
+from qbdt.files import replace_folder
 
-__all__ = ["ANALYSIS_FILE", "write_scored"]
+__all__ = ["ANALYSIS_FILE", "write_description", "write_scored", "write_tables"]
 
 ANALYSIS_FILE = "scored.yaml"
 
@@ -42,22 +42,14 @@ def write_scored(scored: Dataset, folder: Path | str, name: str, fit: Mapping[st
     Path
         The analysis file, for `qbdt fit`.
     """
-    target = Path(folder)
-    part = begun(target)
-    write_part(scored, part)
-    return finished(scored, part, target, name, fit)
+    with replace_folder(Path(folder)) as scratch:
+        write_tables(scored, scratch)
+        write_description(scored, scratch, name, fit)
+    return Path(folder) / ANALYSIS_FILE
 
 
-def begun(target: Path) -> Path:
-    """Make the folder that will be put in place of `target` when all is written."""
-    part = target.with_name(f".{target.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    return part
-
-
-def write_part(scored: Dataset, folder: Path, ending: str = "") -> None:
-    """Write the tables of a scored dataset, or of a part of it whose files have an ending of their own."""
+def write_tables(scored: Dataset, folder: Path, ending: str = "") -> None:
+    """Write the tables of a scored dataset, or of a partition of it whose files have an ending of their own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -68,13 +60,10 @@ def write_part(scored: Dataset, folder: Path, ending: str = "") -> None:
         pq.write_table(pa.table(columns), folder / f"{stem}{ending}.parquet")
 
 
-def finished(scored: Dataset, part: Path, target: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> Path:
-    """Write the analysis file and put the folder in its place; `endings` is a wildcard where there are parts."""
+def write_description(scored: Dataset, folder: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> None:
+    """Write the analysis file that reads the tables; `endings` is a wildcard where there are partitions."""
     text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
-    (part / ANALYSIS_FILE).write_text(text, encoding="utf-8")
-    shutil.rmtree(target, ignore_errors=True)
-    part.replace(target)
-    return target / ANALYSIS_FILE
+    (folder / ANALYSIS_FILE).write_text(text, encoding="utf-8")
 
 
 def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
@@ -99,11 +88,10 @@ def _columns(events: Events) -> dict[str, NDArray[Any]]:
 
 
 def _form(source: Systematic) -> str:
-    """How a source is written: a norm on part of a process becomes weights, and so does anything mixed with it."""
-    changes = [change for _, effect in source.directions for change in effect.values()]
-    if any(isinstance(change, Replaced) for change in changes):
+    """How a source is written: a norm on some rows of a process becomes weights, and so does anything mixed with it."""
+    if any(source.replaces_events(process) for process in source.processes):
         return "shape"
-    if source.kind is Kind.NORM and all(isinstance(c, Scaled) and c.where is None for c in changes):
+    if source.kind is Kind.NORM and all(source.relative_shift(process) is not None for process in source.processes):
         return "norm"
     return "weight"
 
@@ -126,9 +114,7 @@ def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:
     form = _form(source)
     plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
     if form == "norm":
-        change = next(iter(source.up.values()))
-        assert isinstance(change, Scaled)
-        return {**plain, "size": change.size}
+        return {**plain, "size": next(iter(source.up.values())).relative_size}
     for direction, _ in source.directions:
         files = {"files": f"{{process}}__{number}_{direction}{endings}.parquet"}
         plain[direction] = files if form == "shape" else f"w{number}_{direction}"

@@ -1,44 +1,22 @@
-"""Commands: parse, one library call, write."""
+"""The command line: each module holds the commands of its name; a command parses, calls the library once and prints.
 
-from qbdt.cli import (
-    bench,
-    fit,
-    generate,
-    report,
-    reproduce,
-)
-from qbdt.cli import (
-    diagnose as diagnosing,
-)
-from qbdt.cli import (
-    export as exporting,
-)
-from qbdt.cli import (
-    inspect as inspecting,
-)
-from qbdt.cli import (
-    run as running,
-)
-from qbdt.cli import (
-    train as training,
-)
-from qbdt.cli import (
-    tune as tuning,
-)
-from qbdt.cli.app import app, main
+Importing the modules adds their commands to the application.
+"""
+
+from qbdt.cli import bench, diagnose, export, fit, generate, inspect, report, reproduce, run, train, tune
+from qbdt.cli.app import main
 
 __all__ = [
-    "app",
     "bench",
-    "diagnosing",
-    "exporting",
+    "diagnose",
+    "export",
     "fit",
     "generate",
-    "inspecting",
+    "inspect",
     "main",
     "report",
     "reproduce",
-    "running",
-    "training",
-    "tuning",
+    "run",
+    "train",
+    "tune",
 ]

@@ -10,8 +10,10 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +24,20 @@ from qbdt.errors import QBDTError
 from qbdt.files import provenance
 from qbdt.progress import Progress, silent, terminal
 
-__all__ = ["AnalysisFile", "DataFolder", "Force", "Json", "Quiet", "app", "bar", "main", "origin", "print_json"]
+__all__ = [
+    "AnalysisFile",
+    "DataFolder",
+    "Force",
+    "Json",
+    "Quiet",
+    "Threads",
+    "app",
+    "bar",
+    "main",
+    "note",
+    "origin",
+    "print_json",
+]
 
 ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "diagnose", "tune", "train", "score", "export", "fit")
 """Commands in the order in which a newcomer meets them; the others follow by name."""
@@ -51,6 +66,19 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 INTERRUPTED = 130
 
+FLAGS = {
+    "force=True": "--force",
+    "resume=True": "--resume",
+    "fold_columns=[NAME]": "--fold-column NAME",
+    "fold_columns": "--fold-column",
+    "as data": "with --data",
+    "address=": "--scheduler ",
+}
+"""Arguments in messages of the library, and the options of the command line that set them."""
+
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "seed", "to", "trees")
+"""Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
+
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder that the paths start from; the analysis file's own by default.")
@@ -58,11 +86,17 @@ DataFolder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes: results and errors only.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 
 def bar(quiet: bool) -> Progress:
     """Progress on the terminal, unless told not to or there is no terminal."""
     return silent if quiet or not sys.stderr.isatty() else terminal
+
+
+def note(quiet: bool) -> Callable[[str], None]:
+    """Prints notes to standard error, unless told not to."""
+    return lambda text: None if quiet else typer.echo(text, err=True)
 
 
 def origin(**paths: Path | None) -> dict[str, Any]:
@@ -125,5 +159,12 @@ def _run() -> int:
 
 
 def _refused(message: str) -> int:
-    typer.echo(f"qbdt: {message}", err=True)
+    typer.echo(f"qbdt: {_with_options(message)}", err=True)
     return 2
+
+
+def _with_options(message: str) -> str:
+    """Replace arguments of the library by options; what looks like an argument inside of a call stays."""
+    for argument, option in FLAGS.items():
+        message = message.replace(argument, option)
+    return re.sub(rf"(?<![\w(])(?<!, )({'|'.join(VALUES)})=", r"--\1 ", message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,15 @@ def physics(
     fitted. A run that is started again goes on where it stopped.
     """
     from qbdt.files import write_text
-    from qbdt.studies.benchmark import CHECKS, Options, Places, marks, physics_markdown, physics_tables, run_physics
+    from qbdt.studies.benchmark import (
+        CHECKS,
+        EventFolders,
+        Options,
+        check_criteria,
+        format_markdown,
+        make_physics_tables,
+        run_physics,
+    )
     from qbdt.tables import show
 
     for path in (out, markdown):
@@ -71,18 +80,20 @@ def physics(
         tuple(contestant) if contestant else None,
         budget,
         seeds,
-        Places(data, sample),
+        EventFolders(data, sample),
         cache,
         events,
         () if no_checks else tuple(check or CHECKS),
     )
     found = run_physics(options, bar(quiet))
-    content = json.dumps({**found.to_dict(), "marks": [mark.to_dict() for mark in marks(found)]}, indent=1)
+    content = json.dumps(
+        {**found.to_dict(), "criteria": [asdict(criterion) for criterion in check_criteria(found)]}, indent=1
+    )
     if out is not None:
         write_text(out, content + "\n")
     if markdown is not None:
-        write_text(markdown, physics_markdown(found))
+        write_text(markdown, format_markdown(found))
     if as_json:
         typer.echo(content)
         return
-    show(physics_tables(found))
+    show(make_physics_tables(found))

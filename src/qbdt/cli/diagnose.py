@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar, print_json
+from qbdt.cli.app import Json, Quiet, Threads, app, bar, print_json
 
 __all__: list[str] = []
 
@@ -18,10 +18,10 @@ def diagnose(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder that the paths of the analysis start from.")
     ] = None,
-    sizes: Annotated[bool, typer.Option(help="Train on parts of the events too, for the curve against size.")] = True,
-    repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and parts are drawn.")] = 3,
+    sizes: Annotated[bool, typer.Option(help="Train on shares of the events too, for the curve against size.")] = True,
+    repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and shares are drawn.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier diagnosis.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -34,7 +34,7 @@ def diagnose(
     from qbdt.analysis import diagnose_run
     from qbdt.tables import show
 
-    done = diagnose_run(
+    found = diagnose_run(
         folder,
         data,
         sizes=sizes,
@@ -45,7 +45,7 @@ def diagnose(
         progress=bar(quiet),
     )
     if as_json:
-        print_json(done.diagnosis.to_dict())
+        print_json(found.to_dict())
     else:
-        show(done.diagnosis.tables())
-        typer.echo(f"everything is in {done.folder}")
+        show(found.tables())
+        typer.echo(f"everything is in {folder / 'diagnosis'}")

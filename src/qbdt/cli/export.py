@@ -32,12 +32,14 @@ def export(
     Compared are values exactly at, just below and just above every cut, in double and single precision, missing and
     infinite values, and events where an analysis is given. A warning says what a format cannot hold, and why.
     """
-    from qbdt.analysis import events_to_score, read_analysis
+    from qbdt.analysis import load_named_events, read_analysis
     from qbdt.models import read_any_model
     from qbdt.models.export import FORMATS, export_model
 
     training = read_any_model(model)[0]
-    rows = () if events is None else events_to_score(read_analysis(events), data or events.parent, training, bar(quiet))
+    rows = (
+        () if events is None else load_named_events(read_analysis(events), data or events.parent, training, bar(quiet))
+    )
     target = out or model.with_suffix(FORMATS.get(to, ""))
     done = export_model(training.ensemble, target, to, events=rows, force=force)
     if as_json:

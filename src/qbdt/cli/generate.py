@@ -59,4 +59,4 @@ def tautaugamma(
             f"expected at {metadata['luminosity_fb']:g} fb⁻¹"
         )
     if not quiet:
-        typer.echo(f"wrote {out}; load it with: qbdt.data.samples.bundled.tautaugamma({str(out)!r})")
+        typer.echo(f"wrote {out}; load it with: qbdt.data.samples.tautaugamma({str(out)!r})")

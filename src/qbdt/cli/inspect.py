@@ -15,9 +15,9 @@ __all__: list[str] = []
 
 
 def _examples() -> list[str]:
-    from qbdt.analysis import examples
+    from qbdt.analysis.examples import example_names
 
-    return list(examples.names())
+    return list(example_names())
 
 
 @app.command(epilog="Example:  qbdt inspect analysis.yaml --data /data/ntuples")
@@ -44,11 +44,11 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Write a commented analysis file to start from."""
-    from qbdt.analysis import examples
+    from qbdt.analysis.examples import example_names, example_text
 
-    if example not in examples.names():
-        raise ConfigError(f"--example {example}: there are: {', '.join(examples.names())}")
-    write_text(path, examples.text(example), force=force)
+    if example not in example_names():
+        raise ConfigError(f"--example {example}: there are: {', '.join(example_names())}")
+    write_text(path, example_text(example), force=force)
     if as_json:
         print_json({"file": str(path)})
     elif not quiet:
@@ -79,6 +79,6 @@ def ntuples(
 @app.command(epilog="Example:  qbdt schema > qbdt.schema.json")
 def schema() -> None:
     """Print the JSON schema of analysis files, for editors."""
-    from qbdt.analysis import json_schema
+    from qbdt.analysis import Analysis
 
-    print_json(json_schema())
+    print_json(Analysis.describe())

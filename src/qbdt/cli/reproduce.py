@@ -67,18 +67,18 @@ def demo(
 
 def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
     from qbdt.report import write_report
-    from qbdt.studies.paper import METHODS, main_table, named, statements, study_document
+    from qbdt.studies.paper import METHODS, get_method, make_document, make_main_table, make_statements
     from qbdt.studies.paper import reproduce as run_study
     from qbdt.tables import show
 
-    methods = tuple(named(name) for name in DEMO_METHODS) if demo else METHODS
+    methods = tuple(get_method(name) for name in DEMO_METHODS) if demo else METHODS
     study = run_study(options, out, bar(quiet), force, methods)
-    page = write_report(study_document(study, bar(quiet), brief=demo), out, bar(quiet))
+    page = write_report(make_document(study, bar(quiet), brief=demo), out, bar(quiet))
     if as_json:
         print_json({**study.to_dict(), "report": str(page.resolve())})
         return
-    show([main_table(study)])
+    show([make_main_table(study)])
     typer.echo("")
-    for statement in statements(study):
+    for statement in make_statements(study):
         typer.echo(f"[{statement.verdict}] {statement.claim}")
     typer.echo(f"\nReport: {page.resolve()}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, origin, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, app, bar, note, origin, print_json
 from qbdt.errors import ConfigError
 
 __all__: list[str] = []
@@ -22,7 +21,7 @@ def run(
         Path, typer.Option("--out", "--output", "-o", help="Folder for everything that the run makes.")
     ] = Path("run"),
     data: DataFolder = None,
-    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    threads: Threads = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
     dask: Annotated[bool, typer.Option("--dask", help="Run on a Dask cluster; on this machine by default.")] = False,
     scheduler: Annotated[
@@ -34,7 +33,7 @@ def run(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Workers to start with --dask; one per core by default.")] = None,
     partitions: Annotated[
-        int | None, typer.Option(help="Parts of the events with --dask; two for each thread by default.")
+        int | None, typer.Option(help="Partitions of the events with --dask; two for each thread by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
     as_json: Json = False,
@@ -47,11 +46,11 @@ def run(
     """
     from qbdt.analysis import ClusterRun, read_analysis, run_analysis
     from qbdt.tables import show
-    from qbdt.training.partitions.dask import connected
+    from qbdt.training.partitions.dask import connect
 
     if not dask and (scheduler or workers or partitions):
         raise ConfigError("--scheduler, --workers and --partitions are for --dask")
-    with connected(scheduler or "local", workers) if dask else nullcontext() as client:
+    with connect(scheduler or "local", workers) if dask else nullcontext() as client:
         done = run_analysis(
             read_analysis(analysis),
             data or analysis.parent,
@@ -61,11 +60,11 @@ def run(
             force=force,
             origin=origin(analysis=analysis),
             progress=bar(quiet),
-            say=lambda text: None if quiet else typer.echo(text, err=True),
+            say=note(quiet),
             cluster=None if client is None else ClusterRun(client, partitions),
         )
     if as_json:
-        print_json(json.loads((done.folder / "result.json").read_text(encoding="utf-8")))
+        print_json(done.result)
         return
     show(done.tables)
     if not quiet:

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Threads, app, bar, note, print_json
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
-    from qbdt.training import CrossTraining
-    from qbdt.training.paper import Training
+    from qbdt.training import AnyTrainedModel
 
 __all__: list[str] = []
-
-Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 
 @app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --out higgs.qbdt")
@@ -54,7 +51,7 @@ def train(
         extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
         n_threads=threads,
         progress=bar(quiet),
-        say=lambda text: None if quiet else typer.echo(text, err=True),
+        say=note(quiet),
     )
     _report(out, done, as_json)
     if not done.complete:
@@ -86,14 +83,14 @@ def score(
     Trees (or files) are named PROCESS and PROCESS__SOURCE_up or _down; they hold the features, the identifiers, the
     weight and the score.
     """
-    from qbdt.analysis import read_analysis, scored_tables, seen_samples
+    from qbdt.analysis import read_analysis, score_tables, training_samples
     from qbdt.data.readers import write_tables
     from qbdt.models import read_any_model
 
     if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
         raise OutputError(f"{out} exists; --force overwrites what is there")
     training = read_any_model(model)[0]
-    tables = scored_tables(
+    tables = score_tables(
         read_analysis(analysis),
         data or analysis.parent,
         training,
@@ -107,7 +104,7 @@ def score(
         print_json({"output": str(out), "model": str(model), "tables": names})
     else:
         typer.echo(f"wrote {out}: {', '.join(names)}")
-    if not quiet and (seen := [name for name in seen_samples(training) if name in names]):
+    if not quiet and (seen := [name for name in training_samples(training) if name in names]):
         typer.echo(
             f"note: this model was trained on {', '.join(seen)}: it has seen these events; "
             "models of `qbdt train --folds` score what they have not seen",
@@ -115,23 +112,21 @@ def score(
         )
 
 
-def _report(path: Path, done: Training | CrossTraining, as_json: bool) -> None:
+def _report(path: Path, done: AnyTrainedModel, as_json: bool) -> None:
     from qbdt.statistics import Expectation
-    from qbdt.training import CrossTraining
 
-    crossed = isinstance(done, CrossTraining)
-    trainings = done.trainings if isinstance(done, CrossTraining) else (done,)
-    trees = [len(training.ensemble.trees) for training in trainings]
-    stopped = [training.stopped for training in trainings]
+    crossed = done.folds is not None
+    trees = [len(training.ensemble.trees) for training in done.trainings]
+    stopped = [training.stopped for training in done.trainings]
     if as_json:
-        rule = done.folds.to_dict() if isinstance(done, CrossTraining) else None
-        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in trainings]
+        rule = None if done.folds is None else done.folds.to_dict()
+        expectation = [None if t.expectation is None else t.expectation.to_dict() for t in done.trainings]
         print_json({"model": str(path), "trees": trees, "stopped": stopped, "folds": rule, "expectation": expectation})
         return
     typer.echo(f"wrote {path}: {f'{len(trees)} models, ' * crossed}{' + '.join(map(str, trees))} trees")
     for fold, reason in enumerate(stopped):
         if reason:
             typer.echo(f"  {f'fold {fold}: ' * crossed}{reason}")
-    expected = [training.expectation for training in trainings if training.expectation is not None]
+    expected = [training.expectation for training in done.trainings if training.expectation is not None]
     if expected:
-        typer.echo(f"\n{Expectation.mean(expected).to_table()}")
+        typer.echo(f"\n{Expectation.mean(expected).tables()[0]}")

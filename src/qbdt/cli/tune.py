@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, app, bar, note, print_json
 
 __all__: list[str] = []
 
@@ -23,7 +23,7 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="Trials in all, those of earlier calls included.")] = 50,
     inner: Annotated[int, typer.Option(min=2, help="Inner folds, in which settings are judged.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")] = None,
+    threads: Threads = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,7 +48,7 @@ def tune(
         seed=seed,
         n_threads=threads,
         progress=bar(quiet),
-        say=lambda text: None if quiet else typer.echo(text, err=True),
+        say=note(quiet),
     )
     paths = write_tuning(found, settings, out)
     if as_json:

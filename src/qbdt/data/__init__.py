@@ -1,25 +1,19 @@
-"""Front door of data."""
+"""Events with their weights, samples, systematic sources and folds, from files or arrays.
 
-from qbdt.data.categories import (
-    Categories,
-    bits_of_codes,
-    categories_of,
-    codes_of_bits,
-    merged_categories,
-    require_categories,
-    require_few_categories,
-)
+In: files (`qbdt.data.readers`), arrays and tables in memory, or samples that ship (`qbdt.data.samples`). Out: a
+`Dataset`, immutable, that gives nominal and varied `Events` per process, and the change Δ_k that each `Systematic`
+makes; `qbdt.data.checks` finds what looks wrong with it.
+"""
+
 from qbdt.data.columns import as_columns
 from qbdt.data.dataset import Dataset, Role, Sample, Tally
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
-from qbdt.data.feature_names import chosen_features, directions_by_name, repeated
-from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds, fold_rule_from_dict
-from qbdt.data.identity import event_keys, row_keys, tells_events_apart
-from qbdt.data.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
+from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.data.variations import Variation
 
 __all__ = [
-    "Categories",
     "Dataset",
     "Events",
     "Expression",
@@ -28,27 +22,11 @@ __all__ = [
     "HashFolds",
     "Kind",
     "ModuloFolds",
-    "Replaced",
-    "Reweighted",
     "Role",
     "Sample",
-    "Scaled",
     "SplitFolds",
     "Systematic",
     "Tally",
     "Variation",
     "as_columns",
-    "bits_of_codes",
-    "categories_of",
-    "chosen_features",
-    "codes_of_bits",
-    "directions_by_name",
-    "event_keys",
-    "fold_rule_from_dict",
-    "merged_categories",
-    "repeated",
-    "require_categories",
-    "require_few_categories",
-    "row_keys",
-    "tells_events_apart",
 ]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.feature_names import repeated
-from qbdt.errors import DataError
+from qbdt.errors import DataError, find_repeated
 
 __all__ = ["arrow_to_numpy", "as_columns", "refuse_repeated"]
 
@@ -73,7 +72,7 @@ def _array_columns(array: NDArray[Any], names: Sequence[str] | None, context: st
 
 def refuse_repeated(names: Sequence[str], context: str) -> None:
     """Refuse a table in which two columns have one name."""
-    if twice := repeated(names):
+    if twice := find_repeated(names):
         raise DataError(f"{context}two columns are named {', '.join(twice)}")
 
 

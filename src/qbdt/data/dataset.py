@@ -1,12 +1,11 @@
 """`Dataset`: samples, systematic sources and a fold rule over the same named features.
 
-Flows in: `Events` from readers or arrays. Flows out: nominal and varied events per process, parts of folds, yields.
-Everything is immutable; parts share the feature columns of the whole.
+Flows in: `Events` from readers or arrays. Flows out: nominal and varied events per process, folds, yields. Everything
+is immutable; selections share the feature columns of the whole.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qbdt.arrays import Floats
 from qbdt.data.events import Events, Selection
-from qbdt.data.feature_names import repeated
 from qbdt.data.folds import FoldRule
-from qbdt.data.systematic import FlatSystematic, Kind, Replaced, Reweighted, Scaled, Systematic, Variation
-from qbdt.errors import DataError
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.errors import DataError, find_repeated, hint_at
 
 if TYPE_CHECKING:
     from qbdt.data.summary import DatasetSummary
@@ -30,7 +29,7 @@ Named = TypeVar("Named")
 
 
 class Role(StrEnum):
-    """What a sample is: simulated signal, simulated background, or recorded data."""
+    """Kind of a sample: simulated signal, simulated background, or recorded data."""
 
     SIGNAL = "signal"
     BACKGROUND = "background"
@@ -153,7 +152,7 @@ class Dataset:
         return self.select(lambda events: self._fold_of(events, number) == number)
 
     def without_fold(self, number: int) -> Dataset:
-        """Return the events of all other folds: what a model for this fold may be trained on."""
+        """Return the events of all other folds, on which a model for this fold may be trained."""
         return self.select(lambda events: self._fold_of(events, number) != number)
 
     def with_folds(self, folds: FoldRule | None) -> Dataset:
@@ -163,11 +162,7 @@ class Dataset:
     def with_features(self, names: Sequence[str]) -> Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))
-        samples = [Sample(s.name, s.role, s.events.with_features(names)) for s in self.samples]
-        sources = [
-            s.map(lambda _, change: _with_events(change, lambda e: e.with_features(names))) for s in self.systematics
-        ]
-        return Dataset(samples, sources, self._folds)
+        return self._map_events(lambda events: events.with_features(names))
 
     def transform(self, compute: Callable[[Events], Mapping[str, ArrayLike]]) -> Dataset:
         """Replace the features by computed ones, for nominal and varied events alike: scores, for example.
@@ -178,8 +173,11 @@ class Dataset:
         def changed(events: Events) -> Events:
             return Events(compute(events), events.weight, {name: events.identifier(name) for name in events.id_names})
 
-        samples = [Sample(s.name, s.role, changed(s.events)) for s in self.samples]
-        sources = [s.map(lambda _, change: _with_events(change, changed)) for s in self.systematics]
+        return self._map_events(changed)
+
+    def _map_events(self, change: Callable[[Events], Events]) -> Dataset:
+        samples = [Sample(s.name, s.role, change(s.events)) for s in self.samples]
+        sources = [s.map(lambda _, variation: variation.map_events(change)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def scaled(self, factor: float) -> Dataset:
@@ -195,7 +193,7 @@ class Dataset:
             s if s.role is Role.DATA else Sample(s.name, s.role, s.events.with_weight(factor * s.events.weight))
             for s in self.samples
         ]
-        sources = [s.map(lambda _, change: change.scaled(factor)) for s in self.systematics]
+        sources = [s.map(lambda _, v: v.map_weights(lambda weight: factor * weight)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
@@ -223,6 +221,18 @@ class Dataset:
                     what = f"systematic {source.name}, {direction} variation of {process}"
                     yield Tally.of(what, self._samples[process].role, events)
 
+    def categories(self, names: Sequence[str]) -> dict[str, Floats]:
+        """Values that categorical features take in nominal events of non-zero weight, increasing."""
+        from qbdt.data.categories import find_categories
+
+        return find_categories(self, names)
+
+    def require_categories(self, names: Sequence[str]) -> None:
+        """Refuse values of categorical features that are no categories, in nominal and in varied events."""
+        from qbdt.data.categories import require_categories
+
+        require_categories(self, names)
+
     def require_full_folds(self) -> Dataset:
         """Refuse a fold rule that leaves a fold without signal or background, or fails on a variation."""
         if self._folds is None:
@@ -245,14 +255,14 @@ class Dataset:
         return summarise(self)
 
     @staticmethod
-    def concatenate(parts: Sequence[Dataset]) -> Dataset:
+    def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         """Join datasets over the same features: rows of the same process are joined, other processes are added.
 
-        A source that one part does not have leaves that part's events nominal.
+        A source that a dataset does not have leaves its events nominal.
         """
         from qbdt.data.from_arrays import concatenate
 
-        return concatenate(parts)
+        return concatenate(datasets)
 
     @staticmethod
     def from_arrays(
@@ -292,8 +302,8 @@ class Dataset:
         if events.features != self._features:
             absent = [name for name in self._features if name not in events.features]
             extra = [name for name in events.features if name not in self._features]
-            parts = [f"lacks {', '.join(absent)}"] * bool(absent) + [f"has extra {', '.join(extra)}"] * bool(extra)
-            difference = "; ".join(parts) or "has them in another order"
+            faults = [f"lacks {', '.join(absent)}"] * bool(absent) + [f"has extra {', '.join(extra)}"] * bool(extra)
+            difference = "; ".join(faults) or "has them in another order"
             raise DataError(f"{what} has other features than sample {self.samples[0].name}: it {difference}")
 
     def _check_source(self, source: Systematic) -> None:
@@ -307,10 +317,10 @@ class Dataset:
                 sample = _known("sample", process, self._samples, f"{what}: ")
                 if sample.role is Role.DATA:
                     raise DataError(f"{what}: {process} is recorded data, which no source varies")
-                if isinstance(change, Replaced):
-                    self._check_features(change.events, f"{what} of {process}")
-                elif (rows := _rows_of(change)) is not None and rows != sample.events.n_rows:
-                    raise DataError(f"{what} of {process} has {rows} rows, nominal has {sample.events.n_rows}")
+                if change.replacement is not None:
+                    self._check_features(change.replacement, f"{what} of {process}")
+                elif change.n_rows not in (None, sample.events.n_rows):
+                    raise DataError(f"{what} of {process} has {change.n_rows} rows, nominal has {sample.events.n_rows}")
 
     def _repr_html_(self) -> str:
         from qbdt.data.summary import overview_html
@@ -322,22 +332,9 @@ class Dataset:
         return f"Dataset({names}; {len(self.features)} features, {len(self._systematics)} systematics)"
 
 
-def _rows_of(change: Variation) -> int | None:
-    match change:
-        case Reweighted(weight):
-            return len(weight)
-        case Scaled(_, where) if where is not None:
-            return len(where)
-    return None
-
-
-def _with_events(change: Variation, changed: Callable[[Events], Events]) -> Variation:
-    return Replaced(changed(change.events)) if isinstance(change, Replaced) else change
-
-
 @dataclass(frozen=True)
 class Tally:
-    """Rows and yield of one set of events, or of parts of it added up.
+    """Rows and yield of one set of events; those of its partitions can be added.
 
     Attributes
     ----------
@@ -379,13 +376,11 @@ class Tally:
 
 
 def _refuse_repeated(what: str, names: list[str]) -> None:
-    if twice := repeated(names):
+    if twice := find_repeated(names):
         raise DataError(f"{what} {', '.join(twice)} is given twice: names must differ")
 
 
 def _known(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise DataError(f"{context}no {what} {name}{hint} (there are: {', '.join(known) or 'none'})")
+    raise DataError(f"{context}no {what} {name}; {hint_at(name, known)}")

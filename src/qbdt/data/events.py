@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qbdt.data.identity import are_distinct, hash_columns, mix_salt, whole_numbers
 from qbdt.errors import DataError
 
 __all__ = ["Events", "Floats", "Selection"]
@@ -48,9 +49,9 @@ class Events:
     def __init__(
         self, columns: Mapping[str, ArrayLike], weight: ArrayLike, ids: Mapping[str, ArrayLike] | None = None
     ) -> None:
-        self._weight = _frozen(_as_weight(weight))
-        self._columns = {name: _frozen(_as_column(name, values)) for name, values in columns.items()}
-        self._ids = {name: _frozen(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
+        self._weight = _freeze(_as_weight(weight))
+        self._columns = {name: _freeze(_as_column(name, values)) for name, values in columns.items()}
+        self._ids = {name: _freeze(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
         self._rows: Rows = range(len(self._weight))
         for name, values in (*self._columns.items(), *self._ids.items()):
             if len(values) != len(self._weight):
@@ -105,6 +106,47 @@ class Events:
             known = ", ".join(self._ids) or "none"
             raise DataError(f"no identifier column {name}; there are: {known}")
         return _take(self._ids[name], self._rows)
+
+    def hash_identifiers(self, salt: int = 0) -> NDArray[np.uint64]:
+        """Hash of all identifiers of each row; of the row number where there are none.
+
+        A shifted copy of an event has its hash. Another salt gives another, unrelated order of the same events.
+
+        Examples
+        --------
+        >>> nominal = Events({"x": [0.1, 0.2]}, [1, 1], ids={"event": [7, 8]})
+        >>> shifted = Events({"x": [0.3, 0.2]}, [1, 1], ids={"event": [8, 9]})
+        >>> bool(nominal.hash_identifiers()[1] == shifted.hash_identifiers()[0])
+        True
+        """
+        if not self._ids:
+            return self.hash_rows(salt)
+        return hash_columns([whole_numbers(name, self.identifier(name)) for name in self._ids], mix_salt(salt))
+
+    def hash_rows(self, salt: int = 0) -> NDArray[np.uint64]:
+        """Hash of the row numbers, for rows that no identifier tells apart."""
+        return hash_columns([np.arange(self.n_rows)], mix_salt(salt))
+
+    @property
+    def identifiers_differ(self) -> bool:
+        """Whether identifiers tell events apart, and not only folds or runs; without identifiers, rows count."""
+        return are_distinct(self.hash_identifiers())
+
+    def thin(self, n_rows: int, of: int, salt: int = 0) -> Events:
+        """Keep about `n_rows` of every `of` rows: the same events of a nominal sample and of its shifted copies.
+
+        Examples
+        --------
+        >>> events = Events({"x": np.arange(1000.0)}, np.ones(1000), ids={"event": np.arange(1000)})
+        >>> 60 < events.thin(100, of=1000).n_rows < 140
+        True
+        """
+        if n_rows >= of:
+            return self
+        hashes = self.hash_identifiers(salt)
+        if not are_distinct(hashes):
+            hashes = self.hash_rows(salt)
+        return self[hashes < np.uint64(2**64 * (n_rows / of))]
 
     def in_place(self) -> tuple[Mapping[str, Floats], Rows]:
         """Return the base columns and the rows of them that count, for kernels that read without a copy."""
@@ -183,7 +225,7 @@ class Events:
         other._columns = self._columns if columns is None else columns
         other._ids = self._ids
         other._rows = self._rows if rows is None else rows
-        other._weight = self._weight if weight is None else _frozen(weight)
+        other._weight = self._weight if weight is None else _freeze(weight)
         return other
 
     def __repr__(self) -> str:
@@ -263,7 +305,7 @@ def _one_dimensional(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _freeze(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view

@@ -10,7 +10,6 @@ array per expression.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import math
 import re
@@ -23,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.errors import ExpressionError
+from qbdt.errors import ExpressionError, hint_at
 
 __all__ = ["FUNCTIONS", "Expression"]
 
@@ -127,7 +126,7 @@ class Expression:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", SyntaxWarning)
-                return ast.parse(self._aliased(source), mode="eval").body
+                return ast.parse(self._insert_aliases(source), mode="eval").body
         except (SyntaxError, SyntaxWarning, ValueError, RecursionError, MemoryError) as error:
             where = f" at column {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
             reason = error.msg if isinstance(error, SyntaxError) else "cannot be parsed"
@@ -140,14 +139,14 @@ class Expression:
         changed = [word for word in words if unicodedata.normalize("NFKC", word) != word]
         return {f"_alias{i}_": word for i, word in enumerate(changed)}
 
-    def _aliased(self, source: str) -> str:
+    def _insert_aliases(self, source: str) -> str:
         for alias, word in self._aliases.items():
             source = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", alias, source)
         return source
 
     def _name(self, node: ast.AST) -> str:
         """Name of a column, `a` or `a.b`; empty for anything else."""
-        return ".".join(self._aliases.get(part, part) for part in _dotted(node).split("."))
+        return ".".join(self._aliases.get(word, word) for word in _dotted(node).split("."))
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -160,12 +159,12 @@ class Expression:
         children = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
         return set().union(*(self._names_below(child) for child in children)) if children else set()
 
-    def with_replaced(self, name: str, other: Expression) -> Expression:
+    def substitute(self, name: str, other: Expression) -> Expression:
         """Put another expression in the place of a name.
 
         Examples
         --------
-        >>> Expression("pt / 1000").with_replaced("pt", Expression("pt * 1.02")).text
+        >>> Expression("pt / 1000").substitute("pt", Expression("pt * 1.02")).text
         '(pt * 1.02) / 1000'
         """
         pattern = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
@@ -210,9 +209,7 @@ class Expression:
                     raise ExpressionError(f"{self.shown}: {name} takes {arity} argument{'s' * (arity > 1)}")
                 children: list[ast.AST] = list(arguments)
             case ast.Call(func=ast.Name(id=name), keywords=[]):
-                close = difflib.get_close_matches(name, FUNCTIONS, n=1)
-                hint = f"; did you mean {close[0]}?" if close else f"; there are: {', '.join(FUNCTIONS)}"
-                raise ExpressionError(f"{self.shown}: no function {name}{hint}")
+                raise ExpressionError(f"{self.shown}: no function {name}; {hint_at(name, FUNCTIONS)}")
             case ast.BinOp(op=op) if type(op) in _BINARY:
                 children = [node.left, node.right]
             case ast.UnaryOp(op=sign) if type(sign) in _UNARY:
@@ -244,7 +241,7 @@ class Expression:
                 return self._binary(node, columns)
             case ast.UnaryOp():
                 operand = self._value(node.operand, columns)
-                return _UNARY[type(node.op)](operand if isinstance(node.op, ast.Not) else _counted(operand))
+                return _UNARY[type(node.op)](operand if isinstance(node.op, ast.Not) else _as_number(operand))
             case ast.Compare():
                 return self._compare(node, columns)
             case ast.BoolOp():
@@ -256,12 +253,10 @@ class Expression:
 
     def _column(self, name: str, columns: Columns) -> Any:
         if name in columns:
-            return _widened(columns[name])
+            return _widen(columns[name])
         if name in _CONSTANTS:
             return _CONSTANTS[name]
-        close = difflib.get_close_matches(name, columns, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ExpressionError(f"{self.shown}: no column {name}{hint}")
+        raise ExpressionError(f"{self.shown}: no column {name}; {hint_at(name, columns)}")
 
     def _binary(self, node: ast.BinOp, columns: Columns) -> Any:
         left, right = self._value(node.left, columns), self._value(node.right, columns)
@@ -270,7 +265,7 @@ class Expression:
                 word = "and" if isinstance(node.op, ast.BitAnd) else "or"
                 raise ExpressionError(f"{self.shown}: & and | bind tighter than comparisons; write `{word}`")
             return _BINARY[type(node.op)](left, right)
-        return _BINARY[type(node.op)](_counted(left), _counted(right))
+        return _BINARY[type(node.op)](_as_number(left), _as_number(right))
 
     def _compare(self, node: ast.Compare, columns: Columns) -> Any:
         values = [self._value(side, columns) for side in (node.left, *node.comparators)]
@@ -287,7 +282,7 @@ def _dotted(node: ast.AST) -> str:
     return ""
 
 
-def _widened(values: Any) -> Any:
+def _widen(values: Any) -> Any:
     """Whole numbers with 64 bits; unsigned ones that do not fit as floating point."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         return values
@@ -295,7 +290,7 @@ def _widened(values: Any) -> Any:
     return values.astype(np.float64 if too_large else np.int64)
 
 
-def _counted(value: Any) -> Any:
+def _as_number(value: Any) -> Any:
     """Conditions as 0 and 1, so that they can be added up."""
     array = np.asarray(value) if isinstance(value, bool | np.bool_ | np.ndarray) else value
     return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype == np.bool_ else value

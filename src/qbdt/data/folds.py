@@ -9,15 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data.events import Events
+from qbdt.data.identity import hash_columns, whole_numbers
 from qbdt.errors import DataError
 
-__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds", "fold_rule_from_dict", "hash_whole", "whole_numbers"]
+__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class FoldRule(ABC):
     """How events are divided into `k` folds."""
 
     k: int
+
+    by: ClassVar[str]
+    """Name of the rule in analysis and model files."""
 
     def __post_init__(self) -> None:
         if self.k < 2:
@@ -39,17 +43,48 @@ class FoldRule(ABC):
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Fold of each event from whole-number identifiers."""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data; `fold_rule_from_dict` reads it back."""
-
     def assign(self, events: Events) -> NDArray[np.int64]:
         """Fold number, 0 … k − 1, of each row."""
         return self._assign([whole_numbers(name, events.identifier(name)) for name in self.columns])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as plain data; `from_dict` reads it back."""
+        return {"by": self.by, "columns": list(self.columns), "k": self.k}
+
+    @staticmethod
+    def from_dict(rule: Mapping[str, Any]) -> FoldRule:
+        """Make a rule from what `to_dict` wrote.
+
+        Examples
+        --------
+        >>> FoldRule.from_dict({"by": "modulo", "columns": ["event_number"], "k": 5})
+        ModuloFolds(k=5, column='event_number')
+        """
+        columns = tuple(rule["columns"])
+        match rule["by"]:
+            case "modulo":
+                return ModuloFolds(rule["k"], _only(columns, "modulo"))
+            case "split":
+                return SplitFolds(rule["k"], _only(columns, "split"))
+            case "hash":
+                return HashFolds(rule["k"], columns, rule.get("salt", 0))
+            case other:
+                raise DataError(f"folds: by={other!r}: must be 'modulo', 'hash' or 'split'")
+
 
 @dataclass(frozen=True)
-class ModuloFolds(FoldRule):
+class _ColumnFolds(FoldRule):
+    """A rule that reads one column."""
+
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class ModuloFolds(_ColumnFolds):
     """Fold = column modulo k.
 
     Examples
@@ -59,54 +94,17 @@ class ModuloFolds(FoldRule):
     array([0, 1, 0])
     """
 
-    column: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
+    by = "modulo"
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         return values[0] % self.k
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data."""
-        return {"by": "modulo", "columns": [self.column], "k": self.k}
-
 
 @dataclass(frozen=True)
-class HashFolds(FoldRule):
-    """Fold = a 64-bit hash of several whole-number columns, modulo k; the same on every machine.
-
-    Each value is folded into the state by one round of splitmix64, in the order of the columns, starting from `salt`.
-    """
-
-    hashed: tuple[str, ...]
-    salt: int = 0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The hashed columns."""
-        return self.hashed
-
-    def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return (hash_whole(values, self.salt) % np.uint64(self.k)).astype(np.int64)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain data."""
-        return {"by": "hash", "columns": list(self.hashed), "k": self.k, "salt": self.salt}
-
-
-@dataclass(frozen=True)
-class SplitFolds(FoldRule):
+class SplitFolds(_ColumnFolds):
     """Fold = the value of a column that already holds the split, which must lie in 0 … k − 1."""
 
-    column: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.column,)
+    by = "split"
 
     def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         outside = np.flatnonzero((values[0] < 0) | (values[0] >= self.k))
@@ -117,67 +115,34 @@ class SplitFolds(FoldRule):
             )
         return values[0]
 
+
+@dataclass(frozen=True)
+class HashFolds(FoldRule):
+    """Fold = a 64-bit hash of several whole-number columns, modulo k; the same on every machine.
+
+    Each value enters the state by one round of splitmix64, in the order of the columns, starting from `salt`.
+    """
+
+    hashed: tuple[str, ...]
+    salt: int = 0
+
+    by = "hash"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The hashed columns."""
+        return self.hashed
+
+    def _assign(self, values: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        # The modulo favours the first folds by k / 2^64, which no sample can show.
+        return (hash_columns(values, self.salt) % np.uint64(self.k)).astype(np.int64)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data."""
-        return {"by": "split", "columns": [self.column], "k": self.k}
-
-
-def fold_rule_from_dict(rule: Mapping[str, Any]) -> FoldRule:
-    """Make a rule from what `to_dict` wrote.
-
-    Examples
-    --------
-    >>> fold_rule_from_dict({"by": "modulo", "columns": ["event_number"], "k": 5})
-    ModuloFolds(k=5, column='event_number')
-    """
-    columns = tuple(rule["columns"])
-    match rule["by"]:
-        case "modulo":
-            return ModuloFolds(rule["k"], _only(columns, "modulo"))
-        case "split":
-            return SplitFolds(rule["k"], _only(columns, "split"))
-        case "hash":
-            return HashFolds(rule["k"], columns, rule.get("salt", 0))
-        case other:
-            raise DataError(f"folds: by={other!r}: must be 'modulo', 'hash' or 'split'")
-
-
-def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Identifier values as 64-bit integers; floating-point columns are accepted where every value is whole."""
-    if values.dtype.kind in "bi":
-        return values.astype(np.int64, copy=False)
-    if values.dtype.kind == "u":
-        usable = values <= np.iinfo(np.int64).max
-    elif values.dtype.kind == "f":
-        exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)
-        usable = np.isfinite(values) & (np.abs(values) <= exact) & (np.trunc(values) == values)
-    else:
-        raise DataError(f"identifier column {name} has type {values.dtype}: whole numbers are needed")
-    bad = np.flatnonzero(~usable)
-    if bad.size:
-        raise DataError(
-            f"identifier column {name} has the value {values[bad[0]]} in row {bad[0]}: a whole number that "
-            f"{'64 bits hold with a sign' if values.dtype.kind == 'u' else f'{values.dtype} holds exactly'} is needed"
-        )
-    return values.astype(np.int64)
-
-
-def hash_whole(values: list[NDArray[np.int64]], salt: int = 0) -> NDArray[np.uint64]:
-    """64-bit hash of rows of whole numbers: one round of splitmix64 for each column in turn, starting from `salt`."""
-    state = np.full(len(values[0]), salt % 2**64, dtype=np.uint64)
-    for column in values:
-        state = _splitmix64(state ^ column.view(np.uint64))
-    return state
+        return {**super().to_dict(), "salt": self.salt}
 
 
 def _only(columns: tuple[str, ...], by: str) -> str:
     if len(columns) != 1:
         raise DataError(f"folds: by={by!r} takes one column, not {len(columns)}; use by='hash' for several")
     return columns[0]
-
-
-def _splitmix64(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

@@ -11,19 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.data.columns import as_columns
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.systematic import (
-    FlatSystematic,
-    Kind,
-    Replaced,
-    Reweighted,
-    Scaled,
-    Systematic,
-    Variation,
-    checked_weights,
-)
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
+from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["concatenate", "from_arrays", "labels"]
+__all__ = ["concatenate", "from_arrays", "signal_mask"]
 
 PROCESS_OF = {True: "signal", False: "background"}
 
@@ -36,20 +28,20 @@ def from_arrays(
     feature_names: Sequence[str] | None,
 ) -> Dataset:
     """Split one labelled table into signal and background; see `Dataset.from_arrays`."""
-    parts = _by_label(X, y, sample_weight, feature_names, "")
-    if len(parts) < 2:
-        missing = next(process for process in PROCESS_OF.values() if process not in parts)
+    split = _split_by_label(X, y, sample_weight, feature_names, "")
+    if len(split) < 2:
+        missing = next(process for process in PROCESS_OF.values() if process not in split)
         raise DataError(f"y has one class only: no {missing} rows")
-    features = parts["signal"][0].features
-    rows = {process: index for process, (_, index) in parts.items()}
-    samples = [Sample(process, Role(process), parts[process][0]) for process in PROCESS_OF.values()]
+    features = split["signal"][0].features
+    rows = {process: index for process, (_, index) in split.items()}
+    samples = [Sample(process, Role(process), split[process][0]) for process in PROCESS_OF.values()]
     if isinstance(systematics, Systematic | FlatSystematic):
         raise DataError(f"systematics={systematics!r}: a list of sources is needed")
     bound = [_bind(source, rows, features, sample_weight is not None) for source in systematics]
     return Dataset(samples, bound).require_usable()
 
 
-def labels(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
+def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
     """Signal mask from labels 1 and 0 (or −1)."""
     if np.ma.is_masked(y):
         raise DataError(f"{context}y is masked: every row needs a label")
@@ -67,23 +59,23 @@ def labels(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
     return np.asarray(signal, dtype=np.bool_)
 
 
-def concatenate(parts: Sequence[Dataset]) -> Dataset:
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """Join datasets; see `Dataset.concatenate`."""
-    if not parts:
+    if not datasets:
         raise DataError("nothing to concatenate")
-    names = list(dict.fromkeys(sample.name for part in parts for sample in part.samples))
-    samples = [_joined_sample(name, [p for p in parts if name in _names(p)]) for name in names]
-    sources = list(dict.fromkeys(source.name for part in parts for source in part.systematics))
-    if any(part.folds != parts[0].folds for part in parts):
+    names = list(dict.fromkeys(sample.name for one in datasets for sample in one.samples))
+    samples = [_join_sample(name, [d for d in datasets if name in _names(d)]) for name in names]
+    sources = list(dict.fromkeys(source.name for one in datasets for source in one.systematics))
+    if any(one.folds != datasets[0].folds for one in datasets):
         raise DataError("datasets with different fold rules cannot be joined; set one with `with_folds` first")
-    return Dataset(samples, [_joined_source(name, parts) for name in sources], parts[0].folds)
+    return Dataset(samples, [_join_source(name, datasets) for name in sources], datasets[0].folds)
 
 
-def _by_label(
+def _split_by_label(
     X: Any, y: ArrayLike, weight: ArrayLike | None, names: Sequence[str] | None, context: str
 ) -> dict[str, tuple[Events, NDArray[np.integer[Any]]]]:
     columns = as_columns(X, names)
-    signal = labels(y, context)
+    signal = signal_mask(y, context)
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
@@ -103,37 +95,37 @@ def _bind(
     sides = [side for side in (source.up, source.down) if side is not None]
     if source.kind is Kind.SHAPE and weighted and any(side[2] is None for side in sides):
         raise DataError(f"systematic {source.name}: weights are needed, since X has some")
-    bound = [None if side is None else _bound_side(source, side, rows, features) for side in (source.up, source.down)]
+    bound = [None if side is None else _bind_side(source, side, rows, features) for side in (source.up, source.down)]
     if bound[0] is None:
         raise DataError(f"systematic {source.name}: an up variation is needed")
     return Systematic(source.name, source.kind, bound[0], bound[1])
 
 
-def _bound_side(
+def _bind_side(
     source: FlatSystematic, side: Any, rows: dict[str, NDArray[np.integer[Any]]], features: Sequence[str]
 ) -> dict[str, Variation]:
     match source.kind:
         case Kind.WEIGHT:
-            return _bound_weights(source.name, side, rows)
+            return _bind_weights(source.name, side, rows)
         case Kind.NORM:
-            return _bound_norm(source.name, side[0], side[1], rows)
+            return _bind_norm(source.name, side[0], side[1], rows)
         case Kind.SHAPE:
-            return _bound_shape(source.name, side, features)
+            return _bind_shape(source.name, side, features)
 
 
-def _bound_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integer[Any]]]) -> dict[str, Variation]:
-    values = checked_weights(name, weight)
+def _bind_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integer[Any]]]) -> dict[str, Variation]:
+    values = check_weights(name, weight)
     n_rows = sum(len(index) for index in rows.values())
     if len(values) != n_rows:
         raise DataError(f"systematic {name}: {len(values)} weights for the {n_rows} rows of X")
-    return {process: Reweighted(values[index]) for process, index in rows.items()}
+    return {process: Reweighting(values[index]) for process, index in rows.items()}
 
 
-def _bound_norm(
+def _bind_norm(
     name: str, size: float, where: ArrayLike | None, rows: dict[str, NDArray[np.integer[Any]]]
 ) -> dict[str, Variation]:
     if where is None:
-        return {process: Scaled(size) for process in rows}
+        return {process: Scaling(size) for process in rows}
     if np.ma.is_masked(where):
         raise DataError(f"systematic {name}: where is masked: every row needs true or false")
     mask = np.asarray(where)
@@ -144,10 +136,10 @@ def _bound_norm(
         )
     if not mask.any():
         raise DataError(f"systematic {name}: where selects no row")
-    return {process: Scaled(size, mask[index]) for process, index in rows.items() if mask[index].any()}
+    return {process: Scaling(size, mask[index]) for process, index in rows.items() if mask[index].any()}
 
 
-def _bound_shape(
+def _bind_shape(
     name: str, table: tuple[Any, ArrayLike, ArrayLike | None], features: Sequence[str]
 ) -> dict[str, Variation]:
     context = f"systematic {name}: "
@@ -158,64 +150,61 @@ def _bound_shape(
         absent, extra = set(features) - set(columns), set(columns) - set(features)
         raise DataError(f"{context}other features than X: absent {sorted(absent)}, extra {sorted(extra)}")
     ordered = {feature: columns[feature] for feature in features}
-    parts = _by_label(ordered, table[1], table[2], None, context)
-    return {process: Replaced(events) for process, (events, _) in parts.items()}
+    split = _split_by_label(ordered, table[1], table[2], None, context)
+    return {process: Replacement(events) for process, (events, _) in split.items()}
 
 
-def _names(part: Dataset) -> list[str]:
-    return [sample.name for sample in part.samples]
+def _names(dataset: Dataset) -> list[str]:
+    return [sample.name for sample in dataset.samples]
 
 
-def _joined_sample(name: str, parts: Sequence[Dataset]) -> Sample:
-    found = [part.sample(name) for part in parts]
+def _join_sample(name: str, datasets: Sequence[Dataset]) -> Sample:
+    found = [dataset.sample(name) for dataset in datasets]
     roles = {sample.role for sample in found}
     if len(roles) > 1:
         raise DataError(f"sample {name} is {' and '.join(sorted(roles))} in different datasets")
     return Sample(name, found[0].role, Events.concatenate([sample.events for sample in found]))
 
 
-def _joined_source(name: str, parts: Sequence[Dataset]) -> Systematic:
-    having = [part.systematic(name) for part in parts if name in {s.name for s in part.systematics}]
-    kinds, sides = {source.kind for source in having}, {source.two_sided for source in having}
-    if len(kinds) > 1 or len(sides) > 1:
+def _join_source(name: str, datasets: Sequence[Dataset]) -> Systematic:
+    having = [source for dataset in datasets for source in dataset.systematics if source.name == name]
+    if len({(source.kind, source.two_sided) for source in having}) > 1:
         raise DataError(f"systematic {name} is of different kinds, or one- and two-sided, in different datasets")
     processes = list(dict.fromkeys(process for source in having for process in source.processes))
     joined = {
-        direction: {process: _joined_variation(name, process, direction, parts) for process in processes}
+        direction: {process: _join_variation(name, process, direction, datasets) for process in processes}
         for direction, _ in having[0].directions
     }
     return Systematic(name, having[0].kind, joined["up"], joined.get("down"))
 
 
-def _joined_variation(name: str, process: str, direction: str, parts: Sequence[Dataset]) -> Variation:
-    pieces = []
+def _join_variation(name: str, process: str, direction: str, datasets: Sequence[Dataset]) -> Variation:
+    """Variation of the joined events of a process; where a dataset does not have the source, they stay nominal."""
+    nominal: list[Events] = []
     changes: list[Variation | None] = []
-    for part in parts:
-        if process not in _names(part):
-            continue
-        source = next((s for s in part.systematics if s.name == name), None)
-        change = dict(source.directions)[direction].get(process) if source else None
-        nominal = part.sample(process).events
-        changes.append(change)
-        pieces.append((nominal, nominal if change is None else change.apply(nominal)))
-    scaled = [change for change in changes if isinstance(change, Scaled)]
-    if scaled:
-        return _joined_scale(name, scaled, changes, [nominal.n_rows for nominal, _ in pieces])
-    if any(isinstance(change, Replaced) for change in changes):
-        return Replaced(Events.concatenate([varied for _, varied in pieces]))
-    return Reweighted(np.concatenate([varied.weight for _, varied in pieces]))
+    for dataset in datasets:
+        if process in _names(dataset):
+            source = next((s for s in dataset.systematics if s.name == name), None)
+            changes.append(dict(source.directions)[direction].get(process) if source else None)
+            nominal.append(dataset.sample(process).events)
+    scalings = [change for change in changes if isinstance(change, Scaling)]
+    if scalings:
+        return _join_scalings(name, scalings, changes, nominal)
+    varied = [n if change is None else change.apply(n) for n, change in zip(nominal, changes, strict=True)]
+    if any(isinstance(change, Replacement) for change in changes):
+        return Replacement(Events.concatenate(varied))
+    return Reweighting(np.concatenate([events.weight for events in varied]))
 
 
-def _joined_scale(name: str, scaled: list[Scaled], changes: list[Variation | None], rows: list[int]) -> Scaled:
-    if len({change.size for change in scaled}) > 1:
+def _join_scalings(
+    name: str, scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]
+) -> Scaling:
+    if len({change.size for change in scalings}) > 1:
         raise DataError(f"systematic {name} has different sizes in different datasets")
-    if len(scaled) == len(changes) and all(change.where is None for change in scaled):
-        return scaled[0]
+    if len(scalings) == len(changes) and all(change.where is None for change in scalings):
+        return scalings[0]
     masks = []
-    for change, n_rows in zip(changes, rows, strict=True):
-        everywhere = isinstance(change, Scaled) and change.where is None
-        masked = (
-            change.where if isinstance(change, Scaled) and change.where is not None else np.full(n_rows, everywhere)
-        )
-        masks.append(masked)
-    return Scaled(scaled[0].size, np.concatenate(masks))
+    for change, events in zip(changes, nominal, strict=True):
+        where = change.where if isinstance(change, Scaling) else None
+        masks.append(np.full(events.n_rows, isinstance(change, Scaling)) if where is None else where)
+    return Scaling(scalings[0].size, np.concatenate(masks))

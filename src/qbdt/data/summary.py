@@ -1,4 +1,4 @@
-"""What a dataset contains, in numbers: the tables behind `Dataset.summary` and `qbdt inspect`."""
+"""Contents of a dataset in numbers: the tables behind `Dataset.summary` and `qbdt inspect`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data.checks.findings import Finding, find_faults, findings_table
-from qbdt.data.checks.shapes import most_moved
+from qbdt.data.checks.distributions import find_most_moved
+from qbdt.data.checks.findings import Finding, find_faults, make_findings_table
 from qbdt.data.dataset import Dataset, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Kind
-from qbdt.tables import Table, counted, notebook_html
+from qbdt.tables import Table, format_count, render_html
 
 __all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
 
@@ -74,33 +74,25 @@ class DatasetSummary:
         return asdict(self)
 
     def tables(self) -> tuple[Table, ...]:
-        """Samples, missing values where there are any, sources, and what is to be checked."""
-        tables = (self._samples(), self._missing(), self._sources(), findings_table(self.findings))
+        """Samples, missing values where there are any, sources, and findings to be checked."""
+        tables = (self._samples(), self._missing(), self._sources(), make_findings_table(self.findings))
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _repr_html_(self) -> str:
-        headline = f"{counted(len(self.samples), 'sample')}, {counted(len(self.features), 'feature')}"
-        return notebook_html(headline, self.tables(), unfolded=3)
+        headline = f"{format_count(len(self.samples), 'sample')}, {format_count(len(self.features), 'feature')}"
+        return render_html(headline, self.tables(), unfolded=3)
 
     def _samples(self) -> Table:
-        header = ("process", "role", "rows", "yield", "effective entries", "negative weights")
-        fold_header = ("rows per fold",) if self.folds else ()
-        rows = tuple(
-            (
-                s.name,
-                s.role,
-                f"{s.rows:,}",
-                f"{s.total:,.5g}",
-                f"{s.effective_entries:,.0f}",
-                f"{s.negative_fraction:.2%}",
-            )
-            + ((" / ".join(f"{n:,}" for n in s.fold_rows),) if self.folds else ())
-            for s in self.samples
-        )
-        return Table("Samples", header + fold_header, rows)
+        header = ["process", "role", "rows", "yield", "effective entries", "negative weights"]
+        rows = []
+        for s in self.samples:
+            yields = [f"{s.total:,.5g}", f"{s.effective_entries:,.0f}", f"{s.negative_fraction:.2%}"]
+            folds = [" / ".join(f"{n:,}" for n in s.fold_rows)] if self.folds else []
+            rows.append((s.name, s.role, f"{s.rows:,}", *yields, *folds))
+        return Table("Samples", (*header, *["rows per fold"] * bool(self.folds)), tuple(rows))
 
     def _missing(self) -> Table:
         features = [f for f in self.features if any(s.missing[f] for s in self.samples)]
@@ -108,27 +100,22 @@ class DatasetSummary:
         return Table("Missing values", ("feature", *(s.name for s in self.samples)), rows)
 
     def _sources(self) -> Table:
-        rows = tuple(
-            (
-                s.name,
-                s.kind,
-                s.process,
-                f"{s.up:+.2%}",
-                "–" if s.down is None else f"{s.down:+.2%}",
-                f"{s.rows_up:,}",
-                "–" if s.rows_down is None else f"{s.rows_down:,}",
-                s.moves or "–",
-                "–" if s.moves_up is None else f"{s.moves_up:+.3f}",
-                "–" if s.moves_down is None else f"{s.moves_down:+.3f}",
-            )
-            for s in self.sources
-        )
         header = ("source", "kind", "process", "up", "down", "rows up", "rows down", "moves most", "up (σ)", "down (σ)")
-        return Table("Systematic sources", header, rows)
+        rows = []
+        for s in self.sources:
+            yields = (_format(s.up, "+.2%"), _format(s.down, "+.2%"))
+            counts = (_format(s.rows_up, ","), _format(s.rows_down, ","))
+            moved = (s.moves or "–", _format(s.moves_up, "+.3f"), _format(s.moves_down, "+.3f"))
+            rows.append((s.name, s.kind, s.process, *yields, *counts, *moved))
+        return Table("Systematic sources", header, tuple(rows))
+
+
+def _format(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
-    """Count what is in a dataset."""
+    """Rows, yields, missing values and effects of the sources of a dataset, with the findings of all checks."""
     samples = tuple(_summarise_sample(dataset, sample) for sample in dataset.samples)
     sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))
     rule = dataset.folds.to_dict() if dataset.folds else None
@@ -136,7 +123,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
 
 
 def overview_html(dataset: Dataset) -> str:
-    """What a notebook shows of a dataset, without counting what takes long: rows and yields, sources, features."""
+    """HTML of a dataset for a notebook, without the slow counts: rows and yields, sources, features."""
     samples = tuple((s.name, str(s.role), f"{s.events.n_rows:,}", f"{s.events.total:,.5g}") for s in dataset.samples)
     sources = tuple(
         (s.name, str(s.kind), ", ".join(s.processes), "up and down" if s.two_sided else "up only")
@@ -144,10 +131,12 @@ def overview_html(dataset: Dataset) -> str:
     )
     tables = (
         Table("Samples", ("process", "role", "rows", "yield"), samples),
-        Table(counted(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
-        Table(counted(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)),
+        Table(format_count(len(sources), "systematic source"), ("source", "kind", "processes", "directions"), sources),
+        Table(
+            format_count(len(dataset.features), "feature"), ("feature",), tuple((name,) for name in dataset.features)
+        ),
     )
-    return notebook_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
+    return render_html(f"Dataset{_folds_text(dataset)}", (table for table in tables if table.rows))
 
 
 def _folds_text(dataset: Dataset) -> str:
@@ -188,10 +177,10 @@ def _summarise_effect(
     name: str, kind: str, process: str, nominal: Events, sides: dict[str, dict[str, Events]]
 ) -> SourceSummary:
     up, down = sides["up"][process], sides["down"][process] if "down" in sides else None
-    moves, moved_up = most_moved(nominal, up) if kind != Kind.NORM else (None, None)
+    moves, moved_up = find_most_moved(nominal, up) if kind != Kind.NORM else (None, None)
     moved_down = None
     if moves is not None and down is not None:
-        moved_down = most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
+        moved_down = find_most_moved(nominal.with_features([moves]), down.with_features([moves]))[1]
     return SourceSummary(
         name=name,
         kind=kind,

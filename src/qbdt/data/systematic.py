@@ -1,4 +1,4 @@
-"""`Systematic`: one source of uncertainty and what it does to each process when it moves by one standard deviation.
+"""`Systematic`: one source of uncertainty, its effect on each process for one standard deviation, and its Δ_k.
 
 A source holds, for up and optionally down, one `Variation` per process it acts on; a process that is not named stays
 nominal. A `Variation` maps nominal events to varied ones, so nothing downstream asks which of the three kinds it is.
@@ -7,22 +7,30 @@ The flat form, for callers who have one table for all processes, is bound to pro
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data.events import Events, Selection, as_mapping
+from qbdt.arrays import Floats
+from qbdt.data.events import Events, as_mapping
+from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["FlatSystematic", "Kind", "Replaced", "Reweighted", "Scaled", "Systematic", "Variation"]
+__all__ = ["FlatSystematic", "Kind", "Systematic"]
+
+Additive = TypeVar("Additive", float, Floats)
 
 FlatTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
 """Features, labels and weights of a shape variation over one table."""
+
+
+ONE_SIDED: Mapping[str, float] = {"nominal": -1.0, "up": 1.0}
+TWO_SIDED: Mapping[str, float] = {"nominal": 0.0, "up": 0.5, "down": -0.5}
+"""Coefficients of Δ_k: up − nominal, or (up − down)/2. Powers of two, so that they round nothing."""
 
 
 class Kind(StrEnum):
@@ -31,81 +39,6 @@ class Kind(StrEnum):
     WEIGHT = "weight"
     SHAPE = "shape"
     NORM = "norm"
-
-
-class Variation(ABC):
-    """What one direction of a source does to one process."""
-
-    @abstractmethod
-    def apply(self, nominal: Events) -> Events:
-        """Varied events of the process whose nominal events are given."""
-
-    @abstractmethod
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Variation:
-        """Keep part of the rows: `nominal` are those kept of the nominal events, `choose` picks from other events."""
-
-    @abstractmethod
-    def scaled(self, factor: float) -> Variation:
-        """Return the variation of a process whose weights are all multiplied by `factor`."""
-
-
-@dataclass(frozen=True, eq=False)
-class Reweighted(Variation):
-    """The nominal rows with other weights."""
-
-    weight: NDArray[np.float64]
-
-    def apply(self, nominal: Events) -> Events:
-        """Nominal events with the varied weights."""
-        return nominal.with_weight(self.weight)
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Reweighted:
-        """Weights of the rows that are kept."""
-        return Reweighted(self.weight[nominal])
-
-    def scaled(self, factor: float) -> Reweighted:
-        """Scaled weights."""
-        return Reweighted(factor * self.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Replaced(Variation):
-    """Another set of events; their number may differ, since events migrate across the selection."""
-
-    events: Events
-
-    def apply(self, nominal: Events) -> Events:
-        """Return the varied events, whatever the nominal ones are."""
-        return self.events
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replaced:
-        """Varied events that the rule picks."""
-        return Replaced(self.events[choose(self.events)])
-
-    def scaled(self, factor: float) -> Replaced:
-        """Varied events with scaled weights."""
-        return Replaced(self.events.with_weight(factor * self.events.weight))
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled(Variation):
-    """The nominal rows (or those marked in `where`) with weights × (1 + size)."""
-
-    size: float
-    where: NDArray[np.bool_] | None = None
-
-    def apply(self, nominal: Events) -> Events:
-        """Nominal events with scaled weights."""
-        scale = 1.0 + self.size
-        return nominal.with_weight(nominal.weight * (scale if self.where is None else np.where(self.where, scale, 1.0)))
-
-    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaled:
-        """Return the same size on the rows that are kept."""
-        return self if self.where is None else Scaled(self.size, self.where[nominal])
-
-    def scaled(self, factor: float) -> Scaled:
-        """Return the same relative size."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +87,59 @@ class Systematic:
         if self.down is not None:
             yield "down", self.down
 
+    @property
+    def coefficients(self) -> Mapping[str, float]:
+        """Δ_k, the linear change for θ_k = +1, as coefficients of the nominal, up and down yields; see `shift`."""
+        return TWO_SIDED if self.two_sided else ONE_SIDED
+
+    @staticmethod
+    def shift(nominal: Additive, up: Additive, down: Additive | None = None) -> Additive:
+        """Δ_k of anything additive, such as yields, weights of rows or histograms.
+
+        It is half the difference of up and down, or up minus nominal where there is no down. Nothing else in the
+        package knows this definition.
+
+        Examples
+        --------
+        >>> Systematic.shift(10.0, 12.0), Systematic.shift(10.0, 12.0, 9.0)
+        (2.0, 1.5)
+        """
+        if down is None:
+            return ONE_SIDED["up"] * up + ONE_SIDED["nominal"] * nominal
+        return TWO_SIDED["up"] * up + TWO_SIDED["down"] * down
+
+    def row_shifts(self, process: str, nominal: Events) -> Floats:
+        """Δ_k of every row of a process, for a source that keeps the nominal rows."""
+        weights = [effect[process].apply(nominal).weight for _, effect in self.directions]
+        return self.shift(nominal.weight, *weights)
+
+    def relative_shift(self, process: str) -> float | None:
+        """Δ_k over the nominal yield, for a source that scales the whole process; None for any other."""
+        sizes = [effect[process].relative_size for _, effect in self.directions]
+        known = [size for size in sizes if size is not None]
+        return self.shift(0.0, *known) if len(known) == len(sizes) else None
+
+    def shift_terms(self, process: str, nominal: Events) -> list[tuple[float, Events]]:
+        """Δ_k of a process as a sum over events: nominal, up and, where given, down, each with its coefficient."""
+        sides = {"nominal": nominal, **{side: effect[process].apply(nominal) for side, effect in self.directions}}
+        return [(self.coefficients[side], events) for side, events in sides.items()]
+
+    def replaces_events(self, process: str) -> bool:
+        """Whether a direction brings other events of a process instead of changing the weights of the nominal ones."""
+        return any(effect[process].replacement is not None for _, effect in self.directions)
+
     def map(self, change: Callable[[str, Variation], Variation]) -> Systematic:
         """Return the same source with each process's variation replaced by `change(process, variation)`."""
         sides = {d: {p: change(p, v) for p, v in effect.items()} for d, effect in self.directions}
+        return Systematic(self.name, self.kind, sides["up"], sides.get("down"))
+
+    def map_replacements(self, change: Callable[[Mapping[str, Events]], Mapping[str, Events]]) -> Systematic:
+        """Change the events that the source brings, those of all processes of a direction together."""
+        sides: dict[str, dict[str, Variation]] = {}
+        for direction, effect in self.directions:
+            brought = {p: v.replacement for p, v in effect.items() if v.replacement is not None}
+            changed = change(brought) if brought else {}
+            sides[direction] = {p: Replacement(changed[p]) if p in brought else v for p, v in effect.items()}
         return Systematic(self.name, self.kind, sides["up"], sides.get("down"))
 
     @overload
@@ -185,7 +168,7 @@ class Systematic:
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):
             return FlatSystematic(name, Kind.WEIGHT, up, down)
-        return cls(name, Kind.WEIGHT, _reweighted(name, up), None if down is None else _reweighted(name, down))
+        return cls(name, Kind.WEIGHT, _reweightings(name, up), None if down is None else _reweightings(name, down))
 
     @overload
     @classmethod
@@ -214,8 +197,8 @@ class Systematic:
         for events in (*up.values(), *(down or {}).values()):
             if not isinstance(events, Events):
                 raise DataError(f"systematic {name}: a {type(events).__name__} is given where Events are needed")
-        replaced = {process: Replaced(events) for process, events in up.items()}
-        return cls(name, Kind.SHAPE, replaced, None if down is None else {p: Replaced(e) for p, e in down.items()})
+        replaced = {process: Replacement(events) for process, events in up.items()}
+        return cls(name, Kind.SHAPE, replaced, None if down is None else {p: Replacement(e) for p, e in down.items()})
 
     @overload
     @classmethod
@@ -254,7 +237,7 @@ class Systematic:
             return FlatSystematic(name, Kind.NORM, (size, where), (-size, where))
         if isinstance(processes, str):
             raise DataError(f"systematic {name}: processes={processes!r}: a list of names is needed")
-        return cls(name, Kind.NORM, dict.fromkeys(processes, Scaled(size)), dict.fromkeys(processes, Scaled(-size)))
+        return cls(name, Kind.NORM, dict.fromkeys(processes, Scaling(size)), dict.fromkeys(processes, Scaling(-size)))
 
     def __repr__(self) -> str:
         sides = "up and down" if self.two_sided else "up only"
@@ -281,11 +264,11 @@ class FlatSystematic:
         return f"Systematic({self.name}: {self.kind}, {'up only' if self.down is None else 'up and down'})"
 
 
-def _reweighted(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variation]:
-    return {process: Reweighted(checked_weights(name, weight)) for process, weight in sides.items()}
+def _reweightings(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variation]:
+    return {process: Reweighting(check_weights(name, weight)) for process, weight in sides.items()}
 
 
-def checked_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
+def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
     """Weights of a variation as float64, refused where not finite."""
     if np.ma.is_masked(weight):
         raise DataError(f"systematic {name}: weights are masked: every row needs one")

@@ -24,14 +24,14 @@ def source_significances(templates: TemplateSet) -> tuple[SourceSignificance, ..
     if np.any(templates.background <= 0):
         number = int(np.flatnonzero(templates.background <= 0)[0])
         raise FitError(
-            f"bin {number + 1} has no background: merge it first (qbdt.inference.templates.repair.with_usable_bins)"
+            f"bin {number + 1} has no background: merge it first (qbdt.inference.templates.repair.merge_unusable_bins)"
         )
     s, b = templates.signal, templates.background
-    return tuple(_of_source(name, s, b, _delta(templates, name)) for name in templates.sources)
+    return tuple(_measure_source(name, s, b, _delta(templates, name)) for name in templates.sources)
 
 
 def background_uncertainty(templates: TemplateSet, summary: FitSummary) -> BackgroundUncertainty:
-    """Uncertainty of the total background from the sources, with post-fit uncertainties and correlations."""
+    """Uncertainty of the total background from the sources, eq:sigmab0: sqrt(ΔᵀCΔ) with Δ_k = σ(θ_k) Σ_bins Δ_k."""
     names = [p.name for p in summary.parameters if p.kind == "source"]
     index = [i for i, p in enumerate(summary.parameters) if p.kind == "source"]
     size = np.array([_delta(templates, name).sum() * summary.parameter(name).error for name in names])
@@ -43,7 +43,9 @@ def _delta(templates: TemplateSet, source: str) -> Floats:
     return np.asarray(np.sum([p.linear_shift(source) for p in templates.of_role(Role.BACKGROUND)], axis=0))
 
 
-def _of_source(name: str, s: Floats, b: Floats, delta: Floats) -> SourceSignificance:
+def _measure_source(name: str, s: Floats, b: Floats, delta: Floats) -> SourceSignificance:
+    # eq:Zchi2 and eq:ZQ take Δ as independent in each bin; the others have one θ for all bins, with its prior of width
+    # A = 1 or without (A = ∞), at first order and exactly.
     chi2 = float(np.sqrt(np.sum(s**2 / (b + delta**2))))
     independent = float(np.sqrt(np.sum(significance(s, b, delta**2))))
     none = np.zeros((1, len(s)))
@@ -54,6 +56,7 @@ def _of_source(name: str, s: Floats, b: Floats, delta: Floats) -> SourceSignific
 
 def _first_order(s: Floats, b: Floats, delta: Floats, inverse_a2: float) -> float:
     """Z_Q(A) with the paper's first-order θ; `inverse_a2` is 1/A². NaN where that θ makes a bin negative."""
+    # The θ at which the derivative of −2 ln L(μ = 0), expanded to first order in θ, vanishes.
     scale = inverse_a2 + np.sum((1 + s / b) * delta**2 / b)
     theta = float(np.sum(s / b * delta) / scale) if scale > 0 else 0.0
     expected = b + theta * delta

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
+from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet, make_histogram
 
 __all__ = ["write_datacard"]
 
@@ -106,21 +105,11 @@ def _write_shapes(templates: TemplateSet, path: Path, channel: str) -> None:
 
     data = templates.asimov if templates.data is None else templates.data
     with uproot.recreate(path) as file:
-        file[f"{channel}/data_obs"] = _root_histogram(data, np.maximum(data, 0.0), templates.edges)
+        file[f"{channel}/data_obs"] = make_histogram(data, np.maximum(data, 0.0), templates.edges)
         for process in templates.processes:
-            file[f"{channel}/{process.name}"] = _root_histogram(process.nominal, process.variance, templates.edges)
-            for name, shift in process.shifts.items():
-                if _is_norm(templates, name):
-                    continue
-                for suffix, values in (("Up", shift.up), ("Down", shift.down)):
-                    key = f"{channel}/{process.name}_{name}{suffix}"
-                    file[key] = _root_histogram(values, process.variance, templates.edges)
-
-
-def _root_histogram(values: Floats, variance: Floats, edges: Floats) -> object:
-    import hist
-
-    histogram = hist.Hist(hist.axis.Variable(edges, name="score"), storage=hist.storage.Weight())
-    histogram.view().value = values
-    histogram.view().variance = variance
-    return histogram
+            file[f"{channel}/{process.name}"] = templates.histogram(process.name)
+            for name in process.shifts:
+                if not _is_norm(templates, name):
+                    for suffix in ("Up", "Down"):
+                        shifted = templates.histogram(process.name, name, suffix.lower())
+                        file[f"{channel}/{process.name}_{name}{suffix}"] = shifted

@@ -11,15 +11,15 @@ from typing import Any
 from qbdt.data import Dataset
 from qbdt.files import provenance, write_text
 from qbdt.inference.appendix import background_uncertainty, source_significances
-from qbdt.inference.building import Built, Filled, build_templates
 from qbdt.inference.combine import write_datacard
+from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
-from qbdt.inference.result import FitResult, FitSummary
+from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.summary import refit_impacts, scan_mu, summarise
+from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import workspace_of, write_workspace
+from qbdt.inference.workspace import build_workspace, write_workspace
 from qbdt.progress import Progress, silent
 
 __all__ = ["fit_templates", "run_fit", "write_fit"]
@@ -30,7 +30,7 @@ def run_fit(
     settings: FitSettings | None = None,
     choose_on: Dataset | None = None,
     progress: Progress = silent,
-    filled: Filled | None = None,
+    filler: Filler | None = None,
 ) -> FitResult:
     """Templates, workspace and fit of a scored dataset.
 
@@ -44,7 +44,7 @@ def run_fit(
         Other events with scores, to choose c and the edges on; see `build_templates`.
     progress
         Told how far the fits have come.
-    filled
+    filler
         Where `scored` is only a sample: fills the templates from all events, see `build_templates`.
 
     Examples
@@ -60,7 +60,7 @@ def run_fit(
     True
     """
     settings = settings or FitSettings()
-    built = build_templates(scored.require_usable(), settings, choose_on, filled)
+    built = build_templates(scored.require_usable(), settings, choose_on, filler)
     result = fit_templates(built.templates, settings, progress)
     return replace(result, settings=_with_choices(settings, built))
 
@@ -71,19 +71,22 @@ def fit_templates(
     """Fit templates that are already there: the expected result, and the observed one where they have data."""
     settings = settings or FitSettings()
     names = {"poi": settings.poi, "measurement": settings.measurement, "channel": settings.channel}
-    spec = workspace_of(templates, **names, mc_stat=settings.mc_stat)
-    expected = Likelihood(spec, data=templates.asimov)
-    observed = None if templates.data is None else Likelihood(spec)
-    best = expected if observed is None else observed
-    with progress("fitting", 1 + (observed is not None) + settings.scan) as advance:
-        on_asimov = _summary(expected, "Asimov", settings)
-        advance(1)
-        on_data = None if observed is None else _summary(observed, "recorded", settings)
-        advance(int(observed is not None))
-        scan = scan_mu(best) if settings.scan else None
-        advance(int(settings.scan))
-    single, total = source_significances(templates), background_uncertainty(templates, on_asimov)
-    return FitResult(on_asimov, on_data, templates, spec, settings.model_dump(), scan, single, total)
+    spec = build_workspace(templates, **names, mc_stat=settings.mc_stat)
+    likelihoods = {"Asimov": Likelihood(spec, data=templates.asimov)}
+    if templates.data is not None:
+        likelihoods["recorded"] = Likelihood(spec)
+    summaries, scan = {}, None
+    with progress("fitting", len(likelihoods) + settings.scan) as advance:
+        for data, likelihood in likelihoods.items():
+            best = fit_freely(likelihood)
+            summaries[data] = summarise(best, data, refit=settings.impacts == "refit")
+            advance(1)
+        if settings.scan:
+            scan = scan_mu(best)  # of the recorded data where there are any, which come last
+            advance(1)
+    expected, observed = summaries["Asimov"], summaries.get("recorded")
+    single, total = source_significances(templates), background_uncertainty(templates, expected)
+    return FitResult(expected, observed, templates, spec, settings.model_dump(), scan, single, total)
 
 
 def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None) -> list[Path]:
@@ -119,11 +122,6 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     ]
 
 
-def _summary(likelihood: Likelihood, data: str, settings: FitSettings) -> FitSummary:
-    summary = summarise(likelihood, data)
-    return replace(summary, impacts=refit_impacts(likelihood)) if settings.impacts == "refit" else summary
-
-
-def _with_choices(settings: FitSettings, built: Built) -> dict[str, object]:
-    chosen: dict[str, object] = {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.binning.edges]}
+def _with_choices(settings: FitSettings, built: BuiltTemplates) -> dict[str, object]:
+    chosen: dict[str, object] = {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
     return {**settings.model_dump(), **chosen}

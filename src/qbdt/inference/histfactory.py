@@ -37,8 +37,8 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
 
     root = Path(folder)
     config, data = root / "config", root / "data"
-    for part in (config, data):
-        part.mkdir(parents=True, exist_ok=True)
+    for inner in (config, data):
+        inner.mkdir(parents=True, exist_ok=True)
     combination = ElementTree.fromstring(writexml.writexml(spec, config, data, name))
     combination.set("OutputFilePrefix", f"config/{name}")
     for entry in combination.iter("Input"):

@@ -16,7 +16,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.model import Model
+from qbdt.inference.pyhf_model import PyhfModel
 
 __all__ = ["Likelihood", "Minimum"]
 
@@ -37,7 +37,7 @@ class Minimum:
     fixed: frozenset[str]
 
 
-class Likelihood(Model):
+class Likelihood(PyhfModel):
     """−2 ln L of a workspace and its data, relative to a model that fits every bin and constraint exactly.
 
     Parameters
@@ -47,7 +47,7 @@ class Likelihood(Model):
     data
         Counts per bin, to use instead of the observations of the workspace.
     linear
-        Interpolate shapes piecewise linearly; see `Model`.
+        Interpolate shapes piecewise linearly; see `PyhfModel`.
 
     Examples
     --------
@@ -76,6 +76,7 @@ class Likelihood(Model):
 
     def twice_nll(self, values: Floats) -> float:
         """−2 ln L at a point; a very large number where an expectation is negative."""
+        # Saturated Poisson terms, 2[λ − n + n ln(n/λ)], 2λ for n = 0: differences of −2 ln L keep their digits.
         expected, counts = self.expected(values), self.data
         if not np.all(expected > 0):
             return FORBIDDEN
@@ -93,6 +94,8 @@ class Likelihood(Model):
 
     def hessian(self, minimum: Minimum) -> Floats:
         """Second derivatives of −ln L at a minimum, for the parameters that are free there; zero for the others."""
+        # ∂²(−ln L) = Σ_bins [n/λ² ∂λ ∂λ + (1 − n/λ) ∂²λ] + constraints. The second term vanishes where λ = n, as for
+        # Asimov data; only where it does not are second derivatives of the expectation needed.
         free = self._free(minimum.fixed)
         expected = self.expected(minimum.values)
         jacobian = self.jacobian(minimum.values, free)
@@ -147,7 +150,7 @@ class Likelihood(Model):
         raise FitError(f"bin {number + 1} expects {self.expected(point)[number]:.3g} events for {held}")
 
     def _newton(self, start: Floats, fixed: frozenset[str]) -> Minimum | None:
-        """Damped Newton steps with the part of the second derivatives that is never negative; None if they fail."""
+        """Damped Newton steps with the Gauss–Newton matrix, which is never negative; None if they fail."""
         free, point = self._free(fixed), start.copy()
         low, high = self.bounds.T
         value = self.twice_nll(point)
@@ -157,6 +160,8 @@ class Likelihood(Model):
             expected = self.expected(point)
             jacobian = self.jacobian(point, free)
             first, second = (terms[free] for terms in self.constraints.derivatives(point))
+            # g = Σ (1 − n/λ) ∂λ + constraints; H ≈ Σ n/λ² ∂λ ∂λ + constraints, with n → λ in empty bins. The step is
+            # −H⁻¹g, and gᵀH⁻¹g/2 estimates the distance to the minimum of −ln L.
             slope = first + jacobian @ (1 - self.data / expected)
             weight = np.where(self.data > 0, self.data, expected) / expected**2
             move = _solve((jacobian * weight) @ jacobian.T + np.diag(second), slope)
@@ -172,7 +177,7 @@ class Likelihood(Model):
 
     def _shortened(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
         trial, lowered = point, np.inf
-        for length in 0.5 ** np.arange(12):
+        for length in 0.5 ** np.arange(12):  # halved until −2 ln L does not rise
             trial = point.copy()
             trial[free] -= length * move
             lowered = self.twice_nll(trial)
@@ -182,6 +187,7 @@ class Likelihood(Model):
 
     def _curvature(self, values: Floats, free: Sequence[int], residual: Floats) -> Floats:
         """Second derivatives of the expectation summed with the residuals, by central differences."""
+        # 2 % of each constraint's width: the error of rounding, 1e-16/0.02², is then below 1e-12 of the expectation.
         step = [0.02 * self.parameters[i].width for i in free]
 
         def at(*moves: tuple[int, float]) -> float:
@@ -228,16 +234,16 @@ class Likelihood(Model):
         pulled = max(self.of_kind("source"), key=lambda name: abs(minuit.values[name]), default=None)
         poi = self.names[self.poi]
         held = f" with {poi} = {hold[poi]:g}" if poi in hold else ""
-        parts = [f"the fit{held} did not converge (distance to the minimum {minuit.fmin.edm:.2g})"]
+        reasons = [f"the fit{held} did not converge (distance to the minimum {minuit.fmin.edm:.2g})"]
         if at_limit:
-            parts.append(f"at the limit: {', '.join(at_limit)}")
+            reasons.append(f"at the limit: {', '.join(at_limit)}")
         expected = self.expected(np.array(minuit.values))
         lowest = int(np.argmin(expected / np.maximum(self.expected(self.start), 1e-300)))
         if expected[lowest] < 0.01 * self.expected(self.start)[lowest]:
-            parts.append(f"bin {lowest + 1}, with {self.data[lowest]:g} events, is driven to an expectation of 0")
+            reasons.append(f"bin {lowest + 1}, with {self.data[lowest]:g} events, is driven to an expectation of 0")
         if pulled:
-            parts.append(f"the source pulled most is {pulled} (θ = {minuit.values[pulled]:.2g})")
-        return "; ".join(parts) + ". Merge sparse bins (min_entries) or drop that source (systematics)"
+            reasons.append(f"the source pulled most is {pulled} (θ = {minuit.values[pulled]:.2g})")
+        return "; ".join(reasons) + ". Merge sparse bins (min_entries) or drop that source (systematics)"
 
 
 def _solve(matrix: Floats, slope: Floats) -> Floats | None:

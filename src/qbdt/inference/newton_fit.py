@@ -7,7 +7,7 @@ The model is that of HistFactory with linear interpolation and one MC-statistics
 
 For given S and B the best λ solves λ² + (r²B² − S − aux·B)λ − r²B²n = 0, so only μ and the θ are searched for. The
 factor acts on the background only: one that also scales the signal would have the width sqrt(Σw²)/(s + b) and so take
-from the background, at μ = 0, a part s/(s + b) of its MC uncertainty. pyhf remains the reference; this solver is for
+from the background, at μ = 0, the share s/(s + b) of its MC uncertainty. pyhf remains the reference; this solver is for
 scans and studies of thousands of fits.
 """
 
@@ -26,6 +26,7 @@ from qbdt.inference.templates.template_set import ModelArrays
 __all__ = ["NewtonFit", "maximise"]
 
 MAX_STEPS = 200
+"""Newton steps before a fit is given up: only one that does not converge takes so many."""
 DECREASE = 1e-10
 """A fit has converged when a full step lowers −2 ln L by less than this."""
 KEEP = 0.05
@@ -167,6 +168,8 @@ class _Problem:
 
     def profiled(self, signal: Floats, background: Floats) -> tuple[Floats, Floats]:
         """Expectation λ and factor γ that are best for given S and B."""
+        # With v = r²B² the quadratic is λ² − (S + aux·B − v)λ − v n = 0. Its positive root is written without the
+        # difference of two nearly equal numbers: (h + root)/2 for h > 0, otherwise 2vn/(root − h).
         spread = self.relative * background**2
         half = signal + self.aux_gamma * background - spread
         root = np.sqrt(half**2 + 4 * spread * self.data)
@@ -181,6 +184,7 @@ class _Problem:
         allowed = np.all((background > 0) & (signal + background > 0), axis=1)
         signal, background = np.where(allowed[:, None], (signal, background), 1.0)
         expected, gamma = self.profiled(signal, background)
+        # Saturated Poisson terms, 2[λ − n + n ln(n/λ)], which are 2λ for n = 0, and the constraints of γ and θ.
         counts = self.data
         ratio = np.where(counts > 0, counts, 1.0) / np.where(counts > 0, expected, 1.0)
         bins = 2 * (expected - counts + counts * np.log(ratio))
@@ -190,6 +194,7 @@ class _Problem:
         return np.where(allowed, total, np.inf)
 
     def slopes(self, point: Floats) -> _Slopes:
+        # ∂S/∂μ = s + ΣθΔs, ∂S/∂θ_k = μΔs_k, ∂B/∂θ_k = Δb_k. As γ is at its best, d(−ln L)/dx = (1 − n/λ)(∂S + γ∂B)/∂x.
         signal, background = self.parts(point)
         expected, gamma = self.profiled(signal, background)
         of_signal = self.signal + (point[:, None, 1:] @ self.signal_shifts)[:, 0]
@@ -199,7 +204,9 @@ class _Problem:
         return _Slopes(expected, background, to_signal + gamma[:, None] * to_background, to_background, residual)
 
     def newton_step(self, point: Floats) -> Floats:
-        """Step with the part of the second derivatives that is never negative."""
+        """Newton step with the Gauss–Newton matrix, the second derivatives without the terms that can be negative."""
+        # Fixed γ would give the weight n/λ²; profiling γ, which adds v = r²B² to the variance, makes it n/(λ² + v n).
+        # Empty bins, whose weight would be 0, get that of their expectation: only the length of the step depends on it.
         slopes = self.slopes(point)
         expected, spread = slopes.expected, self.relative * slopes.background**2
         counts = np.where(self.data > 0, self.data, expected)
@@ -213,14 +220,16 @@ class _Problem:
         return step
 
     def hessian(self, point: Floats) -> Floats:
-        """Second derivatives of −ln L with γ profiled."""
+        """Second derivatives of −ln L with γ profiled: H_xx − H_xγ H_γγ⁻¹ H_γx, γ of each bin for itself."""
         slopes = self.slopes(point)
         weight = self.data / np.where(self.data > 0, slopes.expected, 1.0) ** 2
         matrix = (slopes.to_expected * weight[:, None]) @ np.swapaxes(slopes.to_expected, 1, 2) + self.prior()
+        # H_xγ = (n/λ²) B ∂λ/∂x + (1 − n/λ) ∂B/∂x and H_γγ = (n/λ²) B² + 1/r².
         mixed = weight[:, None] * slopes.background[:, None] * slopes.to_expected
         mixed += slopes.residual[:, None] * slopes.to_background
         width = self.relative / (1.0 + self.relative * weight * slopes.background**2)
         matrix -= (mixed * width[:, None]) @ np.swapaxes(mixed, 1, 2)
+        # The expectation is bilinear in μ and θ: ∂²λ/∂μ∂θ_k = Δs_k.
         crossed = (self.signal_shifts @ slopes.residual[..., None])[..., 0]
         matrix[:, 0, 1:] += crossed
         matrix[:, 1:, 0] += crossed
@@ -284,5 +293,5 @@ def _require_positive(background: Floats) -> None:
         number = int(bad[0][-1])
         raise FitError(
             f"bin {number + 1} expects {background[tuple(bad[0])]:.3g} background events: every bin needs some, "
-            "merge it with its neighbour (qbdt.inference.templates.repair.with_usable_bins)"
+            "merge it with its neighbour (qbdt.inference.templates.repair.merge_unusable_bins)"
         )

@@ -1,4 +1,4 @@
-"""What a fit returns: frozen records with units, tables for people and plain data for machines."""
+"""Results of a fit: frozen records with units, tables for people and plain data for machines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.tables import Table, notebook_html
+from qbdt.statistics import FittedSensitivity
+from qbdt.tables import Table, render_html
 
 __all__ = [
     "BackgroundUncertainty",
@@ -21,27 +22,11 @@ __all__ = [
     "Impact",
     "Scan",
     "SourceSignificance",
-    "Variant",
 ]
 
 
-@dataclass(frozen=True)
-class Variant:
-    """The same fit with some nuisance parameters held at their best values.
-
-    Attributes
-    ----------
-    name
-        "full", "full, no MC stat", "stat" (no systematics) or "stat, no MC stat".
-    z
-        Discovery significance sqrt(q0), in standard deviations.
-    sigma_mu
-        Uncertainty of the signal strength from the second derivatives.
-    """
-
-    name: str
-    z: float
-    sigma_mu: float
+NO_MC_STAT = ", no MC stat"
+"""Ending of the names of fits in which the MC-statistics factors are held."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +68,15 @@ class Scan:
     full: Floats
     stat: Floats
 
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return the columns as plain lists."""
+        return {name: values.tolist() for name, values in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Scan:
+        """Inverse of `to_dict`."""
+        return cls(*(np.array(plain[name]) for name in ("mu", "full", "stat")))
+
 
 @dataclass(frozen=True, eq=False)
 class FitSummary:
@@ -97,8 +91,9 @@ class FitSummary:
     interval
         Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
         MINOS); None where one was not found.
-    variants
-        Significance and σ_μ with and without systematics and MC statistics; "full" comes first.
+    sensitivity, without_mc_stat
+        Significances and σ_μ with and without the sources, with MC statistics as in the likelihood, and with the
+        MC-statistics factors held at their best values.
     parameters
         All parameters after the full fit.
     correlation
@@ -120,7 +115,8 @@ class FitSummary:
     data: str
     mu: float
     interval: tuple[float, float] | None
-    variants: tuple[Variant, ...]
+    sensitivity: FittedSensitivity
+    without_mc_stat: FittedSensitivity
     parameters: tuple[FittedParameter, ...]
     correlation: Floats
     impacts: tuple[Impact, ...]
@@ -131,32 +127,34 @@ class FitSummary:
     prefit_error: Floats
     twice_nll: float
 
-    def variant(self, name: str) -> Variant:
-        """Return one of the variants."""
-        for variant in self.variants:
-            if variant.name == name:
-                return variant
-        raise FitError(f"no fit variant {name!r}; there are: {', '.join(v.name for v in self.variants)}")
-
     @property
     def z(self) -> float:
         """Significance of the full fit."""
-        return self.variants[0].z
+        return self.sensitivity.z_full
 
     @property
     def sigma_mu(self) -> float:
         """Uncertainty of the signal strength in the full fit."""
-        return self.variants[0].sigma_mu
+        return self.sensitivity.sigma_full
 
     @property
     def z_stat(self) -> float:
         """Significance without systematics, with MC statistics as in the full fit: the paper's "stat-only"."""
-        return self.variant("stat").z
+        return self.sensitivity.z_stat
 
     @property
     def delta_mu(self) -> float:
-        """Part of σ_μ from the systematic sources, the paper's Δμ = sqrt(σ_full² − σ_stat²)."""
-        return float(np.sqrt(max(self.sigma_mu**2 - self.variant("stat").sigma_mu ** 2, 0.0)))
+        """Part of σ_μ from the systematic sources, the paper's Δμ."""
+        return self.sensitivity.delta_mu
+
+    @property
+    def variants(self) -> dict[str, tuple[float, float]]:
+        """Significance and σ_μ by the name of the variant of the fit, as tables and files have them."""
+        return {
+            f"{name}{suffix}": (getattr(found, f"z_{name}"), getattr(found, f"sigma_{name}"))
+            for name in ("full", "stat")
+            for suffix, found in (("", self.sensitivity), (NO_MC_STAT, self.without_mc_stat))
+        }
 
     def parameter(self, name: str) -> FittedParameter:
         """Return one parameter."""
@@ -186,7 +184,7 @@ class FitSummary:
         )
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.headline, self.tables(), unfolded=2)
+        return render_html(self.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -198,7 +196,7 @@ class FitSummary:
             "z": self.z,
             "z_stat": self.z_stat,
             "delta_mu": self.delta_mu,
-            "variants": {v.name: {"z": v.z, "sigma_mu": v.sigma_mu} for v in self.variants},
+            "variants": {name: {"z": z, "sigma_mu": sigma} for name, (z, sigma) in self.variants.items()},
             "parameters": {p.name: {"kind": p.kind, "value": p.value, "error": p.error} for p in self.parameters},
             "correlation": self.correlation.tolist(),
             "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
@@ -210,6 +208,26 @@ class FitSummary:
             "twice_nll": self.twice_nll,
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> FitSummary:
+        """Inverse of `to_dict`."""
+        return cls(
+            data=plain["data"],
+            mu=plain["mu"],
+            interval=None if plain["interval"] is None else (plain["interval"][0], plain["interval"][1]),
+            sensitivity=_read_variants(plain["variants"], ""),
+            without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
+            parameters=tuple(FittedParameter(name, **values) for name, values in plain["parameters"].items()),
+            correlation=np.array(plain["correlation"]),
+            impacts=tuple(Impact(name, **values) for name, values in plain["impacts"].items()),
+            breakdown=tuple(plain["breakdown"].items()),
+            counts=np.array(plain["counts"]),
+            postfit={name: np.array(values) for name, values in plain["postfit"].items()},
+            postfit_error=np.array(plain["postfit_error"]),
+            prefit_error=np.array(plain["prefit_error"]),
+            twice_nll=plain["twice_nll"],
+        )
+
     def _strength(self) -> Table:
         ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
         rows = (
@@ -220,7 +238,7 @@ class FitSummary:
         return Table(f"Fit to {self.data} data", ("signal strength", ""), rows)
 
     def _variants(self) -> Table:
-        rows = tuple((v.name, f"{v.z:.3f}", f"{v.sigma_mu:.3f}") for v in self.variants)
+        rows = tuple((name, f"{z:.3f}", f"{sigma:.3f}") for name, (z, sigma) in self.variants.items())
         return Table("Discovery significance", ("fit", "Z", "σ_μ"), rows)
 
     def _breakdown(self) -> Table:
@@ -235,6 +253,11 @@ class FitSummary:
             rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
         header = ("source", "pull", "σ", "Δμ up", "Δμ down", "pre-fit up", "pre-fit down")
         return Table("Sources after the fit", header, tuple(rows))
+
+
+def _read_variants(variants: Mapping[str, Mapping[str, float]], suffix: str) -> FittedSensitivity:
+    stat, full = (variants[f"{name}{suffix}"] for name in ("stat", "full"))
+    return FittedSensitivity(stat["sigma_mu"], full["sigma_mu"], stat["z"], full["z"])
 
 
 @dataclass(frozen=True)
@@ -291,11 +314,11 @@ class FitResult:
     observed
         Results on recorded data, where there are any.
     templates
-        What was fitted.
+        The templates that were fitted.
     workspace
         The same as a pyhf workspace.
     settings
-        Settings of the fit, with what was chosen (c, edges) filled in.
+        Settings of the fit, and the constant c and the edges that were chosen.
     scan
         Profile likelihood on the fitted data, where it was asked for.
     single
@@ -329,7 +352,7 @@ class FitResult:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _repr_html_(self) -> str:
-        return notebook_html(self.best.headline, self.tables(), unfolded=2)
+        return render_html(self.best.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""
@@ -340,7 +363,7 @@ class FitResult:
             "total_background": None if self.total_background is None else dict(vars(self.total_background)),
             "notes": [str(note) for note in self.templates.notes],
             "settings": dict(self.settings),
-            "scan": None if self.scan is None else {name: v.tolist() for name, v in vars(self.scan).items()},
+            "scan": None if self.scan is None else self.scan.to_dict(),
         }
 
     def _appendix(self) -> tuple[Table, ...]:

@@ -1,4 +1,4 @@
-"""Settings of the step from scores to an answer: transform, binning, and what the likelihood contains."""
+"""Settings of a fit: transform and bins of the score, terms of the likelihood, names in the workspace."""
 
 from __future__ import annotations
 

@@ -1,186 +1,211 @@
 """From a likelihood to a `FitSummary`: best fit, significances, uncertainties, impacts and the parts of σ_μ.
 
 Holding nuisance parameters at their best values leaves the best signal strength where it is, so one free fit and its
-matrix of second derivatives serve all variants; each needs only its own fit at μ = 0 for the significance.
+matrix of second derivatives (`BestFit`) serve all variants, the interval, the scan and the impacts; each variant needs
+only its own fit at μ = 0 for the significance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.likelihood import Likelihood, Minimum
-from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, Variant
+from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan
+from qbdt.statistics import FittedSensitivity, quadratic_difference
 
-__all__ = ["profile_interval", "refit_impacts", "scan_mu", "summarise"]
+__all__ = ["BestFit", "fit_freely", "scan_mu", "summarise"]
+
+SCAN_REACH = 2.5
+"""Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
+
+LONGEST_STEP = 5.0
+"""Largest factor by which one step of the search for an end of the interval changes the distance."""
 
 
-def summarise(likelihood: Likelihood, data: str = "Asimov") -> FitSummary:
-    """Fit and collect all results.
+@dataclass(frozen=True, eq=False)
+class BestFit:
+    """A likelihood, its minimum with all parameters free, and the second derivatives of −ln L there."""
+
+    likelihood: Likelihood
+    minimum: Minimum
+    hessian: Floats
+
+    @property
+    def mu(self) -> float:
+        """Best signal strength."""
+        return float(self.minimum.values[self.likelihood.poi])
+
+    @property
+    def poi(self) -> str:
+        """Name of the signal strength."""
+        return self.likelihood.names[self.likelihood.poi]
+
+    def value(self, name: str) -> float:
+        """Best value of one parameter."""
+        return float(self.minimum.values[self.likelihood.names.index(name)])
+
+    def hold(self, names: Sequence[str]) -> dict[str, float]:
+        """Return the best values of some parameters, to hold them there."""
+        return {name: self.value(name) for name in names}
+
+    def sigma_mu(self, held: Collection[str] = ()) -> float:
+        """σ_μ from the inverse of the second derivatives, less the rows and columns of parameters that are held."""
+        names = self.likelihood.names
+        free = [i for i, name in enumerate(names) if name not in self.minimum.fixed and name not in held]
+        poi = free.index(self.likelihood.poi)
+        return float(np.sqrt(np.linalg.inv(self.hessian[np.ix_(free, free)])[poi, poi]))
+
+    def rise(self, mu: float, held: Mapping[str, float]) -> float:
+        """−2 Δln L at a signal strength, all parameters that are not held fitted again.
+
+        Raises `FitError` where a bin would be negative whatever they are.
+        """
+        start = self.predict(self.poi, mu, held)
+        return self.likelihood.follow({self.poi: mu, **held}, start).twice_nll - self.minimum.twice_nll
+
+    def predict(self, name: str, value: float, held: Collection[str] = ()) -> Floats:
+        """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit.
+
+        With H the second derivatives, the free parameters f follow the moved one m by −H_ff⁻¹ H_fm (m − m̂).
+        """
+        names, moved = self.likelihood.names, self.likelihood.names.index(name)
+        free = [i for i, n in enumerate(names) if n not in self.minimum.fixed and n not in held and i != moved]
+        start = self.minimum.values.copy()
+        distance = value - start[moved]
+        start[moved] = value
+        shift = np.linalg.solve(self.hessian[np.ix_(free, free)], self.hessian[free, moved]) * distance
+        low, high = self.likelihood.bounds[free].T
+        start[free] = np.clip(start[free] - shift, low, high)
+        return start
+
+
+def fit_freely(likelihood: Likelihood) -> BestFit:
+    """Minimise −2 ln L with all parameters free: the one fit that all results start from."""
+    minimum = likelihood.minimise()
+    return BestFit(likelihood, minimum, likelihood.hessian(minimum))
+
+
+def summarise(best: BestFit, data: str = "Asimov", refit: bool = False) -> FitSummary:
+    """Collect all results.
 
     Parameters
     ----------
-    likelihood
-        Model and data.
+    best
+        The free fit.
     data
-        What the data are, for titles: "Asimov" or "recorded".
+        Kind of data, for titles: "Asimov" or "recorded".
+    refit
+        Whether impacts come from fits with each source moved, otherwise from the covariance matrix.
     """
-    best = likelihood.minimise()
-    hessian = likelihood.hessian(best)
-    covariance = likelihood.covariance(best, hessian)
+    likelihood, values = best.likelihood, best.minimum.values
+    covariance = likelihood.covariance(best.minimum, best.hessian)
     errors = np.sqrt(np.diag(covariance))
     scale = np.where(errors > 0, errors, 1.0)
-    prior = [0.0 if p.kind in ("poi", "free") or p.name in best.fixed else p.width for p in likelihood.parameters]
+    fixed = best.minimum.fixed
+    prior = [0.0 if p.kind in ("poi", "free") or p.name in fixed else p.width for p in likelihood.parameters]
+    mc_stat = likelihood.of_kind("mc_stat")
+    sensitivity = _sensitivity(best)
     return FitSummary(
         data=data,
-        mu=float(best.values[likelihood.poi]),
-        interval=profile_interval(likelihood, best, hessian),
-        variants=_variants(likelihood, best, hessian),
-        parameters=_parameters(likelihood, best, errors),
+        mu=best.mu,
+        interval=_interval(best),
+        sensitivity=sensitivity,
+        without_mc_stat=_sensitivity(best, mc_stat) if mc_stat else sensitivity,
+        parameters=_parameters(best, errors),
         correlation=covariance / np.outer(scale, scale),
-        impacts=_impacts(likelihood, covariance),
-        breakdown=_breakdown(likelihood, best, hessian),
+        impacts=_refit_impacts(best, errors) if refit else _impacts(likelihood, covariance),
+        breakdown=_breakdown(best),
         counts=likelihood.data,
-        postfit=likelihood.expected_by_process(best.values),
-        postfit_error=_expected_error(likelihood, best.values, covariance),
+        postfit=likelihood.expected_by_process(values),
+        postfit_error=_expected_error(likelihood, values, covariance),
         prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
-        twice_nll=best.twice_nll,
+        twice_nll=best.minimum.twice_nll,
     )
 
 
-def profile_interval(likelihood: Likelihood, best: Minimum, hessian: Floats) -> tuple[float, float] | None:
-    """Distances to the signal strengths at which the profiled −2 Δln L is 1: what MINOS looks for.
-
-    None where an end is not found, because a bin would expect nothing before it.
-    """
-    sigma = _sigma_mu(likelihood, best, hessian, ())
-    ends = [_crossing(likelihood, best, hessian, sign * sigma) for sign in (-1.0, 1.0)]
-    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
-
-
-def _crossing(likelihood: Likelihood, best: Minimum, hessian: Floats, distance: float) -> float | None:
-    """Distance from the best μ at which −2 Δln L is 1; its root is nearly linear in the distance, so it is divided."""
-    centre = float(best.values[likelihood.poi])
-    low, high = likelihood.bounds[likelihood.poi]
-    for _ in range(30):
-        if not low < centre + distance < high:
-            return None
-        rise = _profiled(likelihood, best, hessian, centre + distance, {})
-        if rise is None:
-            return None
-        root = np.sqrt(max(rise, 1e-12))
-        if abs(root - 1) < 1e-7:
-            return float(distance)
-        distance /= min(max(root, 0.2), 5.0)
-    return None
-
-
-def scan_mu(likelihood: Likelihood, points: int = 21) -> Scan:
+def scan_mu(best: BestFit, points: int = 21) -> Scan:
     """Profile −2 Δln L over ±2.5 standard deviations of μ, with all sources free and with them held at their best.
 
     Signal strengths at which a bin would expect nothing, whatever the sources do, are left out.
     """
-    best = likelihood.minimise()
-    hessian = likelihood.hessian(best)
-    centre, sigma = float(best.values[likelihood.poi]), _sigma_mu(likelihood, best, hessian, ())
-    low, high = likelihood.bounds[likelihood.poi]
-    held = _held(likelihood, best.values, likelihood.of_kind("source"))
+    reach = SCAN_REACH * best.sigma_mu()
+    low, high = best.likelihood.bounds[best.likelihood.poi]
+    held = best.hold(best.likelihood.of_kind("source"))
     rows = []
-    for mu in np.linspace(max(centre - 2.5 * sigma, low), min(centre + 2.5 * sigma, high), points):
-        values = [_profiled(likelihood, best, hessian, float(mu), fixed) for fixed in ({}, held)]
-        if values[0] is not None and values[1] is not None:
-            rows.append((float(mu), values[0], values[1]))
+    for mu in np.linspace(max(best.mu - reach, low), min(best.mu + reach, high), points).tolist():
+        try:
+            rows.append((mu, best.rise(mu, {}), best.rise(mu, held)))
+        except FitError:
+            continue
     return Scan(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _profiled(
-    likelihood: Likelihood, best: Minimum, hessian: Floats, mu: float, held: Mapping[str, float]
-) -> float | None:
-    """−2 Δln L at a signal strength, or None where a bin would be negative there."""
-    poi = likelihood.names[likelihood.poi]
-    start = _conditional(likelihood, best, hessian, poi, mu, held)
-    try:
-        return likelihood.follow({poi: mu, **held}, start).twice_nll - best.twice_nll
-    except FitError:
-        return None
-
-
-def refit_impacts(likelihood: Likelihood) -> tuple[Impact, ...]:
+def _refit_impacts(best: BestFit, errors: Floats) -> tuple[Impact, ...]:
     """Impacts by repeating the fit with each source held: slower than from the covariance, exact for large effects."""
-    best = likelihood.minimise()
-    hessian = likelihood.hessian(best)
-    errors = np.sqrt(np.diag(likelihood.covariance(best, hessian)))
 
     def change(name: str, distance: float) -> float:
-        at = float(best.values[likelihood.names.index(name)]) + distance
-        start = _conditional(likelihood, best, hessian, name, at)
-        moved = likelihood.follow({name: at}, start).values
-        return float(moved[likelihood.poi] - best.values[likelihood.poi])
+        at = best.value(name) + distance
+        moved = best.likelihood.follow({name: at}, best.predict(name, at)).values
+        return float(moved[best.likelihood.poi]) - best.mu
 
     impacts = []
-    for name in likelihood.of_kind("source"):
-        error = float(errors[likelihood.names.index(name)])
+    for name in best.likelihood.of_kind("source"):
+        error = float(errors[best.likelihood.names.index(name)])
         impacts.append(Impact(name, *(change(name, distance) for distance in (error, -error, 1.0, -1.0))))
     return _ranked(impacts)
 
 
-def _held(likelihood: Likelihood, values: Floats, names: Sequence[str]) -> dict[str, float]:
-    return {name: float(values[likelihood.names.index(name)]) for name in names}
+def _interval(best: BestFit) -> tuple[float, float] | None:
+    """Distances to the signal strengths at which the profiled −2 Δln L is 1, as MINOS finds them.
+
+    None where an end is not found, because a bin would expect nothing before it.
+    """
+    sigma = best.sigma_mu()
+    low, high = (_crossing(best, sign * sigma) for sign in (-1.0, 1.0))
+    return None if low is None or high is None else (low, high)
 
 
-def _sigma_mu(likelihood: Likelihood, best: Minimum, hessian: Floats, held: Sequence[str]) -> float:
-    free = [i for i, name in enumerate(likelihood.names) if name not in best.fixed and name not in held]
-    inverse = np.linalg.inv(hessian[np.ix_(free, free)])
-    return float(np.sqrt(inverse[free.index(likelihood.poi), free.index(likelihood.poi)]))
+def _crossing(best: BestFit, distance: float) -> float | None:
+    """Distance from the best μ at which −2 Δln L is 1, from a first guess of it."""
+    low, high = best.likelihood.bounds[best.likelihood.poi]
+    for _ in range(30):
+        if not low < best.mu + distance < high:
+            return None
+        try:
+            rise = best.rise(best.mu + distance, {})
+        except FitError:
+            return None
+        # −2 Δln L is nearly quadratic: its root r is nearly proportional to the distance, which is r times too long.
+        root = np.sqrt(max(rise, 1e-12))
+        if abs(root - 1) < 1e-7:
+            return float(distance)
+        distance /= min(max(root, 1 / LONGEST_STEP), LONGEST_STEP)
+    return None
 
 
-def _variants(likelihood: Likelihood, best: Minimum, hessian: Floats) -> tuple[Variant, ...]:
-    sources, mc_stat = likelihood.of_kind("source"), likelihood.of_kind("mc_stat")
-    choices: Mapping[str, tuple[str, ...]] = {
-        "full": (),
-        "full, no MC stat": mc_stat,
-        "stat": sources,
-        "stat, no MC stat": sources + mc_stat,
-    }
-    known: dict[tuple[str, ...], Variant] = {}
-    variants = []
-    for name, held in choices.items():
-        if held not in known:
-            fixed = _held(likelihood, best.values, held)
-            z = _significance(likelihood, best, hessian, fixed)
-            known[held] = Variant(name, z, _sigma_mu(likelihood, best, hessian, held))
-        variants.append(Variant(name, known[held].z, known[held].sigma_mu))
-    return tuple(variants)
+def _sensitivity(best: BestFit, held: tuple[str, ...] = ()) -> FittedSensitivity:
+    """σ_μ and Z with some parameters held, without (these and the sources held) and with the sources."""
+    stat = best.likelihood.of_kind("source") + held
+    return FittedSensitivity(
+        best.sigma_mu(stat), best.sigma_mu(held), _significance(best, stat), _significance(best, held)
+    )
 
 
-def _conditional(
-    likelihood: Likelihood, best: Minimum, hessian: Floats, name: str, value: float, held: Collection[str] = ()
-) -> Floats:
-    """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit."""
-    moved = likelihood.names.index(name)
-    free = [i for i, n in enumerate(likelihood.names) if n not in best.fixed and n not in held and i != moved]
-    start = best.values.copy()
-    start[moved] = value
-    shift = np.linalg.solve(hessian[np.ix_(free, free)], hessian[free, moved]) * (value - best.values[moved])
-    low, high = likelihood.bounds[free].T
-    start[free] = np.clip(start[free] - shift, low, high)
-    return start
+def _significance(best: BestFit, held: tuple[str, ...]) -> float:
+    """Discovery significance sqrt(q0), q0 = −2 ln L(0)/L(μ̂), 0 for a deficit.
+
+    Cowan, Cranmer, Gross, Vitells, arXiv:1007.1727, eq. 12 and 53.
+    """
+    return 0.0 if best.mu <= 0 else float(np.sqrt(max(best.rise(0.0, best.hold(held)), 0.0)))
 
 
-def _significance(likelihood: Likelihood, best: Minimum, hessian: Floats, fixed: Mapping[str, float]) -> float:
-    """Discovery significance sqrt(q0); 0 for a deficit (Cowan, Cranmer, Gross, Vitells, eq. 12 and 53)."""
-    if best.values[likelihood.poi] <= 0:
-        return 0.0
-    start = _conditional(likelihood, best, hessian, likelihood.names[likelihood.poi], 0.0, fixed)
-    null = likelihood.follow({likelihood.names[likelihood.poi]: 0.0, **fixed}, start)
-    return float(np.sqrt(max(null.twice_nll - best.twice_nll, 0.0)))
-
-
-def _parameters(likelihood: Likelihood, best: Minimum, errors: Floats) -> tuple[FittedParameter, ...]:
-    rows = zip(likelihood.parameters, best.values, errors, strict=True)
+def _parameters(best: BestFit, errors: Floats) -> tuple[FittedParameter, ...]:
+    rows = zip(best.likelihood.parameters, best.minimum.values, errors, strict=True)
     return tuple(FittedParameter(p.name, p.kind, float(value), float(error)) for p, value, error in rows)
 
 
@@ -200,24 +225,22 @@ def _ranked(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
     return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))
 
 
-def _breakdown(likelihood: Likelihood, best: Minimum, hessian: Floats) -> tuple[tuple[str, float], ...]:
-    sources, mc_stat = likelihood.of_kind("source"), likelihood.of_kind("mc_stat")
-    total = _sigma_mu(likelihood, best, hessian, ())
-
-    def part(held: Sequence[str]) -> float:
-        return float(np.sqrt(max(total**2 - _sigma_mu(likelihood, best, hessian, held) ** 2, 0.0)))
-
-    rows = [("total", total), ("data statistics", _sigma_mu(likelihood, best, hessian, sources + mc_stat))]
-    if mc_stat:
-        rows.append(("MC statistics", part(mc_stat)))
-    if sources:
-        rows.append(("all sources", part(sources)))
-    rows += sorted(((name, part((name,))) for name in sources), key=lambda row: -row[1])
-    return tuple(rows)
+def _breakdown(best: BestFit) -> tuple[tuple[str, float], ...]:
+    """Parts of σ_μ: its decrease in quadrature when one group of parameters is held at its best values."""
+    sources, mc_stat = best.likelihood.of_kind("source"), best.likelihood.of_kind("mc_stat")
+    total = best.sigma_mu()
+    rows = [("total", total), ("data statistics", best.sigma_mu(sources + mc_stat))]
+    groups = [("MC statistics", mc_stat), ("all sources", sources)]
+    rows += [(name, quadratic_difference(total, best.sigma_mu(held))) for name, held in groups if held]
+    single = [(name, quadratic_difference(total, best.sigma_mu((name,)))) for name in sources]
+    return (*rows, *sorted(single, key=lambda row: -row[1]))
 
 
 def _expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
-    """Uncertainty of the expected events per bin by linear propagation."""
+    """Uncertainty of the expected events per bin by linear propagation, sqrt(Jᵀ V J).
+
+    The derivatives J are central differences over a tenth of each parameter's uncertainty.
+    """
     rows = []
     for index, error in enumerate(np.sqrt(np.diag(covariance))):
         step = np.zeros_like(values)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.newton_fit import maximise
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import workspace_of
+from qbdt.inference.workspace import build_workspace
 from qbdt.tables import Table
 
 __all__ = ["ToyStudy", "Toys", "draw_toys", "fit_toys", "fit_toys_with_pyhf"]
@@ -71,15 +71,15 @@ class ToyStudy:
         error = np.sqrt(np.pi / 2) * np.std(self.z) / np.sqrt(len(self.z))
         return float(np.median(self.z)), float(error)
 
-    def table(self) -> Table:
-        """Return what is found and what is expected."""
+    def tables(self) -> tuple[Table, ...]:
+        """Found and expected coverage, pull width and median significance."""
         rows = (
             ("coverage of the 68 % interval", *self.coverage, COVERAGE),
             ("width of the pull of μ", *self.pull_width, 1.0),
             ("median significance", *self.median_z, self.asimov_z),
         )
         cells = tuple((name, f"{v:.4f}", f"{e:.4f}", f"{x:.4f}", f"{(v - x) / e:+.1f}") for name, v, e, x in rows)
-        return Table(f"{len(self.mu)} toys", ("quantity", "found", "±", "expected", "deviations"), cells)
+        return (Table(f"{len(self.mu)} toys", ("quantity", "found", "±", "expected", "deviations"), cells),)
 
 
 COVERAGE = 0.6826894921370859
@@ -116,12 +116,12 @@ def fit_toys(templates: TemplateSet, toys: Toys, mc_stat: bool = True) -> ToyStu
     null, truth = (maximise(model, toys.counts, mu=mu, **aux).twice_nll for mu in (0.0, 1.0))
     q0 = np.where(free.mu > 0, np.maximum(null - free.twice_nll, 0.0), 0.0)
     inside = truth - free.twice_nll < 1.0
-    return ToyStudy(free.mu, free.sigma_mu, np.sqrt(q0), inside, float(asimov(model).z))
+    return ToyStudy(free.mu, free.sigma_mu, np.sqrt(q0), inside, float(fit_asimov(model).z))
 
 
 def fit_toys_with_pyhf(templates: TemplateSet, toys: Toys) -> ToyStudy:
     """Fit the same experiments one by one with pyhf: the reference, about 0.1 s each."""
-    likelihood = Likelihood(workspace_of(templates), linear=True)
+    likelihood = Likelihood(build_workspace(templates), linear=True)
     best = likelihood.minimise()
     poi = likelihood.names[likelihood.poi]
     rows = []
@@ -134,7 +134,7 @@ def fit_toys_with_pyhf(templates: TemplateSet, toys: Toys) -> ToyStudy:
         sigma = float(np.sqrt(toy.covariance(free)[toy.poi, toy.poi]))
         rows.append((mu, sigma, max(null - free.twice_nll, 0.0) if mu > 0 else 0.0, truth - free.twice_nll < 1.0))
     mu_hat, sigma_mu, q0, inside = (np.array(column) for column in zip(*rows, strict=True))
-    return ToyStudy(mu_hat, sigma_mu, np.sqrt(q0), inside, float(asimov(templates.arrays()).z))
+    return ToyStudy(mu_hat, sigma_mu, np.sqrt(q0), inside, float(fit_asimov(templates.arrays()).z))
 
 
 def _by_bin(likelihood: Likelihood, gamma: Floats) -> dict[str, float]:

@@ -21,17 +21,17 @@ import numpy as np
 from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
-from qbdt.inference.asimov import asimov
+from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
 
-__all__ = ["read_workspace", "workspace_of", "write_workspace"]
+__all__ = ["build_workspace", "read_workspace", "write_workspace"]
 
 REACH = 100.0
 """Bounds of parameters in standard deviations. MINUIT's errors of bounded parameters are too small by 1 − (σ/bound)²/6:
 0.7 % for pyhf's usual ±5, 2e-5 for ±100, so that all programs quote the same uncertainties."""
 
 
-def workspace_of(
+def build_workspace(
     templates: TemplateSet,
     *,
     poi: str = "mu",
@@ -61,7 +61,7 @@ def workspace_of(
     --------
     >>> s = ProcessTemplates("higgs", Role.SIGNAL, np.array([1.0, 4.0]), np.array([0.1, 0.4]))
     >>> b = ProcessTemplates("ttbar", Role.BACKGROUND, np.array([90.0, 10.0]), np.array([9.0, 1.0]))
-    >>> spec = workspace_of(TemplateSet("score", np.array([0.0, 0.5, 1.0]), (s, b)))
+    >>> spec = build_workspace(TemplateSet("score", np.array([0.0, 0.5, 1.0]), (s, b)))
     >>> spec["observations"]
     [{'name': 'signal_region', 'data': [91.0, 14.0]}]
     """
@@ -133,7 +133,7 @@ def _modifier(name: str, process: ProcessTemplates) -> dict[str, Any]:
 
 def _poi_bounds(templates: TemplateSet, mc_stat: bool) -> list[float]:
     model = templates.arrays() if mc_stat else templates.arrays().without_mc_stat()
-    reach = max(10.0, REACH * float(asimov(model).sigma_mu))
+    reach = max(10.0, REACH * float(fit_asimov(model).sigma_mu))
     return [float(f"{1 - reach:.4g}"), float(f"{1 + reach:.4g}")]
 
 
@@ -152,5 +152,5 @@ def _check(templates: TemplateSet, poi: str, channel: str) -> None:
         raise FitError(
             f"{where} expects {templates.background[number]:.3g} background "
             f"and {templates.signal[number]:.3g} signal events: "
-            "merge it with its neighbour (qbdt.inference.templates.repair.with_usable_bins)"
+            "merge it with its neighbour (qbdt.inference.templates.repair.merge_unusable_bins)"
         )

@@ -1,4 +1,8 @@
-"""Front door of models."""
+"""Trained models and their files.
+
+In: a trained model, or a dataset to train into a file. Out: a model file, which is data and never code, and the model
+read from one. `qbdt.models.export` writes the formats of other programs.
+"""
 
 from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model

@@ -1,12 +1,11 @@
 """Training by folds, and training into a file that an interrupted training goes on from.
 
-Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTraining`, or a model file that holds one.
+Flows in: a `Dataset` with its fold rule, and `Settings`. Flows out: a `CrossTrainedModel`, or a model file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -15,10 +14,8 @@ from qbdt.data import Dataset
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
-from qbdt.training import CrossTraining, Settings, described, train
-from qbdt.training.paper import Training
-from qbdt.training.partitions import EventsInParts
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
+from qbdt.training.partitions import PartitionedEvents
 
 __all__ = ["cross_train", "train_into"]
 
@@ -30,15 +27,15 @@ SHARE_OF_WRITING = 0.05
 
 
 def cross_train(
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
     progress: Progress = silent,
-    resume: CrossTraining | None = None,
-    checkpoint: Callable[[CrossTraining], None] | None = None,
+    resume: CrossTrainedModel | None = None,
+    checkpoint: Callable[[CrossTrainedModel], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> CrossTraining:
+) -> CrossTrainedModel:
     """Train one model for each fold, without its events and without their shifted copies.
 
     Parameters
@@ -47,10 +44,8 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    progress
-        Shows how far each training is.
+    n_threads, progress
+        As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
     checkpoint
@@ -60,8 +55,8 @@ def cross_train(
 
     Returns
     -------
-    CrossTraining
-        Interrupting with Ctrl-C returns what is trained so far; `complete` tells.
+    CrossTrainedModel
+        Interrupting with Ctrl-C returns the trees so far; `complete` tells.
 
     Examples
     --------
@@ -75,30 +70,30 @@ def cross_train(
         raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
     if resume is not None and resume.folds != rule:
         raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
-    done: list[Training] = []
+    earlier = () if resume is None else resume.trainings
+    done: list[TrainedModel] = []
+
+    def report(training: TrainedModel) -> None:
+        if checkpoint is not None:
+            checkpoint(CrossTrainedModel((*done, training), rule))
+
     for fold in range(rule.k):
-        part = dataset.without_fold(fold)
-        earlier = resume.trainings[fold] if resume is not None and fold < len(resume.trainings) else None
-        if earlier is not None and _kept(earlier, part, settings):
+        events = dataset.without_fold(fold)
+        before = earlier[fold] if fold < len(earlier) else None
+        if before is not None and _is_finished(before, events, settings):
             say(f"train fold{fold}: there already")
-            done.append(earlier)
+            done.append(before)
             continue
-        more = "" if earlier is None else f", going on after {len(earlier.ensemble.trees)} trees"
-        say(f"train fold{fold}{more}")
-
-        def report(training: Training) -> None:
-            if checkpoint is not None:
-                checkpoint(CrossTraining((*done, _unfinished(training)), rule))
-
-        done.append(train(part, settings, n_threads=n_threads, progress=progress, resume=earlier, checkpoint=report))
+        say(f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees"))
+        done.append(train(events, settings, n_threads=n_threads, progress=progress, resume=before, checkpoint=report))
         if not done[-1].complete:
             break
-    return CrossTraining(tuple(done), rule)
+    return CrossTrainedModel(tuple(done), rule)
 
 
 def train_into(
     path: Path | str,
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     resume: bool = False,
@@ -107,7 +102,7 @@ def train_into(
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
-) -> Training | CrossTraining:
+) -> AnyTrainedModel:
     """Train into a model file: one model, or one for each fold where the dataset has a fold rule.
 
     Parameters
@@ -125,41 +120,32 @@ def train_into(
 
     Returns
     -------
-    Training or CrossTraining
+    TrainedModel or CrossTrainedModel
         What the file holds; `complete` is false after Ctrl-C.
     """
     target = Path(path)
-    earlier = read_any_model(target)[0] if resume and target.exists() else None
-    if earlier is not None and isinstance(earlier, CrossTraining) != (dataset.folds is not None):
-        kinds = ("a single model", "a cross-trained one")
-        found, wanted = kinds if dataset.folds is not None else kinds[::-1]
-        raise DataError(f"{target}: cannot resume: it holds {found}, and this is {wanted}")
+    earlier: Any = read_any_model(target)[0] if resume and target.exists() else None
+    if earlier is not None:
+        _require_same_kind(target, earlier, dataset.folds is not None)
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     write = _Writer(target, force or earlier is not None, extra)
+    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "resume": earlier, "checkpoint": write}
+    result: AnyTrainedModel
     if dataset.folds is None:
-        assert not isinstance(earlier, CrossTraining)
-        result: Training | CrossTraining = train(
-            dataset,
-            settings,
-            n_threads=n_threads,
-            progress=progress,
-            resume=earlier,
-            checkpoint=lambda training: write(_unfinished(training)),
-        )
+        result = train(dataset, settings, **options)
     else:
-        assert not isinstance(earlier, Training)
-        result = cross_train(
-            dataset,
-            settings,
-            n_threads=n_threads,
-            progress=progress,
-            resume=earlier,
-            checkpoint=write,
-            say=say,
-        )
+        result = cross_train(dataset, settings, say=say, **options)
     write_model(target, result, extra)
     return result
+
+
+def _require_same_kind(path: Path, earlier: AnyTrainedModel, with_folds: bool) -> None:
+    """Refuse to go on with a single model by folds, and the other way round."""
+    if (earlier.folds is not None) != with_folds:
+        kinds = ("a single model", "a cross-trained one")
+        found, wanted = kinds if with_folds else kinds[::-1]
+        raise DataError(f"{path}: cannot resume: it holds {found}, and this is {wanted}")
 
 
 class _Writer:
@@ -167,32 +153,24 @@ class _Writer:
 
     def __init__(self, path: Path, force: bool, extra: Mapping[str, Any] | None) -> None:
         if not force and path.exists():
-            raise OutputError(f"{path} exists; --force overwrites it, --resume goes on from it")
+            raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
         self._path, self._extra, self._not_before = path, extra, 0.0
 
-    def __call__(self, training: Training | CrossTraining) -> None:
-        last = training if isinstance(training, Training) else training.trainings[-1]
+    def __call__(self, training: AnyTrainedModel) -> None:
+        last = training.trainings[-1]
         start = monotonic()
-        whole_part = isinstance(last.ensemble, ProfiledEnsemble)  # the profiled method reports these, not trees
-        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (whole_part or start >= self._not_before):
+        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (last.reports_folds or start >= self._not_before):
             write_model(self._path, training, self._extra)
             end = monotonic()
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
-def _unfinished(training: Training) -> Training:
-    """Mark what a checkpoint is given, so that it is not taken for a finished training."""
-    if training.stopped is not None:
-        return training
-    return replace(training, stopped=f"interrupted after {len(training.ensemble.trees)} trees")
+def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, settings: Settings) -> bool:
+    """Whether an earlier training is the one asked for; refused where it was on other events.
 
-
-def _kept(earlier: Training, part: Dataset | EventsInParts, settings: Settings) -> bool:
-    """Whether an earlier training is what is asked for; refused where it was on other events.
-
-    Events in parts are not read for this: whoever keeps a model with them sees to it that they are the same.
+    Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
-    known = described(part) if isinstance(part, Dataset) else {}
+    known = describe_events(events) if isinstance(events, Dataset) else {}
     if {key: earlier.data.get(key) for key in known} != known:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

@@ -8,17 +8,19 @@ from typing import Any
 
 from qbdt.errors import ModelFileError, QBDTError
 from qbdt.files import write_text
-from qbdt.models.checks import get
+from qbdt.models.file_text import format_text, get, parse_text
 from qbdt.models.model_content import from_dict, to_dict
-from qbdt.models.sealed_text import parsed, sealed
-from qbdt.training import CrossTraining
-from qbdt.training.paper import Training
+from qbdt.training import AnyTrainedModel, CrossTrainedModel, TrainedModel
 
 __all__ = ["read_any_model", "read_cross_trained", "read_model", "write_model"]
 
 
 def write_model(
-    path: str | Path, training: Training | CrossTraining, extra: Mapping[str, Any] | None = None, *, force: bool = True
+    path: str | Path,
+    training: AnyTrainedModel,
+    extra: Mapping[str, Any] | None = None,
+    *,
+    force: bool = True,
 ) -> None:
     """Write a model file.
 
@@ -33,13 +35,13 @@ def write_model(
     force
         Whether an existing file may be replaced; it is, at once and as a whole.
     """
-    write_text(Path(path), sealed({"extra": dict(extra or {}), **to_dict(training)}), force=force)
+    write_text(Path(path), format_text({"extra": dict(extra or {}), **to_dict(training)}), force=force)
 
 
-def read_any_model(path: str | Path) -> tuple[Training | CrossTraining, dict[str, Any]]:
+def read_any_model(path: str | Path) -> tuple[AnyTrainedModel, dict[str, Any]]:
     """Read a model file of any kind; returns the training and the extra values that were kept with it."""
     source = Path(path)
-    content = parsed(source)
+    content = parse_text(source)
     try:
         return from_dict(content), get(content, "extra", dict)
     except ModelFileError as error:
@@ -48,20 +50,20 @@ def read_any_model(path: str | Path) -> tuple[Training | CrossTraining, dict[str
         raise ModelFileError(f"{source}: {error}") from error
 
 
-def read_model(path: str | Path) -> tuple[Training, dict[str, Any]]:
+def read_model(path: str | Path) -> tuple[TrainedModel, dict[str, Any]]:
     """Read a file that holds a single model; returns the training and the extra values that were kept with it."""
     training, extra = read_any_model(path)
-    if isinstance(training, CrossTraining):
+    if training.folds is not None:
         raise ModelFileError(
             f"{path}: a cross-trained model with {training.folds.k} folds, where a single model is needed; "
-            "load it with CrossTrainedClassifier.load or qbdt.models.model_file.read_cross_trained"
+            "load it with CrossTrainedClassifier.load or qbdt.models.read_cross_trained"
         )
     return training, extra
 
 
-def read_cross_trained(path: str | Path) -> tuple[CrossTraining, dict[str, Any]]:
+def read_cross_trained(path: str | Path) -> tuple[CrossTrainedModel, dict[str, Any]]:
     """Read a file that holds a cross-trained model; returns its trainings and the extra values."""
     training, extra = read_any_model(path)
-    if isinstance(training, Training):
+    if training.folds is None:
         raise ModelFileError(f"{path}: a single model, where a cross-trained one is needed")
     return training, extra

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import NODE, Floats, Nodes
-from qbdt.data import bits_of_codes
+from qbdt.arrays import NODE, Floats, Nodes, pack_codes
 from qbdt.errors import ModelFileError
-from qbdt.models.checks import get, number
+from qbdt.models.file_text import get, number
 from qbdt.trees import Tree
 
-__all__ = ["source_values_of", "tree_from_dict", "tree_to_dict"]
+__all__ = ["read_source_values", "tree_from_dict", "tree_to_dict"]
 
 YIELDS = ("s", "b", "sigma2", "q", "gain", "value")
 SOURCES = "source_values"
@@ -41,7 +40,7 @@ def tree_from_dict(content: Any, features: tuple[str, ...], categories: Mapping[
         if not isinstance(entry, dict):
             raise ModelFileError(f"{what}, node {i} is not a node")
         try:
-            nodes[i] = _node(entry, features, categories, f"{what}, node {i}")
+            nodes[i] = _read_node(entry, features, categories, f"{what}, node {i}")
         except OverflowError:
             raise ModelFileError(f"{what}, node {i}: a whole number that no tree can hold") from None
     inner = np.flatnonzero(nodes["feature"] >= 0)
@@ -53,8 +52,8 @@ def tree_from_dict(content: Any, features: tuple[str, ...], categories: Mapping[
     return Tree(nodes, number(content.get("weight"), f"{what}, weight"), by_number)
 
 
-def source_values_of(content: Mapping[str, Any], n_sources: int, what: str) -> Floats | None:
-    """Return what the nodes of a tree add to the sources, as (node, source); None where no node says it."""
+def read_source_values(content: Mapping[str, Any], n_sources: int, what: str) -> Floats | None:
+    """Contributions of the nodes of a tree to the sources, as (node, source); None where there are none."""
     entries = content["nodes"]
     if not any(SOURCES in entry for entry in entries):
         return None
@@ -86,13 +85,13 @@ def _node_to_dict(tree: Tree, place: int, features: Sequence[str]) -> dict[str, 
     }
 
 
-def _node(
+def _read_node(
     entry: Mapping[str, Any], features: tuple[str, ...], categories: Mapping[str, Floats], what: str
 ) -> tuple[Any, ...]:
     depth = get(entry, "depth", int)
     yields = [number(entry.get(name), f"{what}, {name}") for name in YIELDS]
     if "feature" not in entry:
-        return (-1, 0.0, False, -1, -1, depth, *yields, bits_of_codes(()))
+        return (-1, 0.0, False, -1, -1, depth, *yields, pack_codes(()))
     name = entry["feature"]
     if name not in features:
         raise ModelFileError(f"{what}: unknown feature {name!r}")
@@ -101,14 +100,14 @@ def _node(
     children = (get(entry, "left", int), get(entry, "right", int))
     threshold, codes = 0.0, np.zeros(0, dtype=np.intp)
     if name in categories:
-        codes = _left_codes(entry, categories[name], what)
+        codes = _read_left_codes(entry, categories[name], what)
     else:
         threshold = number(entry.get("threshold"), f"{what}, threshold")
     way = (features.index(name), threshold, entry["missing"] == "left")
-    return (*way, *children, depth, *yields, bits_of_codes(codes))
+    return (*way, *children, depth, *yields, pack_codes(codes))
 
 
-def _left_codes(entry: Mapping[str, Any], known: Floats, what: str) -> NDArray[np.intp]:
+def _read_left_codes(entry: Mapping[str, Any], known: Floats, what: str) -> NDArray[np.intp]:
     values = [number(value, f"{what}, {LEFT_CATEGORIES}") for value in get(entry, LEFT_CATEGORIES, list)]
     unknown = sorted(set(values) - set(known.tolist()))
     if unknown:

@@ -1,8 +1,23 @@
-"""Front door of report."""
+"""Reports of results.
 
-from qbdt.report.document import Block, Document, Figure, Fold, Headline, Section, Statement, Text, Verdict
+In: a `Document` of sections with text, statements, tables and figures. Out: one HTML page that needs nothing else, the
+same as Markdown, and all figures as PDF. Ready figures are in `qbdt.report.figures`, colours and sizes for others in
+`qbdt.report.style`.
+"""
+
+from qbdt.report.document import (
+    Block,
+    Document,
+    Figure,
+    Fold,
+    Headline,
+    Section,
+    Statement,
+    Text,
+    Verdict,
+    provenance_tables,
+)
 from qbdt.report.page import PAGE, write_report
-from qbdt.report.provenance import provenance_tables
 
 __all__ = [
     "PAGE",

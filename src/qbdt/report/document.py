@@ -1,17 +1,31 @@
-"""What a report consists of: sections with text, statements, tables and figures; no format yet."""
+"""Contents of a report: sections with text, statements, tables and figures, whatever their format."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
+from qbdt.files import versions
 from qbdt.tables import Table
 
-__all__ = ["Block", "Document", "Figure", "Fold", "Headline", "Section", "Statement", "Text", "Verdict"]
+__all__ = [
+    "Block",
+    "Document",
+    "Figure",
+    "Fold",
+    "Headline",
+    "Section",
+    "Statement",
+    "Text",
+    "Verdict",
+    "provenance_tables",
+]
 
 
 @dataclass(frozen=True)
@@ -93,7 +107,7 @@ class Headline:
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of the report."""
+    """Blocks under a title."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -119,3 +133,26 @@ class Document:
             for block in section.blocks:
                 inner = block.blocks if isinstance(block, Fold) else (block,)
                 yield from (b for b in inner if isinstance(b, Figure))
+
+
+def provenance_tables(
+    settings: Mapping[str, Any], files: Mapping[str, str], seconds: Mapping[str, float]
+) -> Iterator[Table]:
+    """Tables of what numbers come from: settings, versions, machine, checksums of files, timings.
+
+    Parameters
+    ----------
+    settings
+        Name to value.
+    files
+        File name to SHA-256.
+    seconds
+        Stage to seconds.
+    """
+    yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
+    machine = ("machine", f"{platform.machine()}, {os.cpu_count()} cores")
+    yield Table("Versions", ("what", "version"), (machine, *versions().items()))
+    if files:
+        yield Table("Files", ("file", "SHA-256"), tuple(files.items()))
+    if seconds:
+        yield Table("Time spent in this run", ("stage", "seconds"), tuple((s, f"{t:.1f}") for s, t in seconds.items()))

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
-from qbdt.report.figures.style import styled
+from qbdt.report.style import styled
 from qbdt.tables import Table
 
 __all__ = ["render_html", "svg"]
@@ -33,8 +33,8 @@ def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
     environment.filters["kind"] = _kind
     environment.filters["picture"] = lambda figure: _data_url("image/svg+xml", pictures[figure.name])
     environment.filters["csv_link"] = lambda figure: _data_url("text/csv;charset=utf-8", figure.csv().encode())
-    template = environment.from_string(_part("report.html"))
-    style, script = (Markup(_part(name)) for name in ("report.css", "report.js"))  # our own files
+    template = environment.from_string(_read_asset("report.html"))
+    style, script = (Markup(_read_asset(name)) for name in ("report.css", "report.js"))  # our own files
     return template.render(document=document, style=style, script=script)
 
 
@@ -54,7 +54,7 @@ def _rounded(path: re.Match[bytes]) -> bytes:
     return re.sub(rb"(\.\d\d)\d+", rb"\1", path.group())
 
 
-def _part(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("qbdt.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 

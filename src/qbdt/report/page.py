@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from qbdt.errors import OutputError
-from qbdt.files import replacing, write_text
+from qbdt.files import replace_file, write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.document import Block, Document, Figure, Fold, Statement, Text
-from qbdt.report.figures.style import styled
 from qbdt.report.html import render_html, svg
+from qbdt.report.style import styled
 from qbdt.tables import Table
 
 __all__ = ["PAGE", "render_markdown", "write_report"]
@@ -96,6 +96,6 @@ def _write_pdf(document: Document, path: Path) -> None:
     from matplotlib.backends.backend_pdf import PdfPages
 
     about = {"Title": document.title, "CreationDate": None}
-    with replacing(path) as scratch, styled(), PdfPages(scratch, metadata=about) as pages:
+    with replace_file(path) as scratch, styled(), PdfPages(scratch, metadata=about) as pages:
         for figure in document.figures():
             pages.savefig(figure.drawn)

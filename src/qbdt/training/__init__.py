@@ -1,19 +1,29 @@
-"""Front door of training."""
+"""From a dataset and settings to a trained model.
 
-from qbdt.training.cross_trained import CrossTraining
-from qbdt.training.folded import FoldedEnsemble
-from qbdt.training.inputs import described
+In: a `Dataset`, or events on disk or on a cluster (`qbdt.training.partitions`), and `Settings`. Out: a `TrainedModel`,
+whose `ensemble` scores events; a `CrossTrainedModel` holds one for each fold.
+"""
+
+from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
+from qbdt.training.inputs import describe_events
 from qbdt.training.methods import train
-from qbdt.training.monitor import Callback, Monitor, score_significance
+from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
+from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.settings import Settings
 
 __all__ = [
+    "AnyTrainedModel",
     "Callback",
-    "CrossTraining",
+    "CrossTrainedModel",
+    "End",
+    "Ending",
     "FoldedEnsemble",
+    "Model",
     "Monitor",
     "Settings",
-    "described",
-    "score_significance",
+    "SingleModel",
+    "TrainedModel",
+    "describe_events",
+    "gain_shares",
     "train",
 ]

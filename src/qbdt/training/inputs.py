@@ -1,106 +1,53 @@
-"""Where a training's rows come from, and what the boosting loop starts with."""
+"""Inputs of both methods: rules of the splits of features, draws for each tree, a record of the events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Floats
-from qbdt.data import Dataset, Role, Tally, categories_of, require_categories
-from qbdt.threads import Workers
-from qbdt.training.paper.channels import make_plan
-from qbdt.training.paper.criterion import PaperCriterion
-from qbdt.training.paper.weighted_rows import LocalStore
+from qbdt.arrays import Fixed
+from qbdt.data import Dataset, Tally
+from qbdt.training.kernels.weights import splitmix
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, FeatureRules, Store, make_binning
+from qbdt.trees import Binning
+from qbdt.trees.growth import FeatureRules
 
-__all__ = [
-    "BoostedStore",
-    "InMemory",
-    "Start",
-    "TrainingRows",
-    "binning_of",
-    "categories_by_number",
-    "described",
-    "feature_rules",
-]
+__all__ = ["describe_events", "draw_features", "draw_seed", "make_feature_rules"]
 
 
-class BoostedStore(Store, Protocol):
-    """A store whose weights are boosted."""
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree."""
-
-    def start_tree(self, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows."""
-
-    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
-        """Multiply the weights of each leaf's rows by its factors."""
-
-
-class Start(NamedTuple):
-    """What a training begins with: names, what it is trained on, bins, rows, and what a good split is."""
-
-    features: tuple[str, ...]
-    data: Mapping[str, Any]
-    binning: Binning
-    store: BoostedStore
-    criterion: PaperCriterion
-
-
-class TrainingRows(Protocol):
-    """Events to train on, wherever they are."""
-
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Check and bin them."""
-
-
-@dataclass(frozen=True, eq=False)
-class InMemory:
-    """Events in this process."""
-
-    dataset: Dataset
-
-    def start(self, settings: Settings, workers: Workers) -> Start:
-        """Check and bin them."""
-        dataset = self.dataset.require_usable()
-        binning = binning_of(dataset, settings, workers)
-        features = feature_rules(binning, settings)
-        plan = make_plan(dataset, settings.mc_stat, settings.min_leaf_entries)
-        store = LocalStore(plan.segments, binning, workers)
-        criterion = plan.criterion(store.layout, features, settings.min_leaf_entries, workers)
-        return Start(dataset.features, described(dataset), binning, store, criterion)
-
-
-def binning_of(dataset: Dataset, settings: Settings, workers: Workers) -> Binning:
-    """Bin edges and categories of events in memory; refuses settings and values that do not go with each other."""
-    settings.require_features(dataset.features)
-    require_categories(dataset, settings.categorical_features)
-    categories = categories_of(dataset, settings.categorical_features)
-    signal, background = (
-        [sample.events for sample in dataset.of_role(role)] for role in (Role.SIGNAL, Role.BACKGROUND)
-    )
-    return make_binning(settings.binning, settings.max_bins, dataset.features, signal, background, workers, categories)
-
-
-def feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
-    """What the features of a training ask of splits."""
+def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
+    """Categories and monotonic constraints of the features, in the order of the binning."""
     names = binning.features
     directions = np.array([settings.monotonic_constraints.get(name, 0) for name in names], dtype=np.int64)
     return FeatureRules(binning.n_cuts, frozenset(names.index(name) for name in binning.categories), directions)
 
 
-def categories_by_number(binning: Binning) -> dict[int, Floats]:
-    """Categories by number of the feature, as trees have them."""
-    return {binning.features.index(name): values for name, values in binning.categories.items()}
+def draw_seed(settings: Settings, tree: int) -> int:
+    """Seed of the draw of rows for one tree, from the training's seed and the tree's number alone."""
+    with np.errstate(over="ignore"):
+        return int(splitmix(settings.random_state, tree))
 
 
-def described(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
+def draw_features(settings: Settings, tree: int, n_features: int) -> Fixed:
+    """Features that one tree may cut on, in increasing order.
+
+    Examples
+    --------
+    >>> draw_features(Settings(), 0, 3)
+    array([0, 1, 2])
+    >>> len(draw_features(Settings(feature_fraction=0.5), 0, 8))
+    4
+    """
+    if settings.feature_fraction >= 1:
+        return np.arange(n_features, dtype=np.int64)
+    count = max(1, round(n_features * settings.feature_fraction))
+    random = np.random.default_rng([settings.random_state, tree])
+    return np.sort(random.choice(n_features, count, replace=False)).astype(np.int64)
+
+
+def describe_events(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
     """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources.
 
     Parameters

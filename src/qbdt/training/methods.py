@@ -7,9 +7,10 @@ from typing import Any
 
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
+from qbdt.training.model import TrainedModel
 from qbdt.training.monitor import Monitor
-from qbdt.training.paper.boosting import Training, train_paper
-from qbdt.training.partitions.partition import EventsInParts
+from qbdt.training.paper.boosting import train_paper
+from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 
@@ -17,15 +18,15 @@ __all__ = ["train"]
 
 
 def train(
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
     monitor: Monitor | None = None,
     progress: Progress = silent,
-    resume: Training | None = None,
-    checkpoint: Callable[[Training], None] | None = None,
-) -> Training:
+    resume: TrainedModel | None = None,
+    checkpoint: Callable[[TrainedModel], None] | None = None,
+) -> TrainedModel:
     """Train by the method that `settings.method` names: the paper's or the profiled one.
 
     Parameters
@@ -48,8 +49,8 @@ def train(
 
     Returns
     -------
-    Training
-        Interrupting with Ctrl-C returns what is trained so far.
+    TrainedModel
+        Interrupting with Ctrl-C returns the trees so far.
 
     Examples
     --------
@@ -57,13 +58,13 @@ def train(
     >>> rng = np.random.default_rng(1)
     >>> x = np.concatenate([rng.normal(1, 1, 300), rng.normal(-1, 1, 300)])
     >>> dataset = Dataset.from_arrays(x[:, None], np.repeat([1, 0], 300))
-    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.stat < 0.2
+    >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.sigma_stat < 0.2
     True
     """
     method: Any = train_profiled if settings.method == "profile" else train_paper
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled
-    trained: Training = method(
+    trained: TrainedModel = method(
         handed_over.pop(),
         settings,
         n_threads=n_threads,

@@ -1,9 +1,9 @@
-"""What happens after each tree besides the next one: reports, early stopping, callbacks."""
+"""After each tree: score of the validation sample, early stopping, callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -11,16 +11,10 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError
-from qbdt.statistics import binned_significance
+from qbdt.statistics import scan_tanh
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Callback", "Monitor", "TreeReport", "score_significance"]
-
-SLOPES = np.arange(1, 31) * 0.05
-"""Values of c in tanh(c · score) that are tried, as in the paper."""
-
-BINS = 20
-"""Bins on (−1, 1) of tanh(c · score), as in the paper."""
+__all__ = ["Callback", "Monitor", "TreeReport"]
 
 
 @dataclass(frozen=True)
@@ -45,39 +39,6 @@ class TreeReport:
 
 Callback: TypeAlias = Callable[[TreeReport], bool | None]
 """Called after each tree; training stops where it returns True."""
-
-
-def score_significance(signal: Floats, s_weight: Floats, background: Floats, b_weight: Floats) -> tuple[float, float]:
-    """Binned Q (eq:Q0 over 20 bins of tanh(c · score)) for the best c, and that c.
-
-    Parameters
-    ----------
-    signal, s_weight
-        Scores and yields of signal events.
-    background, b_weight
-        The same for the background.
-
-    Returns
-    -------
-    Q, c
-        Only values of c with background in the last bin count; Q is 0 where there is none.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> q, c = score_significance(rng.normal(1, 1, 500), np.ones(500), rng.normal(-1, 1, 500), np.ones(500))
-    >>> q > 500
-    True
-    """
-    inner = np.arctanh(np.linspace(-1, 1, BINS + 1)[1:-1])
-    best = (0.0, float(SLOPES[0]))
-    for slope in SLOPES:
-        s = np.bincount(np.searchsorted(inner / slope, signal, side="right"), s_weight, BINS)
-        b = np.bincount(np.searchsorted(inner / slope, background, side="right"), b_weight, BINS)
-        if b[-1] > 0:
-            q = binned_significance(s, b)
-            best = max(best, (q, float(slope)), key=lambda found: found[0])
-    return best
 
 
 @dataclass
@@ -122,19 +83,24 @@ class Monitor:
     def judge(self, report: TreeReport, features: tuple[str, ...], n_threads: int) -> bool:
         """Take note of one more tree; return whether to stop."""
         if self.validation is not None:
-            self._follow(report.tree, features, n_threads)
-            report = TreeReport(report.index, report.n_trees, report.tree, self.history[-1])
+            self._add_scores(self.validation, Ensemble(features, (report.tree,)), n_threads)
+            # Binned Q (eq:Q0 over bins of tanh(c·y)) of signal and background for the best c.
+            scan = scan_tanh(
+                *self._joined(self.validation, Role.SIGNAL), *self._joined(self.validation, Role.BACKGROUND)
+            )
+            self.history.append(scan.largest_q)
+            report = replace(report, validation=self.history[-1])
         stops = [bool(callback(report)) for callback in self.callbacks]
         tired = self.patience is not None and self.best is not None and len(self.history) - self.best >= self.patience
         return tired or any(stops)
 
-    def _follow(self, tree: Tree, features: tuple[str, ...], n_threads: int) -> None:
-        assert self.validation is not None
-        one = Ensemble(features, (tree,))
-        parts: dict[Role, list[tuple[Floats, Floats]]] = {Role.SIGNAL: [], Role.BACKGROUND: []}
-        for role, found in parts.items():
-            for sample in self.validation.of_role(role):
-                self._scores[sample.name] += one.score(sample.events, n_threads)
-                found.append((self._scores[sample.name], sample.events.weight))
-        joined = [np.concatenate(column) for role in parts for column in zip(*parts[role], strict=True)]
-        self.history.append(score_significance(joined[0], joined[1], joined[2], joined[3])[0])
+    def _add_scores(self, validation: Dataset, tree: Ensemble, n_threads: int) -> None:
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            for sample in validation.of_role(role):
+                self._scores[sample.name] += tree.score(sample.events, n_threads)
+
+    def _joined(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
+        """Scores and weights of all samples of a role."""
+        samples = validation.of_role(role)
+        scores = np.concatenate([self._scores[sample.name] for sample in samples])
+        return scores, np.concatenate([sample.events.weight for sample in samples])

@@ -1,23 +1,78 @@
-"""All settings of a training, checked once."""
+"""The settings of a training, declared once.
+
+The YAML section `training:`, the parameters of `QBDTClassifier` and the model file derive from the fields below.
+"""
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
+from textwrap import fill, indent
 from typing import Any
 
-from qbdt.errors import ConfigError
+import numpy as np
+
+from qbdt.errors import ConfigError, hint_at
 from qbdt.trees import BinningChoice
 
-__all__ = ["GROWTHS", "METHODS", "SIZES", "Settings"]
+__all__ = ["Rule", "Settings"]
 
-METHODS = ("paper", "profile")
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 500, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
-GROWTHS = ("leaves", "published")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Description of one setting, and the values it may have.
+
+    Attributes
+    ----------
+    description
+        For documentation and for editors of analysis files.
+    choices
+        All values that it may have.
+    whole
+        Whether it is a whole number.
+    at_least, above, at_most
+        Bounds of a number.
+    """
+
+    description: str
+    choices: tuple[str, ...] = ()
+    whole: bool = False
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds that there are, as "at least", "above", "at most" with their numbers."""
+        bounds = {"at least": self.at_least, "above": self.above, "at most": self.at_most}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse a value that the setting cannot have."""
+        if self.choices and value not in self.choices:
+            raise ConfigError(f"{name}={value!r}: must be one of {', '.join(self.choices)}")
+        if self.whole and (not _is_number(value) or value != int(value)):
+            raise ConfigError(f"{name}={value!r}: must be a whole number")
+        if self.bounds and not (_is_number(value) and self._is_inside(value)):
+            needed = " and ".join(f"{word} {bound:g}" for word, bound in self.bounds.items())
+            raise ConfigError(f"{name}={value!r}: must be {needed}")
+
+    def _is_inside(self, value: float) -> bool:
+        low = self.above is None or value > self.above
+        return low and (-math.inf if self.at_least is None else self.at_least) <= value <= (self.at_most or math.inf)
+
+
+def _rule(description: str, **rule: Any) -> dict[str, Rule]:
+    return {"rule": Rule(description, **rule)}
+
+
+def _setting(default: Any, description: str, **rule: Any) -> Any:
+    return field(default=default, metadata=_rule(description, **rule))
 
 
 @dataclass(frozen=True)
@@ -26,37 +81,7 @@ class Settings:
 
     Parameters
     ----------
-    method
-        "paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a fit
-        that profiles the systematic uncertainties.
-    n_trees
-        Number of trees; None for the method's own: 100, and 500 for "profile". There it is the most of
-        each sum, of which there are ten: five parts of the events, and for each the ratio of signal to background and
-        the shifts; both stop where held-out events say so.
-    n_leaves
-        Most leaves of a tree; None for the method's own: 7, and 15 for "profile".
-    max_bins
-        Most bins of a feature, one of them for missing values.
-    binning
-        "quantile" with at most `max_bins` bins, or one (n_bins, low, high) per feature.
-    growth
-        "leaves": best first up to `n_leaves`; "published": the published program's node counter.
-    mc_stat
-        Whether the MC statistical variance of the background is added to σ_b². "profile" always counts it.
-    learning_rate
-        Multiplies every tree weight; for "profile" every step, which is a fifth of a tree's best output.
-    max_depth
-        Most cuts above a leaf; None for no limit.
-    min_leaf_entries
-        Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.
-    row_fraction, feature_fraction
-        Share of rows, and of features, drawn anew for every tree.
-    random_state
-        Seed of these draws.
-    categorical_features
-        Names of the features whose values are names of categories: whole numbers without an order.
-    monotonic_constraints
-        For some features, by name, +1 where the score must not fall when the feature rises, −1 for the opposite.
+    {parameters}
 
     Examples
     --------
@@ -68,52 +93,89 @@ class Settings:
     qbdt.errors.ConfigError: n_leaves=1: must be at least 2
     """
 
-    method: str = "paper"
-    n_trees: int = None  # type: ignore[assignment]  # always a number once made
-    n_leaves: int = None  # type: ignore[assignment]
-    max_bins: int = 256
-    binning: BinningChoice = "quantile"
-    growth: str = "leaves"
-    mc_stat: bool = False
-    learning_rate: float = 1.0
-    max_depth: int | None = None
-    min_leaf_entries: float = 0.0
-    row_fraction: float = 1.0
-    feature_fraction: float = 1.0
-    random_state: int = 0
-    categorical_features: Sequence[str] = ()
-    monotonic_constraints: Mapping[str, int] = field(default_factory=dict)
+    method: str = _setting(
+        "paper",
+        '"paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a '
+        "fit that profiles the systematic uncertainties.",
+        choices=("paper", "profile"),
+    )
+    n_trees: int = _setting(  # None becomes the method's own
+        None,
+        'Number of trees; by default 100, and 500 for "profile". There it is the most of each sum, of which there are '
+        "ten: five folds of the events, and for each the ratio of signal to background and the shifts; both stop "
+        "where held-out events say so.",
+        whole=True,
+        at_least=1,
+    )
+    n_leaves: int = _setting(None, 'Most leaves of a tree; by default 7, and 15 for "profile".', whole=True, at_least=2)
+    max_bins: int = _setting(  # a bin number fits a byte
+        256, "Most bins of a feature, one of them for missing values.", whole=True, at_least=3, at_most=256
+    )
+    binning: BinningChoice = field(
+        default="quantile",
+        metadata=_rule(
+            '"quantile" with at most `max_bins` bins, or for each feature its equal bins (n_bins, low, high).'
+        ),
+    )
+    growth: str = _setting(
+        "leaves",
+        '"leaves": best first up to `n_leaves`; "published": the published program\'s node counter.',
+        choices=("leaves", "published"),
+    )
+    mc_stat: bool = _setting(
+        False,
+        'Whether the statistical uncertainty of the simulated background is added to σ_b. "profile" always counts it.',
+    )
+    learning_rate: float = _setting(
+        1.0, 'Factor on every tree weight; for "profile" on every step, a fifth of a tree\'s best output.', above=0
+    )
+    max_depth: int | None = _setting(None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1)
+    min_leaf_entries: float = _setting(
+        0.0,
+        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.",
+        at_least=0,
+    )
+    row_fraction: float = _setting(1.0, "Share of the rows drawn for each tree.", above=0, at_most=1)
+    feature_fraction: float = _setting(1.0, "Share of the features drawn for each tree.", above=0, at_most=1)
+    random_state: int = _setting(0, "Seed of these draws; 0 by default.", whole=True, at_least=0)
+    categorical_features: Sequence[str] = _setting(
+        (), "Features whose values are categories: whole numbers without an order."
+    )
+    monotonic_constraints: Mapping[str, int] = field(
+        default_factory=dict,
+        metadata=_rule(
+            "For some features, by name, 1 where the score must not fall when the feature rises, -1 where it must not "
+            "rise."
+        ),
+    )
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ConfigError(f"method={self.method!r}: must be one of {', '.join(METHODS)}")
-        if self.growth not in GROWTHS:
-            raise ConfigError(f"growth={self.growth!r}: must be one of {', '.join(GROWTHS)}")
+        rules = self.rules()
+        for name in ("method", "growth"):
+            rules[name].check(name, getattr(self, name))
         if self.method == "profile" and self.growth != "leaves":
             raise ConfigError(f"growth={self.growth!r} is a rule of the paper's program: method='profile' has 'leaves'")
         for name, size in SIZES[self.method].items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, size)
-        for name, least in (("n_trees", 1), ("n_leaves", 2), ("max_bins", 3), ("random_state", 0)):
-            _require_whole(name, getattr(self, name), least)
-        if self.max_depth is not None:
-            _require_whole("max_depth", self.max_depth, 1)
-        if self.max_bins > 256:
-            raise ConfigError(f"max_bins={self.max_bins}: must be at most 256, so that a bin number fits a byte")
-        for name, most in (("row_fraction", 1.0), ("feature_fraction", 1.0), ("learning_rate", math.inf)):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 < value <= most:
-                raise ConfigError(f"{name}={value!r}: must be above 0" + f" and at most {most:g}" * (most < math.inf))
-        if not _is_number(self.min_leaf_entries) or not 0 <= self.min_leaf_entries < math.inf:
-            raise ConfigError(f"min_leaf_entries={self.min_leaf_entries!r}: must be at least 0")
+        for name, rule in rules.items():
+            if name != "max_depth" or self.max_depth is not None:
+                rule.check(name, getattr(self, name))
         if not isinstance(self.mc_stat, bool):
             raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
-        object.__setattr__(self, "binning", _plain(self.binning))
-        object.__setattr__(self, "categorical_features", _names(self.categorical_features))
-        object.__setattr__(self, "monotonic_constraints", _directions(self.monotonic_constraints))
+        object.__setattr__(self, "binning", _plain_bins(self.binning))
+        object.__setattr__(self, "categorical_features", _sort_names(self.categorical_features))
+        object.__setattr__(self, "monotonic_constraints", _sort_directions(self.monotonic_constraints))
         both = [name for name in self.categorical_features if name in self.monotonic_constraints]
         if both:
             raise ConfigError(f"feature {both[0]} is categorical: its values have no order for a monotonic constraint")
+
+    @classmethod
+    def for_features(cls, features: Sequence[str], **values: Any) -> Settings:
+        """Settings whose features are given by name, by position, or by a mask or list over all features."""
+        for name, resolve in (("categorical_features", _choose_names), ("monotonic_constraints", _name_directions)):
+            values[name] = resolve(values.get(name), features, name)
+        return cls(**values)
 
     def require_features(self, features: Sequence[str]) -> None:
         """Refuse settings for features that are not there."""
@@ -124,9 +186,19 @@ class Settings:
         for setting, names in asked.items():
             for name in names:
                 if name not in features:
-                    close = difflib.get_close_matches(name, features, n=1)
-                    hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(features)}"
-                    raise ConfigError(f"{setting}: no feature {name}; {hint}")
+                    raise ConfigError(f"{setting}: no feature {name}; {hint_at(name, features)}")
+
+    @classmethod
+    def rules(cls) -> dict[str, Rule]:
+        """Rule of every setting, by name."""
+        return {one.name: one.metadata["rule"] for one in fields(cls)}
+
+    @classmethod
+    def document(cls, names: Iterable[str] = (), **others: str) -> str:
+        """Write the parameters of a docstring, by default all settings; `others` describes those that are none."""
+        known = {name: rule.description for name, rule in cls.rules().items()} | others
+        entries = [f"{name}\n{indent(fill(known[name], 108), ' ' * 4)}" for name in names or cls.rules()]
+        return indent("\n".join(entries), " " * 4).lstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for the model file."""
@@ -141,7 +213,7 @@ class Settings:
         return cls(**values)
 
 
-def _plain(binning: Any) -> Any:
+def _plain_bins(binning: Any) -> Any:
     """Return bins as lists of plain numbers, so that they compare equal after a model file."""
     if isinstance(binning, str):
         return binning
@@ -153,14 +225,14 @@ def _plain(binning: Any) -> Any:
         raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
 
 
-def _names(values: Any) -> tuple[str, ...]:
+def _sort_names(values: Any) -> tuple[str, ...]:
     """Return names in the order of the alphabet, so that settings that mean the same are equal."""
     if isinstance(values, str) or not all(isinstance(name, str) for name in values):
         raise ConfigError(f"categorical_features={values!r}: must be names of features")
     return tuple(sorted(set(values)))
 
 
-def _directions(constraints: Any) -> dict[str, int]:
+def _sort_directions(constraints: Any) -> dict[str, int]:
     """Return the constraints that ask for something, in the order of the alphabet."""
     if not isinstance(constraints, Mapping):
         raise ConfigError(f"monotonic_constraints={constraints!r}: must say +1 or -1 for names of features")
@@ -174,8 +246,53 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _require_whole(name: str, value: Any, least: int) -> None:
-    if not _is_number(value) or value != int(value):
-        raise ConfigError(f"{name}={value!r}: must be a whole number")
-    if value < least:
-        raise ConfigError(f"{name}={value}: must be at least {least}")
+def _choose_names(choice: Any, features: Sequence[str], what: str) -> list[str]:
+    """Names of features that are given by name, by position, or by a mask over all.
+
+    Examples
+    --------
+    >>> _choose_names([False, True], ["pt", "year"], "categorical_features"), _choose_names([0], ["pt"], "")
+    (['year'], ['pt'])
+    """
+    if choice is None:
+        return []
+    given = np.asarray(choice)
+    if given.ndim != 1:
+        raise ConfigError(f"{what}={choice!r}: a list of names or positions of features, or a mask, is needed")
+    if given.dtype == np.bool_:
+        if len(given) != len(features):
+            raise ConfigError(f"{what}: a mask of {len(given)} entries for {len(features)} features")
+        return [name for name, chosen in zip(features, given, strict=True) if chosen]
+    return [_name_of(one, features, what) for one in given.tolist()]
+
+
+def _name_directions(constraints: Any, features: Sequence[str], what: str) -> dict[str, Any]:
+    """Values by name that are given by name, by position, or in a list over all features.
+
+    Examples
+    --------
+    >>> _name_directions([1, 0], ["pt", "eta"], ""), _name_directions({1: -1}, ["pt", "m"], "")
+    ({'pt': 1, 'eta': 0}, {'m': -1})
+    """
+    if constraints is None:
+        return {}
+    if isinstance(constraints, Mapping):
+        return {_name_of(one, features, what): direction for one, direction in constraints.items()}
+    given = np.asarray(constraints)
+    if given.shape != (len(features),):
+        raise ConfigError(f"{what} has shape {given.shape}: one number for each of {len(features)} features is needed")
+    return dict(zip(features, given.tolist(), strict=True))
+
+
+def _name_of(one: Any, features: Sequence[str], what: str) -> str:
+    if isinstance(one, str):
+        return one
+    if not isinstance(one, int | np.integer) or isinstance(one, bool):
+        raise ConfigError(f"{what}: {one!r}: must be a name or a position")
+    if not 0 <= one < len(features):
+        raise ConfigError(f"{what}: position {one}: there are {len(features)} features, counted from 0")
+    return features[int(one)]
+
+
+if Settings.__doc__:  # absent under python -OO
+    Settings.__doc__ = Settings.__doc__.replace("{parameters}", Settings.document())

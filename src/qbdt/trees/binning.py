@@ -1,31 +1,31 @@
 """Bin edges of every feature, and bin codes of events.
 
 Flows in: `Events`. Flows out: a `Binning` (edges per feature) and byte codes that kernels read. Edges are where a tree
-may cut: x < edge goes left. Quantile edges depend on the set of rows only, not on their order: weights are added as
-integers, and where a class has very many rows, a hash of a row's values decides whether it is looked at.
+may cut: x < edge goes left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, SUM_BITS, Codes, Fixed, Floats
-from qbdt.data import Categories, Events, require_few_categories
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Categories, Codes, Fixed, Floats
+from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
-from qbdt.trees.kernels.codes import GUIDE_CELLS, encode, fill_guides, hash_rows
+from qbdt.trees.event_matrices import chunk_matrices, chunk_ranges
+from qbdt.trees.kernels.codes import GUIDE_CELLS, encode, fill_guides
+from qbdt.trees.quantiles import QuantileSketch, quantile_edges
 
 __all__ = [
     "Binning",
     "BinningChoice",
     "FixedBins",
-    "QuantileSketch",
     "category_edges",
     "make_binning",
     "quantile_binning",
@@ -35,12 +35,6 @@ FixedBins: TypeAlias = tuple[int, float, float]
 """Number of equal-width bins, low edge, high edge."""
 
 BinningChoice: TypeAlias = str | Sequence[FixedBins] | Mapping[str, FixedBins]
-
-QUANTILE_ROWS = 32768
-"""Rows of each class from which quantiles are taken: with 255 bins, 257 rows in each, known to 6 %."""
-
-CHUNK = 16384
-"""Rows encoded at a time by one thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +71,11 @@ class Binning:
         """Number of edges of each feature."""
         return np.array([edges.size for edges in self.edges], dtype=np.int64)
 
+    @property
+    def categories_by_number(self) -> dict[int, Floats]:
+        """Values of categorical features by number of the feature, as trees have them."""
+        return {self.features.index(name): values for name, values in self.categories.items()}
+
     @cached_property
     def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Fixed]:
         """Edges in the form that the kernel reads, and the cells that shorten its search."""
@@ -100,8 +99,8 @@ class Binning:
     def _value_of_code(self) -> dict[int, Floats]:
         """For each categorical feature, by number, the value of each code; NaN where a code has none."""
         found = {}
-        for name, values in self.categories.items():
-            found[self.features.index(name)] = padded = np.full(BINS, np.nan)
+        for feature, values in self.categories_by_number.items():
+            found[feature] = padded = np.full(BINS, np.nan)
             padded[: values.size] = values
         return found
 
@@ -111,7 +110,7 @@ class Binning:
         def encode_chunk(begin: int, end: int) -> None:
             self.encode_rows(events, begin, end, out, start + begin)
 
-        workers.run(encode_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
+        workers.run(encode_chunk, chunk_ranges(events.n_rows))
 
     def encode_rows(self, events: Events, begin: int, end: int, out: Codes, start: int) -> None:
         """Write the codes of rows begin … end − 1 into `out` from row `start` on."""
@@ -130,53 +129,6 @@ class Binning:
         with Workers(1) as workers:
             self.encode(events, out, 0, workers)
         return out.transpose(1, 0, 2).reshape(events.n_rows, -1)[:, : len(self.features)]
-
-
-def chunk_matrices(
-    events: Events, features: Sequence[str], begin: int, end: int
-) -> Iterator[tuple[NDArray[Any], Fixed, NDArray[np.int32]]]:
-    """Return the columns of some rows as few matrices without copying, each with its feature numbers and row numbers.
-
-    Columns that lie at equal distances in memory, as those of one table do, are read together as one matrix.
-    """
-    columns, rows = events.in_place()
-    arrays = [_native(columns[name]) for name in features]
-    if isinstance(rows, range):
-        part = rows[begin:end]
-        low, high = (min(part[0], part[-1]), max(part[0], part[-1]) + 1) if part else (0, 0)
-        numbers: NDArray[Any] = np.arange(part.start, part.stop, part.step)
-    else:
-        numbers = rows[begin:end]
-        low, high = (int(numbers.min()), int(numbers.max()) + 1) if numbers.size else (0, 0)
-    local = (numbers - low).astype(np.int32)
-    arrays = [array[low:high] for array in arrays]
-    together = _as_one_matrix(arrays)
-    if together is not None:
-        yield together, np.arange(len(arrays), dtype=np.int64), local
-        return
-    for i, array in enumerate(arrays):
-        yield array[:, np.newaxis], np.array([i], dtype=np.int64), local
-
-
-def _native(column: NDArray[Any]) -> NDArray[Any]:
-    return column if column.dtype.isnative and column.dtype.itemsize <= 8 else column.astype(np.float64)
-
-
-def _as_one_matrix(arrays: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-    first = arrays[0]
-    if len(arrays) < 2:
-        return first[:, np.newaxis]
-    if any(a.dtype != first.dtype or a.strides != first.strides for a in arrays):
-        return None
-    addresses = np.array([a.__array_interface__["data"][0] for a in arrays], dtype=np.int64)
-    steps = np.diff(addresses)
-    if np.any(steps != steps[0]):
-        return None
-    if not all(a.base is not None and a.base is first.base for a in arrays):
-        return None
-    return np.lib.stride_tricks.as_strided(
-        first, shape=(first.size, len(arrays)), strides=(first.strides[0], int(steps[0])), writeable=False
-    )
 
 
 def make_binning(
@@ -207,7 +159,7 @@ def make_binning(
     """
     categories = categories or {}
     if not isinstance(choice, str):
-        require_few_categories(categories, max_bins)
+        _require_few_categories(categories, max_bins)
         return Binning(features, _fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
@@ -215,6 +167,16 @@ def make_binning(
         raise ConfigError(f"max_bins={max_bins}: must be from 3 to {BINS}, one of them for missing values")
     sketches = [QuantileSketch.of(events, workers) for events in (signal, background)]
     return quantile_binning(max_bins, features, sketches[0], sketches[1], workers, categories)
+
+
+def _require_few_categories(categories: Categories, max_bins: int) -> None:
+    """Refuse a feature with more categories than there are bins, one of which is for missing values."""
+    for name, values in categories.items():
+        if values.size > max_bins - 1:
+            raise DataError(
+                f"feature {name} is categorical and has {values.size} categories: at most {max_bins - 1} "
+                "(max_bins - 1) are possible; merge rare ones, or do not declare it categorical"
+            )
 
 
 def category_edges(values: Floats) -> Floats:
@@ -232,7 +194,7 @@ def quantile_binning(
 ) -> Binning:
     """Edges by weighted quantiles of two classes, each counting as one event in all; categories as they are."""
     known = categories or {}
-    require_few_categories(known, max_bins)
+    _require_few_categories(known, max_bins)
     n_signal, n_background = len(signal.hashes), len(background.hashes)
     weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
     weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()
@@ -241,94 +203,9 @@ def quantile_binning(
         if features[i] in known:
             return category_edges(known[features[i]])
         values = np.concatenate([signal.column(features[i]), background.column(features[i])])
-        return _quantile_edges(values, weights, max_bins - 1)
+        return quantile_edges(values, weights, max_bins - 1)
 
     return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])), known)
-
-
-@dataclass(frozen=True, eq=False)
-class QuantileSketch:
-    """At most about QUANTILE_ROWS rows of one class, chosen by what is in them, from which quantiles are taken.
-
-    Sketches of parts merge into that of the whole, exactly, in any order: a row is in it if its hash is below a limit
-    that falls with the number of rows, so a part keeps every row that the whole will.
-
-    Parameters
-    ----------
-    n_rows, largest
-        Number of all rows, and their largest absolute weight.
-    chosen, hashes
-        The rows chosen, in pieces, and their hashes; those of weight zero are left out.
-    """
-
-    n_rows: int
-    largest: float
-    chosen: tuple[Events, ...]
-    hashes: NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, pieces: Sequence[Events], workers: Workers) -> QuantileSketch:
-        """Sketch of events; their columns are not copied."""
-        n_rows = sum(events.n_rows for events in pieces)
-        largest = max((float(np.abs(events.weight).max(initial=0.0)) for events in pieces), default=0.0)
-        found = [_chosen(events, _hash_limit(n_rows), workers) for events in pieces]
-        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *(hashes for _, hashes in found)])
-        return cls(n_rows, largest, tuple(events for events, _ in found), hashes)
-
-    def copied(self) -> QuantileSketch:
-        """Return it with its rows as arrays of their own, which do not keep the other rows in memory."""
-        pieces = [
-            Events({name: np.array(piece.column(name)) for name in piece.features}, np.array(piece.weight))
-            for piece in self.chosen
-        ]
-        return replace(self, chosen=tuple(pieces))
-
-    def merged(self, other: QuantileSketch) -> QuantileSketch:
-        """Sketch of the rows of both."""
-        n_rows = self.n_rows + other.n_rows
-        hashes = np.concatenate([self.hashes, other.hashes])
-        kept = hashes < _hash_limit(n_rows)
-        pieces = [*self.chosen, *other.chosen]
-        masks = np.split(kept, np.cumsum([piece.n_rows for piece in pieces])[:-1])
-        chosen = tuple(piece[mask] for piece, mask in zip(pieces, masks, strict=True))
-        merged = QuantileSketch(n_rows, max(self.largest, other.largest), chosen, hashes[kept])
-        return merged if kept.all() else merged.copied()
-
-    def column(self, name: str) -> Floats:
-        """Values of one feature."""
-        return np.concatenate([np.empty(0), *(piece.column(name) for piece in self.chosen)])
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of the rows chosen."""
-        return np.concatenate([np.empty(0), *(piece.weight for piece in self.chosen)])
-
-    def fixed_weights(self) -> Fixed:
-        """Absolute weights as integers, whose sums no order of rows changes."""
-        if self.largest == 0.0:
-            raise DataError("all weights of a class are zero")
-        exponent = SUM_BITS - int(np.frexp(self.largest)[1]) - int(np.frexp(float(self.n_rows))[1])
-        return np.rint(np.ldexp(np.abs(self.weights), exponent)).astype(np.int64)
-
-
-def _hash_limit(n_rows: int) -> np.uint64:
-    """Return what the 53-bit hash of a row must be below, for about QUANTILE_ROWS rows of so many."""
-    return np.uint64(2**53 if n_rows <= QUANTILE_ROWS else QUANTILE_ROWS / n_rows * 2**53)
-
-
-def _chosen(events: Events, limit: np.uint64, workers: Workers) -> tuple[Events, NDArray[np.uint64]]:
-    """Rows that are looked at, and their hashes."""
-    hashes = np.zeros(events.n_rows, dtype=np.uint64)
-
-    def hash_chunk(begin: int, end: int) -> None:
-        with np.errstate(over="ignore"):
-            for matrix, _, rows in chunk_matrices(events, events.features, begin, end):
-                hash_rows(matrix, rows, hashes[begin:end])
-
-    workers.run(hash_chunk, [(i, min(i + CHUNK, events.n_rows)) for i in range(0, events.n_rows, CHUNK)])
-    hashes >>= np.uint64(11)
-    kept = np.flatnonzero((hashes < limit) & (events.weight != 0))
-    return events[kept], hashes[kept]
 
 
 def _fixed_edges(
@@ -364,25 +241,3 @@ def _checked_bins(name: str, bins: FixedBins) -> FixedBins:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise ConfigError(f"binning of {name}: low={low}, high={high}: two finite numbers, low < high, are needed")
     return whole, low, high
-
-
-def _quantile_edges(values: Floats, weights: Fixed, n_bins: int) -> Floats:
-    """Edges half-way between neighbouring values, at equal shares of the weight (each class counting as one)."""
-    order = np.argsort(values)
-    ordered = values[order]
-    ordered = ordered[: np.searchsorted(ordered, np.nan)]
-    if ordered.size == 0:
-        return np.empty(0)
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    distinct = ordered[last]
-    sums = np.cumsum(weights[order[: ordered.size]], axis=0)[last]
-    if distinct.size > n_bins:
-        share = sums[:, 0] / max(sums[-1, 0], 1) + sums[:, 1] / max(sums[-1, 1], 1)
-        targets = share[-1] * np.arange(1, n_bins) / n_bins
-        below = np.unique(np.searchsorted(share, targets))
-        below = below[below < distinct.size - 1]
-    else:
-        below = np.arange(distinct.size - 1)
-    low, high = distinct[below], distinct[below + 1]
-    middle = low + (high - low) / 2
-    return np.where(middle > low, middle, high)

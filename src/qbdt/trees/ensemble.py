@@ -7,7 +7,7 @@ A set of categories becomes one more column of codes, 1 for rows that go right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -76,6 +76,42 @@ class Ensemble:
         """Tree weights W."""
         return np.array([tree.weight for tree in self.trees])
 
+    @property
+    def folds(self) -> None:
+        """No fold rule: one model scores all events."""
+
+    @property
+    def members(self) -> tuple[Ensemble, ...]:
+        """The model itself: there are no folds."""
+        return (self,)
+
+    @property
+    def components(self) -> dict[str, Ensemble]:
+        """Sums of trees that make the score: this one."""
+        return {"score": self}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """None: the score is the sum itself."""
+        return {}
+
+    def combine(self, sums: Mapping[str, Floats]) -> Floats:
+        """Score from the value of the sum of trees."""
+        return sums["score"]
+
+    def bound_error(self, errors: Mapping[str, float]) -> float:
+        """Upper bound on the error of a score, from that of the sum."""
+        return errors["score"]
+
+    def probabilities(self, score: Floats) -> Floats:
+        """Probabilities of background and signal for equal yields: exp(score) estimates their weights' ratio."""
+        signal = 0.5 * (1.0 + np.tanh(0.5 * score))
+        return np.stack([1.0 - signal, signal], axis=1)
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """The score: there is one model to average."""
+        return self.score(events, n_threads)
+
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
         """Score of every event."""
         scores = np.zeros(events.n_rows)
@@ -134,8 +170,8 @@ class Ensemble:
     def _all_codes(self, events: Events, n_threads: int | None) -> NDArray[np.uint8]:
         codes = np.empty((self._n_columns + len(self._sets), events.n_rows), dtype=np.uint8)
 
-        def keep(part: NDArray[np.uint8], begin: int, end: int) -> None:
-            codes[:, begin:end] = part
+        def keep(chunk: NDArray[np.uint8], begin: int, end: int) -> None:
+            codes[:, begin:end] = chunk
 
         self._for_chunks(events, keep, n_threads)
         return codes

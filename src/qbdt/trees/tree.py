@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes
-from qbdt.data import codes_of_bits
+from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes, unpack_codes
 from qbdt.statistics import purity
 
 __all__ = ["Tree", "cut_table", "set_table"]
@@ -46,7 +45,7 @@ class Tree:
     weight
         Tree weight W: the sum of Q over the leaves, times the learning rate.
     categories
-        For each categorical feature, by number, its values in training, increasing: what the bits of nodes stand for.
+        For each categorical feature, by number, its values in training, increasing: one bit of a node for each.
         A value that is none of them goes where missing values go.
 
     Examples
@@ -80,12 +79,12 @@ class Tree:
     def left_categories(self, node: int) -> Floats:
         """Categories that go left at a node that divides by category."""
         values = self.categories[int(self.nodes["feature"][node])]
-        return np.asarray(values[codes_of_bits(self.nodes["categories"][node])])
+        return np.asarray(values[unpack_codes(self.nodes["categories"][node])])
 
     def right_categories(self, node: int) -> Floats:
         """Categories that go right at a node that divides by category."""
         values = self.categories[int(self.nodes["feature"][node])]
-        return np.delete(values, codes_of_bits(self.nodes["categories"][node]))
+        return np.delete(values, unpack_codes(self.nodes["categories"][node]))
 
     def members(self, node: int) -> tuple[Floats, bool]:
         """Categories that do not go where missing values go, and whether they go left: all other values do not."""
@@ -100,6 +99,13 @@ class Tree:
             return np.asarray(np.isin(values, members) == are_left)
         below = values < self.nodes["threshold"][node]
         return np.asarray(np.where(np.isnan(values), self.nodes["missing_left"][node], below))
+
+    def codes_right(self, node: int, edges: Floats) -> NDArray[np.uint8]:
+        """For each bin code of the node's feature, which has these edges, 1 where it goes right."""
+        missing_left = bool(self.nodes["missing_left"][node])
+        if self.is_set[node]:
+            return set_table(unpack_codes(self.nodes["categories"][node]), missing_left)
+        return cut_table(int(np.searchsorted(edges, self.nodes["threshold"][node])) + 1, missing_left)
 
     @property
     def n_leaves(self) -> int:
@@ -118,7 +124,7 @@ class Tree:
 
     @property
     def outputs(self) -> Floats:
-        """What each node adds to a row's score if it is the row's leaf."""
+        """Contribution (2p − 1) W of each node to the score of a row whose leaf it is."""
         return np.asarray(self.nodes["value"] * self.weight)
 
     def cuts(self, node: int, features: tuple[str, ...]) -> list[str]:

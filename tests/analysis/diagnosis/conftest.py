@@ -4,7 +4,7 @@ import pytest
 
 from qbdt.data.samples.inferno import inferno
 from qbdt.inference.settings import FitSettings
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 

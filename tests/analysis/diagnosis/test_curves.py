@@ -5,37 +5,37 @@ import json
 import numpy as np
 import pytest
 
-from qbdt.analysis.diagnosis.curves import sizes_curve, thinned, trees_curve
-from qbdt.analysis.diagnosis.diagnose import Diagnosis, diagnose
-from qbdt.analysis.diagnosis.strength import strength_of
+from qbdt.analysis.diagnosis.curves import compute_size_curve, compute_tree_curve, thin_events
+from qbdt.analysis.diagnosis.diagnosis import Diagnosis, diagnose
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.errors import DataError
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.trees.ensemble import Ensemble
 
 
 @pytest.fixture(scope="module")
 def whole(dataset, models, fit):
-    return strength_of(dataset.transform(lambda events: {"score": models.score(events, 1)}), fit)
+    return compute_sensitivity(dataset.transform(lambda events: {"score": models.score(events, 1)}), fit)
 
 
 def test_the_last_number_of_trees_is_the_model(dataset, models, fit, whole):
-    curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
+    curve = compute_tree_curve(dataset, models, fit, n_points=4, n_threads=1)
     assert curve.at == (1.0, 2.0, 4.0, 8.0)
-    assert (curve.full[-1], curve.stat[-1]) == (whole.full, whole.stat)
+    assert (curve.full[-1], curve.stat[-1]) == (whole.sigma_full, whole.sigma_stat)
 
 
 def test_points_are_those_of_shorter_models(dataset, models, fit):
-    short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.ensembles), models.folds)
+    short = FoldedEnsemble(tuple(Ensemble(m.features, m.trees[:2]) for m in models.members), models.folds)
     scored = dataset.transform(lambda events: {"score": short.score(events, 1)})
-    curve = trees_curve(dataset, models, fit, n_points=4, n_threads=1)
-    assert curve.full[1] == strength_of(scored, fit).full
+    curve = compute_tree_curve(dataset, models, fit, n_points=4, n_threads=1)
+    assert curve.full[1] == compute_sensitivity(scored, fit).sigma_full
 
 
 def test_parts_are_the_same_events_in_all_variations(dataset):
-    part = thinned(dataset, 0.4, seed=3)
+    part = thin_events(dataset, 0.4, seed=3)
     kept = set(part.sample("background").events.identifier("event_number").tolist())
     assert 0.3 < len(kept) / 1500 < 0.5
     for source in ("r", "rate"):
@@ -43,7 +43,7 @@ def test_parts_are_the_same_events_in_all_variations(dataset):
             varied = part.varied(source, direction)["background"]
             assert set(varied.identifier("event_number").tolist()) == kept
     assert part.total(Role.BACKGROUND) == pytest.approx(2.5 * len(kept) * 1000 / 1500)
-    other = set(thinned(dataset, 0.4, seed=4).sample("background").events.identifier("event_number").tolist())
+    other = set(thin_events(dataset, 0.4, seed=4).sample("background").events.identifier("event_number").tolist())
     assert 0.3 < len(kept & other) / len(kept) < 0.5
 
 
@@ -51,16 +51,16 @@ def test_identifiers_that_do_not_tell_events_apart():
     events = Events({"x": np.zeros(10)}, np.ones(10), {"half": np.arange(10) % 2})
     data = Dataset([Sample("b", Role.BACKGROUND, events)], folds=SplitFolds(2, "half"))
     with pytest.raises(DataError, match="half do not tell events apart"):
-        thinned(data, 0.5)
+        thin_events(data, 0.5)
 
 
 def test_sizes(dataset, trainer, fit, whole):
-    curve = sizes_curve(dataset, trainer, fit, shares=(0.25,), repeats=2, whole=whole, n_threads=1)
+    curve = compute_size_curve(dataset, trainer, fit, shares=(0.25,), repeats=2, whole=whole, n_threads=1)
     assert curve.at == (0.25, 1.0)
     assert curve.full_spread[0] > 0 == curve.full_spread[1]
-    assert curve.full[1] == whole.full
+    assert curve.full[1] == whole.sigma_full
     with pytest.raises(DataError, match="needs folds"):
-        sizes_curve(dataset.with_folds(None), trainer, fit)
+        compute_size_curve(dataset.with_folds(None), trainer, fit)
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +78,14 @@ def test_a_diagnosis_in_one_call(found, whole):
 
 
 def test_folds_of_other_models(dataset, models, fit):
-    other = FoldedEnsemble(models.ensembles, SplitFolds(2, "event_number"))
+    other = FoldedEnsemble(models.members, SplitFolds(2, "event_number"))
     with pytest.raises(DataError, match="the events are divided by"):
         diagnose(dataset, other, fit)
 
 
 def test_figures(found, tmp_path):
     from qbdt.analysis.diagnosis.figures import diagnosis_figures
-    from qbdt.report.figures.style import save
+    from qbdt.report.style import save
 
     figures = diagnosis_figures(found)
     assert set(figures) == {"features", "learning", "sources"}

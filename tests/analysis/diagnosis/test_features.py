@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt.analysis.diagnosis.features import rank_features, scrambled
+from qbdt.analysis.diagnosis.features import rank_features, scramble_feature
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.inference.settings import FitSettings
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 
 
 def labelled(process, ids, offset=0.0):
@@ -39,7 +39,7 @@ def with_migrations(folds, n=300, lost=(3, 50, 111), seed=0):
 @settings(max_examples=20)
 def test_values_stay_within_folds_and_all_are_kept(seed, k):
     base = with_migrations(HashFolds(k, ("event",), 3))
-    mixed = scrambled(base, "x", seed)
+    mixed = scramble_feature(base, "x", seed)
     before, after = (np.concatenate([s.events.column("x") for s in d.samples]) for d in (base, mixed))
     assert np.array_equal(np.sort(before), np.sort(after))
     for sample in mixed.samples:
@@ -54,7 +54,7 @@ def test_values_stay_within_folds_and_all_are_kept(seed, k):
 @settings(max_examples=20)
 def test_copies_get_the_value_of_the_same_donor(seed):
     base = with_migrations(ModuloFolds(2, "event"))
-    mixed = scrambled(base, "x", seed)
+    mixed = scramble_feature(base, "x", seed)
     nominal, varied = mixed.sample("b").events, mixed.varied("tes", "up")["b"]
     donor = dict(zip(nominal.identifier("event").tolist(), nominal.column("x").tolist(), strict=True))
     same = [
@@ -67,14 +67,14 @@ def test_copies_get_the_value_of_the_same_donor(seed):
 
 
 def test_signal_and_background_are_mixed():
-    mixed = scrambled(with_migrations(ModuloFolds(2, "event")), "x")
+    mixed = scramble_feature(with_migrations(ModuloFolds(2, "event")), "x")
     share = np.mean(mixed.sample("s").events.column("x") >= 1000)
     assert 0.35 < share < 0.65
 
 
 def test_weights_of_sources_stay_with_their_events():
     base = with_migrations(ModuloFolds(2, "event"))
-    mixed = scrambled(base, "x")
+    mixed = scramble_feature(base, "x")
     assert np.array_equal(mixed.varied("sf", "up")["b"].weight, base.varied("sf", "up")["b"].weight)
 
 
@@ -88,13 +88,13 @@ def test_identifiers_that_name_only_the_fold():
         ],
         folds=SplitFolds(2, "half"),
     )
-    first, second = (scrambled(coarse, "x", seed).sample("s").events.column("x") for seed in (0, 1))
+    first, second = (scramble_feature(coarse, "x", seed).sample("s").events.column("x") for seed in (0, 1))
     assert not np.array_equal(first, second)
 
 
 def test_folds_are_needed():
     with pytest.raises(DataError, match="needs folds"):
-        scrambled(with_migrations(ModuloFolds(2, "event")).with_folds(None), "x")
+        scramble_feature(with_migrations(ModuloFolds(2, "event")).with_folds(None), "x")
 
 
 def test_ranking(dataset, models, fit):

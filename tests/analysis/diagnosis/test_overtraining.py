@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qbdt.analysis.diagnosis.overtraining import over_training, permutation_p
+from qbdt.analysis.diagnosis.overtraining import check_over_training, permutation_p
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
@@ -72,7 +72,7 @@ def test_memorised_noise_is_found():
     models = FoldedEnsemble(
         tuple(train(dataset.without_fold(i), settings, n_threads=1).ensemble for i in range(2)), dataset.folds
     )
-    tests = over_training(dataset, models, n_permutations=99)
+    tests = check_over_training(dataset, models, n_permutations=99)
     assert [test.role for test in tests] == ["signal", "background"]
     assert all(test.p == 0.01 and test.distance > 3 * test.expected for test in tests)
 
@@ -80,5 +80,5 @@ def test_memorised_noise_is_found():
 def test_a_model_that_knows_nothing_is_not_over_trained():
     dataset = noise_only()
     empty = Ensemble(dataset.features, ())
-    for test in over_training(dataset, FoldedEnsemble((empty, empty), dataset.folds), n_permutations=19):
+    for test in check_over_training(dataset, FoldedEnsemble((empty, empty), dataset.folds), n_permutations=19):
         assert test.p == 1.0

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qbdt.analysis.diagnosis.sources import feature_effect, source_effects
-from qbdt.analysis.diagnosis.strength import strength_of_templates
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.analysis.diagnosis.sources import describe_sources, measure_feature
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
-from qbdt.inference.building import build_templates
+from qbdt.inference.construction import build_templates
 
 
 def background(rng, n=4000):
@@ -24,7 +24,7 @@ def one_process(events, source):
 
 def effect_of(events, source, feature):
     data = one_process(events, source)
-    return feature_effect(data, data.systematics[0], Role.BACKGROUND, feature)
+    return measure_feature(data, data.systematics[0], Role.BACKGROUND, feature)
 
 
 def test_a_source_that_scales_everything_has_no_shape():
@@ -80,13 +80,13 @@ def test_significance_of_pure_noise():
 def test_costs_are_those_of_fits_without(dataset, models, fit):
     scored = dataset.transform(lambda events: {"score": models.score(events, 1)})
     templates = build_templates(scored, fit).templates
-    effects = source_effects(dataset, templates, fit)
-    full = strength_of_templates(templates).full
+    effects = describe_sources(dataset, templates, fit)
+    full = compute_template_sensitivity(templates).sigma_full
     assert {effect.source for effect in effects} == {"r", "rate", "norm"}
     assert [e.cost for e in effects] == sorted((e.cost for e in effects), reverse=True)
     for effect in effects:
         others = [name for name in templates.sources if name != effect.source]
-        assert effect.without == strength_of_templates(templates.with_sources(others)).full
+        assert effect.without == compute_template_sensitivity(templates.with_sources(others)).sigma_full
         assert effect.cost == pytest.approx(np.sqrt(full**2 - effect.without**2))
     drivers = {effect.source: effect.features[0].feature for effect in effects}
     assert (drivers["r"], drivers["rate"]) == ("x0", "x2")

@@ -8,22 +8,21 @@ import pytest
 import yaml
 
 import qbdt.analysis.tuning.search as module
-from qbdt.analysis.diagnosis.strength import Strength
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.tuning.judging import Judge
-from qbdt.analysis.tuning.result import Tuning, TuningTrial
+from qbdt.analysis.tuning.judge import Judge
+from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning
 from qbdt.analysis.tuning.search import tune
 from qbdt.analysis.tuning.space import SPACES, space_of
-from qbdt.analysis.tuning.writing import best_section, write_tuning
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.errors import ConfigError, DataError, FitError
+from qbdt.statistics import Sensitivity
 from qbdt.training.methods import train as run_training
-from qbdt.training.settings import METHODS, Settings
+from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
 pytestmark = pytest.mark.xdist_group("tuning")
@@ -68,8 +67,8 @@ def test_the_result(found):
     assert all(len(trial.full) == 2 for trial in found.trials)
     assert found.best.value == min(trial.value for trial in (found.start, *found.trials))
     assert found.start.settings["n_trees"] == 4
-    assert found.nested.full > 0
-    assert found.out_of_fold.full >= found.out_of_fold.stat
+    assert found.nested.sigma_full > 0
+    assert found.out_of_fold.sigma_full >= found.out_of_fold.sigma_stat
 
 
 def test_a_second_call_trains_nothing(found, analysis, dataset, study, monkeypatch):
@@ -114,7 +113,7 @@ def test_settings_that_are_not_searched_stay(found):
     assert (section["max_bins"], section["systematics"]) == (30, [])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", Settings.rules()["method"].choices)
 def test_every_method_has_a_space_of_real_settings(method):
     names = [dimension.name for dimension in space_of(method)]
     assert len(set(names)) == len(names) > 3
@@ -193,7 +192,7 @@ def test_what_cannot_be_tuned(analysis, dataset):
 def test_the_best_without_a_fold():
     start = TuningTrial(-1, {}, (3.0, 3.0), (1.0, 1.0))
     trials = (TuningTrial(0, {}, (1.0, 4.0), (1.0, 1.0)), TuningTrial(1, {}, (2.0, 2.0), (1.0, 1.0)))
-    found = Tuning("paper", start, trials, Strength(1, 1), Strength(1, 1))
+    found = Tuning("paper", start, trials, Sensitivity(1, 1), Sensitivity(1, 1))
     assert (found.best_without(0).number, found.best_without(1).number, found.best.number) == (0, 1, 1)
 
 

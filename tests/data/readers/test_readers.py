@@ -328,6 +328,6 @@ def test_only_needed_branches_are_read(path, monkeypatch):
 
         return spied()
 
-    monkeypatch.setattr("qbdt.data.readers.table.open_table", watched)
+    monkeypatch.setattr("qbdt.data.readers.request.open_table", watched)
     read_events(path, ["pt", "x"], weight="w", derived={"x": "eta + 1", "y": "n + 1"})
     assert asked == [["eta", "pt", "w"]]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.objects import checksum, read_metadata
+from qbdt.data.samples.objects import read_metadata
+from qbdt.files import digest_file
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def test_size_and_checksums_of_the_bundled_files():
     metadata = read_metadata(folder)
     paths = [folder / entry["file"] for entry in metadata["processes"].values()]
     assert sum(path.stat().st_size for path in paths) < 5_000_000
-    assert [checksum(path) for path in paths] == [entry["sha256"] for entry in metadata["processes"].values()]
+    assert [digest_file(path) for path in paths] == [entry["sha256"] for entry in metadata["processes"].values()]
 
 
 def test_events_and_yields(data):

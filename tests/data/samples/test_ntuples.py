@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from qbdt.analysis.loading import load
-from qbdt.analysis.reading import parse_analysis
-from qbdt.data.samples.bundled import tautaugamma
-from qbdt.data.samples.ntuples import write_bundled_ntuples
-from qbdt.data.samples.reconstruction import EFFICIENCIES, FEATURES, SHAPES
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load
+from qbdt.data.samples.bundled import tautaugamma, write_bundled_ntuples
+from qbdt.data.samples.objects.reconstruction import EFFICIENCIES, FEATURES, SHAPES
 from qbdt.errors import OutputError
 
 WEIGHTS = "".join(f"  {s}: {{kind: weight, up: weight_{s}_up, down: weight_{s}_down}}\n" for s in EFFICIENCIES)
@@ -26,7 +25,7 @@ systematics:
 
 def test_files_hold_the_bundled_sample(tmp_path):
     write_bundled_ntuples(tmp_path / "data")
-    with pytest.raises(OutputError, match=r"signal\.root exists; --force overwrites it"):
+    with pytest.raises(OutputError, match=r"signal\.root exists; force=True overwrites it"):
         write_bundled_ntuples(tmp_path / "data")
     read, bundled = load(parse_analysis(ANALYSIS, "a.yaml"), tmp_path / "data"), tautaugamma(k=2)
     for source in bundled.systematics:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbdt.data.samples.objects import METADATA, Objects, ObjectsWriter, checksum, read_folder, round_mantissa
+from qbdt.data.samples.objects import METADATA, Objects, ObjectsWriter, read_folder, round_mantissa
 from qbdt.errors import DataError
+from qbdt.files import digest_file
 from tests.data.samples.test_reconstruction import random_objects
 
 
@@ -26,7 +27,7 @@ def write_sample(folder, n=300):
         path = folder / f"{name}.parquet"
         with ObjectsWriter(path, rows_per_group=100) as writer:
             writer.write(random_objects(n))
-        entries[name] = {"file": path.name, "sha256": checksum(path), "weight": 0.25}
+        entries[name] = {"file": path.name, "sha256": digest_file(path), "weight": 0.25}
     (folder / METADATA).write_text(json.dumps({"format": 1, "processes": entries}))
 
 

@@ -5,8 +5,8 @@ import pytest
 import uproot
 
 from qbdt.data.samples.cms_htautau import CMS_FEATURES, COLUMNS, FILES, cms_htautau
-from qbdt.data.samples.paper_tautaugamma import paper_tautaugamma
-from qbdt.data.samples.reconstruction import FEATURES
+from qbdt.data.samples.objects.reconstruction import FEATURES
+from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.errors import DataError
 from tests.conftest import SHARED
 

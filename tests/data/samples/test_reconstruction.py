@@ -7,7 +7,7 @@ import pytest
 
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.objects import Objects
-from qbdt.data.samples.reconstruction import (
+from qbdt.data.samples.objects.reconstruction import (
     FEATURES,
     NOMINAL,
     SHAPES,

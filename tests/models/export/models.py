@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
 from tests.trees.test_ensemble import random_tree

@@ -14,12 +14,12 @@ from qbdt.arrays import NODE
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import ConfigError, DataError, OutputError
-from qbdt.models.export.components import float32_at_least, members, rounding_bound, sums
-from qbdt.models.export.cpp_header import Compiled, header_text, namespace_of
-from qbdt.models.export.exporting import FORMATS, export_model
+from qbdt.models.export.comparison import bound_rounding, float32_at_least
+from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
+from qbdt.models.export.exporter import FORMATS, export_model
 from qbdt.models.export.onnx_graph import read_onnx
-from qbdt.models.export.probing import identifiers_of_fold, probes
-from qbdt.training.folded import FoldedEnsemble
+from qbdt.models.export.probes import draw_identifiers, make_probes
+from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
 from qbdt.trees.tree import Tree
@@ -29,7 +29,7 @@ from tests.trees.test_ensemble import random_tree, walk
 
 def rows_of(model):
     """All probe rows, with the model's own score and average."""
-    batches = list(probes(model))
+    batches = list(make_probes(model))
     values = np.concatenate([batch.values for batch in batches])
     ids = {name: np.concatenate([b.identifiers[name] for b in batches]) for name in batches[0].identifiers}
     events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)), ids)
@@ -38,7 +38,7 @@ def rows_of(model):
 
 
 def is_profiled(model):
-    return isinstance(members(model)[0], ProfiledEnsemble)
+    return bool(model.members[0].constants)
 
 
 @settings(max_examples=200)
@@ -74,18 +74,18 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
     values = rows_of(model)[0].astype(np.float32)
     values[np.isinf(values)] = 0  # a DMatrix refuses them
     events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)))
-    ensembles = [ensemble for member in members(model) for ensemble in sums(member).values()]
+    ensembles = [ensemble for member in model.members for ensemble in member.components.values()]
     for booster, ensemble in zip(boosters, ensembles, strict=True):
         if ensemble.trees:
             leaves = booster.predict(xgboost.DMatrix(values, nthread=1), pred_leaf=True).reshape(len(values), -1)
             assert np.array_equal(leaves, ensemble.leaves(events, 1))
-    assert done.difference <= max(rounding_bound(member) for member in members(model))
+    assert done.difference <= max(bound_rounding(member) for member in model.members)
 
 
 @settings(max_examples=200)
 @given(categorical_models)
 def test_sets_of_categories_are_exported(model):
-    has_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
+    has_sets = any(tree.is_set.any() for member in model.members for tree in member.trees)
     with TemporaryDirectory() as folder:
         onnx = export_model(model, Path(folder) / "m.onnx", "onnx")
         xgboost = export_model(model, Path(folder) / "m.json", "xgboost")
@@ -94,11 +94,11 @@ def test_sets_of_categories_are_exported(model):
                 export_model(model, Path(folder) / "m.xml", "tmva")
             assert not (Path(folder) / "m.xml").exists()
     assert onnx.difference <= (1e-14 if is_profiled(model) else 0.0)
-    assert xgboost.difference <= max(rounding_bound(member) for member in members(model))
+    assert xgboost.difference <= max(bound_rounding(member) for member in model.members)
     assert any("RBDT" in warning for warning in xgboost.warnings) == has_sets
 
 
-@pytest.mark.skipif(Compiled.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(CompiledHeader.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_sets_of_categories_in_cpp(seed, tmp_path):
     done = export_model(random_categorical_model(seed), tmp_path / "m.h", "cpp")
@@ -109,8 +109,8 @@ def test_sets_of_categories_in_cpp(seed, tmp_path):
 @settings(max_examples=10)
 @given(categorical_models)
 def test_probes_try_every_category_at_every_node(model):
-    rows = np.concatenate([batch.values for batch in probes(model)])
-    for tree in (tree for member in members(model) for tree in member.trees):
+    rows = np.concatenate([batch.values for batch in make_probes(model)])
+    for tree in (tree for member in model.members for tree in member.trees):
         if tree.is_set[0]:
             feature = int(tree.nodes["feature"][0])
             assert set(tree.categories[feature]) <= set(rows[:, feature])
@@ -155,21 +155,21 @@ def test_tmva_agrees_where_nothing_is_missing(model):
     with TemporaryDirectory() as folder:
         done = export_model(model, Path(folder) / "m.xml", "tmva")
         paths = [path for path in done.files if path.suffix == ".xml"]
-        ensembles = [ensemble for member in members(model) for ensemble in sums(member).values()]
+        ensembles = [ensemble for member in model.members for ensemble in member.components.values()]
         values = rows_of(model)[0].astype(np.float32)
         values = values[~np.isnan(values).any(axis=1)][::29]
         events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)))
         for path, ensemble in zip(paths, ensembles, strict=True):
             found = [tmva_value(path, row) for row in values]
-            assert np.allclose(found, ensemble.score(events, 1), rtol=0, atol=rounding_bound(ensemble))
-    right = any((~t.nodes["missing_left"][~t.is_leaf]).any() for member in members(model) for t in member.trees)
+            assert np.allclose(found, ensemble.score(events, 1), rtol=0, atol=bound_rounding(ensemble))
+    right = any((~t.nodes["missing_left"][~t.is_leaf]).any() for member in model.members for t in member.trees)
     assert any("no missing values" in warning for warning in done.warnings) == right
 
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     """Fifty models in one program that reads rows and prints what each makes of them."""
-    if Compiled.compiler() is None:
+    if CompiledHeader.compiler() is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("cpp")
     exported = [random_model(seed) for seed in range(200)]
@@ -188,7 +188,16 @@ def compiled(tmp_path_factory):
             "      std::fwrite(result, 8, 2, out); }\n    std::fclose(out); }"
         )
     (folder / "all.cpp").write_text("\n".join([*source, "int main() {", *calls, "}"]))
-    command = [str(Compiled.compiler()), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "all.cpp"]
+    command = [
+        str(CompiledHeader.compiler()),
+        "-std=c++11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pedantic",
+        "-O0",
+        "all.cpp",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     expected = []
@@ -214,9 +223,9 @@ def test_cpp_agrees_bit_for_bit(compiled):
 @given(models)
 def test_probes_reach_every_node_at_its_cut(model):
     """Every inner node that any row can reach is reached by a row exactly at its cut, and by one just below it."""
-    batches = list(probes(model))
+    batches = list(make_probes(model))
     rows = np.concatenate([batch.values for batch in batches])
-    for member in members(model):
+    for member in model.members:
         for tree in member.trees:
             wanted = reachable(tree, len(model.features))
             at, below = set(), set()
@@ -257,7 +266,7 @@ def reachable(tree, n_features):
 @pytest.mark.parametrize("rule", [ModuloFolds(3, "a"), HashFolds(3, ("a", "b"), 5), SplitFolds(3, "a")])
 def test_identifiers_of_a_fold_are_in_it(rule):
     for fold in range(3):
-        ids = identifiers_of_fold(rule, fold, 500, np.random.default_rng(1))
+        ids = draw_identifiers(rule, fold, 500, np.random.default_rng(1))
         assert set(rule.assign(Events({}, np.ones(500), ids))) == {fold}
 
 
@@ -305,7 +314,7 @@ def test_a_wrong_file_is_noticed_and_not_kept(tmp_path, monkeypatch, to, fault):
             nodes["missing_left"][inner] ^= True
         return Ensemble(ensemble.features, (*ensemble.trees[:-1], Tree(nodes, ensemble.trees[-1].weight)))
 
-    import qbdt.models.export.exporting as module
+    import qbdt.models.export.exporter as module
 
     writer = {"onnx": "write_onnx", "xgboost": "write_xgboost", "cpp": "header_text"}[to]
     plain = getattr(module, writer)
@@ -316,7 +325,7 @@ def test_a_wrong_file_is_noticed_and_not_kept(tmp_path, monkeypatch, to, fault):
 
 
 def test_cuts_rounded_to_the_nearest_single_would_be_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("qbdt.models.export.components.float32_at_least", lambda cuts: cuts.astype(np.float32))
+    monkeypatch.setattr("qbdt.models.export.xgboost_json.float32_at_least", lambda cuts: cuts.astype(np.float32))
     with pytest.raises(OutputError, match="does not agree"):
         export_model(small_model(), tmp_path / "m.json", "xgboost")
 
@@ -381,14 +390,14 @@ def test_onnx_refuses_a_fold_that_is_none(tmp_path):
 
 def test_what_cannot_be_exported(tmp_path):
     model = small_model()
-    with pytest.raises(ConfigError, match="--to pmml: there are: onnx, xgboost, tmva, cpp"):
+    with pytest.raises(ConfigError, match="to=pmml: there are: onnx, xgboost, tmva, cpp"):
         export_model(model, tmp_path / "m", "pmml")
     with pytest.raises(ConfigError, match=r"m.txt: xgboost reads files by the end of their names: it must be .json"):
         export_model(model, tmp_path / "m.txt", "xgboost")
     with pytest.raises(OutputError, match="there is no folder"):
         export_model(model, tmp_path / "no" / "m", "onnx")
     (tmp_path / "m.onnx").write_text("mine")
-    with pytest.raises(OutputError, match="exists; --force"):
+    with pytest.raises(OutputError, match="exists; force=True"):
         export_model(model, tmp_path / "m.onnx", "onnx", force=False)
     assert (tmp_path / "m.onnx").read_text() == "mine"
     far = random_tree(np.random.default_rng(0), 1, 2, np.array([1e300]))

@@ -11,9 +11,9 @@ from qbdt.report.figures.classifiers import (
     tree_weights,
     variable,
 )
-from qbdt.report.figures.style import save
+from qbdt.report.style import save
 from qbdt.statistics import significance
-from qbdt.studies.paper.plots import formula, naive_significance, spread
+from qbdt.studies.paper.figures import naive_significance, plot_significance, plot_spread
 
 
 def histogram(rng, n, weight, shift=0.0):
@@ -58,8 +58,8 @@ def test_figures_are_drawn(tmp_path):
         "scores": train_and_test("a method", half, half),
         "curves": training_curves({"QBDT0": curve, "QBDT7": curve}),
         "weights": tree_weights({"fold 0": [1.0, 0.5], "fold 1": [1.1, 0.4]}),
-        "spread": spread({"a": [1.0, 1.1], "b": []}, "Z", {"a": 1.2}, {"b": 1.0}),
-        "formula": formula()[0],
+        "spread": plot_spread({"a": [1.0, 1.1], "b": []}, "Z", {"a": 1.2}, {"b": 1.0}),
+        "formula": plot_significance()[0],
     }
     for name, drawn in figures.items():
         assert save(drawn, tmp_path / f"{name}.png").stat().st_size > 5000

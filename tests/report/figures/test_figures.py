@@ -7,8 +7,8 @@ import pytest
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking
-from qbdt.report.figures.style import save
 from qbdt.report.figures.templates import envelope, stacked
+from qbdt.report.style import save
 from tests.inference.models import smooth_templates
 
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from qbdt.arrays import NODE
-from qbdt.data.categories import bits_of_codes
+from qbdt.arrays import NODE, pack_codes
 from qbdt.data.dataset import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.report.figures.tree import draw_tree
@@ -48,7 +47,7 @@ def test_sets_and_outputs_that_are_held_back_are_written():
     nodes = np.zeros(3, NODE)
     nodes["feature"], nodes["left"], nodes["right"] = (0, -1, -1), (1, -1, -1), (2, -1, -1)
     nodes["s"], nodes["b"], nodes["depth"], nodes["value"] = 1.0, 1.0, (0, 1, 1), (0.0, -0.5, 0.0)
-    nodes["categories"][0] = bits_of_codes(range(2, 9))
+    nodes["categories"][0] = pack_codes(range(2, 9))
     figure = draw_tree(Tree(nodes, 1.0, {0: np.arange(2010.0, 2019.0)}), ("year",))
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert "year in {2012, 2013, 2014, 2015, …}" in texts

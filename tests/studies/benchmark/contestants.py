@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qbdt.studies.benchmark.contestants import Contestant
+from qbdt.studies.methods import Trained
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Witness:
             assert not self.numbered or not seen & _ids(events), "scored by a model that has seen it"
             return np.asarray(np.sign(signal - background) * events.column(feature) + 1e-6 * len(seen))
 
-        return score
+        return Trained(score)
 
     def contestant(self, name="witness", ours=False):
         return Contestant(name, self.fit, tuple({"feature": i} for i in range(3)), ours=ours)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qbdt.errors import ConfigError
-from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS, chosen, named
+from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS, get_contestant, select_contestants
 from tests.studies.paper.events import imitation
 
 PEERS = [contestant for contestant in CONTESTANTS if not contestant.ours]
@@ -26,7 +26,7 @@ def test_peers_train_and_tell_signal_from_background(peer):
     data = imitation(300, 900)
     for settings in peer.candidates(2):
         small = {name: min(value, SMALL.get(name, value)) for name, value in settings.items()}
-        score = peer.fit(data, small, 1)
+        score = peer.fit(data, small, 1).score
         signal, background = (score(sample.events) for sample in data.samples)
         assert np.isfinite(signal).all()
         assert signal.mean() > background.mean()
@@ -35,17 +35,17 @@ def test_peers_train_and_tell_signal_from_background(peer):
 def test_settings_of_the_papers_method_are_valid():
     from qbdt.training.settings import Settings
 
-    for settings in named("QBDT (paper)").candidates(8):
+    for settings in get_contestant("QBDT (paper)").candidates(8):
         assert Settings(method="paper", **settings).method == "paper"
 
 
 def test_names():
-    assert named(OURS).ours
-    assert [c.name for c in chosen(["AdaBoost", "XGBoost"])] == ["AdaBoost", "XGBoost"]
+    assert get_contestant(OURS).ours
+    assert [c.name for c in select_contestants(["AdaBoost", "XGBoost"])] == ["AdaBoost", "XGBoost"]
     with pytest.raises(ConfigError, match="no contestant CatBoost; there are: LightGBM"):
-        chosen(["CatBoost"])
+        select_contestants(["CatBoost"])
 
 
 def test_what_a_result_depends_on_is_named():
-    assert named("XGBoost").release.startswith("xgboost ")
-    assert named("QBDT (paper)").release != named(OURS).release
+    assert get_contestant("XGBoost").release.startswith("xgboost ")
+    assert get_contestant(OURS).release.startswith("qbdt ")

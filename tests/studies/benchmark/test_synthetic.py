@@ -5,9 +5,10 @@ import pytest
 
 from qbdt.data.dataset import Role
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
-from qbdt.studies.benchmark.cache import Cache
 from qbdt.studies.benchmark.contestants import Contestant
-from qbdt.studies.benchmark.synthetic import LIMIT, exact_results, sigma_of_signal, synthetic_results
+from qbdt.studies.benchmark.nested_training import Cache
+from qbdt.studies.benchmark.synthetic import LIMIT, measure_exact, measure_sigma_of_signal, measure_synthetic
+from qbdt.studies.methods import Trained
 
 EXACT = np.array([15.10, 16.05, 16.05, 15.96, 17.37])
 """t* from the true densities, 20 equal-signal bins, as measured for the design of this benchmark."""
@@ -15,7 +16,7 @@ EXACT = np.array([15.10, 16.05, 16.05, 15.96, 17.37])
 
 @pytest.fixture(scope="module")
 def exact():
-    return exact_results(seed=1, n=20_000)
+    return measure_exact(seed=1, n=20_000)
 
 
 def test_exact_score(exact):
@@ -42,7 +43,7 @@ def test_one_bin_by_hand():
     change = np.array([10.0, -10.0])
     moved = Shift(b + change, b - change)
     background = ProcessTemplates("background", Role.BACKGROUND, b, np.zeros(2), {"r": moved, "rate": moved})
-    found = sigma_of_signal(TemplateSet("score", np.arange(3.0), (signal, background), ("r", "rate")))
+    found = measure_sigma_of_signal(TemplateSet("score", np.arange(3.0), (signal, background), ("r", "rate")))
     assert found[0] == pytest.approx(1 / np.sqrt(0.4**2 / 820 + 0.6**2 / 230))
     # Two bins and two unknowns: ds/dN is the row of the inverse of [[0.4, 50], [0.6, -50]].
     assert found[1] == pytest.approx(np.sqrt(820 + 230))
@@ -53,10 +54,10 @@ def test_a_contestant_is_measured_on_other_events(tmp_path):
 
     def fit(data, settings, seed):
         trainings.append(data.total(Role.SIGNAL))
-        return lambda events: events.column("x2") - np.abs(events.column("x0"))
+        return Trained(lambda events: events.column("x2") - np.abs(events.column("x0")))
 
     contestant = Contestant("x0", fit, ({}, {"other": 1}))
-    found, settings = synthetic_results(contestant, 1, 2000, 2, Cache(tmp_path))
+    found, settings = measure_synthetic(contestant, 1, 2000, 2, Cache(tmp_path))
     assert settings == {}
     assert set(found) == {("equal_signal", 10), ("equal_signal", 20), ("optimised", 10), ("optimised", 20)}
     # Two halves for each of two settings, then all events.

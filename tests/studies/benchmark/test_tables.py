@@ -2,17 +2,25 @@
 
 import pytest
 
-from qbdt.studies.benchmark.benchmark_tables import physics_tables
+from qbdt.statistics import FittedSensitivity
+from qbdt.studies.benchmark.benchmark_tables import make_physics_tables
 from qbdt.studies.benchmark.contestants import OURS
-from qbdt.studies.benchmark.marks import best_peer, marks
-from qbdt.studies.benchmark.merits import BINNINGS, BINS, Merit
+from qbdt.studies.benchmark.criteria import check_criteria, find_best_peer
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL
-from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
+from qbdt.studies.benchmark.results import (
+    ALL_SOURCES,
+    BINNINGS,
+    BINS,
+    FitRecord,
+    PhysicsResults,
+    SyntheticRecord,
+    TimeRecord,
+)
 
 
 def fits(problem, contestant, z_full, sigma_full, setup=ALL_SOURCES, z_stat=1.0, sigma_stat=1.0):
     return [
-        FitRecord(problem, setup, contestant, seed, binning, bins, Merit(z_stat, z, sigma_stat, sigma_full, bins))
+        FitRecord(problem, setup, contestant, seed, binning, bins, FittedSensitivity(sigma_stat, sigma_full, z_stat, z))
         for seed, z in enumerate(z_full)
         for binning in BINNINGS
         for bins in BINS
@@ -42,22 +50,26 @@ def bench():
     ]
     times.append(TimeRecord("P1", 3, 70.0))
     titles = {"P2": "CMS", "P3": "paper", "P4": "simulated"}
-    return PhysicsBench(tuple(records), (sigma,), tuple(times), titles)
+    return PhysicsResults(tuple(records), (sigma,), tuple(times), titles)
 
 
 def holds(bench, problem, text):
-    found = [mark.holds for mark in marks(bench) if mark.problem == problem and text in mark.claim]
+    found = [
+        criterion.holds
+        for criterion in check_criteria(bench)
+        if criterion.problem == problem and text in criterion.claim
+    ]
     assert found, text
     assert len(set(found)) == 1
     return found[0]
 
 
 def test_the_best_peer_is_that_of_the_full_fit(bench):
-    assert best_peer(bench, "P2", "optimised", 20) == "XGBoost"
-    assert best_peer(bench, "P2", "optimised", 7) is None
+    assert find_best_peer(bench, "P2", "optimised", 20) == "XGBoost"
+    assert find_best_peer(bench, "P2", "optimised", 7) is None
 
 
-def test_marks(bench):
+def test_criteria(bench):
     assert holds(bench, "P2", "Δμ_sys")
     assert holds(bench, "P2", "Z full")
     assert holds(bench, "P2", "Z stat")
@@ -74,26 +86,26 @@ def test_marks(bench):
 
 
 def test_a_gain_within_the_spread_is_no_gain(bench):
-    unsteady = PhysicsBench(
+    unsteady = PhysicsResults(
         tuple(fits("P3", "XGBoost", (1.0, 1.1), 1.2) + fits("P3", OURS, (0.9, 1.25), 1.2)), titles={"P3": "paper"}
     )
     assert not holds(unsteady, "P3", "Z full above")
 
 
 def test_nothing_is_claimed_without_ours():
-    assert marks(PhysicsBench(tuple(fits("P2", "XGBoost", (0.5,), 1.2)), titles={"P2": "CMS"})) == []
+    assert check_criteria(PhysicsResults(tuple(fits("P2", "XGBoost", (0.5,), 1.2)), titles={"P2": "CMS"})) == []
 
 
 def test_tables_hold_every_contestant_and_say_what_holds(bench):
-    text = "\n".join(str(table) for table in physics_tables(bench))
+    text = "\n".join(str(table) for table in make_physics_tables(bench))
     for part in ("XGBoost", "LightGBM", OURS, "0.550 ± 0.071", "INFERNO, best of five", "NO"):
         assert part in text
     assert "paired" in text
-    for table in physics_tables(bench):
+    for table in make_physics_tables(bench):
         table.to_markdown()
 
 
 def test_plain_values(bench):
     plain = bench.to_dict()
-    assert plain["fits"][0]["merit"]["delta_mu"] == pytest.approx(1.0)
+    assert plain["fits"][0]["result"]["delta_mu"] == pytest.approx(1.0)
     assert len(plain["fits"]) == len(bench.fits)

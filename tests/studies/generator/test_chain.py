@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from qbdt.data.samples.reconstruction import SHAPES, Reconstruction
+from qbdt.data.samples.objects.reconstruction import SHAPES, Reconstruction
 from qbdt.errors import DataError
-from qbdt.studies.generator.amplitude import dot
 from qbdt.studies.generator.constants import HIGGS_MASS, TAU_MASS
-from qbdt.studies.generator.detector import MET_RESOLUTION, Truth, measure, store, tau_resolution
-from qbdt.studies.generator.hard import BackgroundProcess, SignalProcess
+from qbdt.studies.generator.detector import MET_RESOLUTION, Truth, select, smear, tau_resolution
+from qbdt.studies.generator.matrix_elements import dot
 from qbdt.studies.generator.partons import FLAVOURS, PartonDensities
+from qbdt.studies.generator.processes import BackgroundProcess, SignalProcess
 from qbdt.studies.generator.shower import Shower, quiet_pythia
-from qbdt.studies.generator.taus import CHUNK, HADRONIC, LEPTONIC, TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.generator.tau_decays import CHUNK, HADRONIC, LEPTONIC, TauLibrary, decay_chunk, library_chunks
 from tests.studies.generator.kinematics import toy_densities
 
 pytest.importorskip("pythia8mc")
@@ -127,7 +127,7 @@ def truth(n: int) -> Truth:
 
 def test_resolution_of_the_detector():
     n = 20_000
-    objects = measure(np.random.default_rng(1), truth(n))
+    objects = smear(np.random.default_rng(1), truth(n))
     widths = {"lepton_pt": 30 * math.hypot(0.018, 3e-3), "tau_pt": 25 * float(tau_resolution(np.array([25.0]))[0])}
     widths["photon_pt"] = 12 * math.hypot(0.1 / math.sqrt(12 * math.cosh(0.2)), 0.007)
     for name, width in widths.items():
@@ -140,8 +140,8 @@ def test_resolution_of_the_detector():
 
 
 def test_stored_events_are_those_that_any_variation_selects():
-    objects = measure(np.random.default_rng(2), truth(5_000))
-    kept, nominal = store(objects)
+    objects = smear(np.random.default_rng(2), truth(5_000))
+    kept, nominal = select(objects)
     passed = [Reconstruction(objects).passes(shift) for shifts in SHAPES.values() for shift in shifts]
     wanted = np.any(passed, axis=0) | Reconstruction(objects).passes()
     assert np.array_equal(kept.event_number, np.flatnonzero(wanted))

@@ -10,9 +10,9 @@ import uproot
 
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects import PROCESSES, read_folder
-from qbdt.data.samples.reconstruction import SELECTION
-from qbdt.errors import DataError, MissingDependencyError
-from qbdt.studies.generator.driver import PARTS, GenerateSettings, generate_tautaugamma
+from qbdt.data.samples.objects.reconstruction import SELECTION
+from qbdt.errors import ConfigError, DataError, MissingDependencyError
+from qbdt.studies.generator.driver import BATCHES, GenerateSettings, generate_tautaugamma
 
 pytestmark = pytest.mark.xdist_group("generate")  # one worker makes the sample once
 
@@ -96,9 +96,9 @@ def test_an_interrupted_run_is_continued_to_the_same_files(sample, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         generate_tautaugamma(tmp_path, WANTED, WANTED, SMALL, progress=interrupting)
-    assert len(list((tmp_path / PARTS).glob("background-*.parquet"))) == 2
+    assert len(list((tmp_path / BATCHES).glob("background-*.parquet"))) == 2
     other = GenerateSettings(seed=4, tau_decays=SMALL.tau_decays, points=SMALL.points)
-    with pytest.raises(DataError, match="holds an unfinished run with other settings"):
+    with pytest.raises(ConfigError, match="holds an unfinished sample with another pilot_points, seed"):
         generate_tautaugamma(tmp_path, WANTED, WANTED, other)
     resumed = []
 
@@ -109,7 +109,7 @@ def test_an_interrupted_run_is_continued_to_the_same_files(sample, tmp_path):
 
     assert checksums(generate_tautaugamma(tmp_path, WANTED, WANTED, SMALL, progress=watching)) == checksums(sample[1])
     assert "decaying taus" not in resumed
-    assert not (tmp_path / PARTS).exists()
+    assert not (tmp_path / BATCHES).exists()
 
 
 def test_a_finished_folder_is_left_alone(sample):

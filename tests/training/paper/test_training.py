@@ -14,7 +14,8 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
-from qbdt.training.paper import weighted_rows as local
+from qbdt.training.paper.boosted_rows import prepare_events
+from qbdt.training.partitions.events import place_events
 from qbdt.training.settings import Settings
 from tests.training.paper.naive import NaiveQBDT
 
@@ -345,15 +346,11 @@ def test_progress_is_told():
     assert sum(told) == 3
 
 
-def test_a_store_needs_few_bytes_per_row():
+def test_rows_need_few_bytes():
     dataset = problem(24).with_systematics([])
-    from qbdt.training.inputs import binning_of
-    from qbdt.training.paper.channels import make_plan
-
     with Workers(1) as workers:
-        settings = Settings()
-        store = local.LocalStore(
-            make_plan(dataset, False, 0.0).segments, binning_of(dataset, settings, workers), workers
-        )
-    arrays = (store._words, store._floats, store._fixed, store._rows, store._scratch, store._columns)
-    assert sum(array.nbytes for array in arrays) / store.layout.n_rows <= 8 + 24  # eight features fill a word
+        partitions: Any = place_events(dataset, workers)
+        prepare_events(partitions, Settings(), workers)
+    rows = partitions._rows
+    arrays = (rows._words, rows._floats, rows._fixed, rows._rows, rows._scratch, rows._columns)
+    assert sum(array.nbytes for array in arrays) / rows.layout.n_rows <= 8 + 24  # eight features fill a word

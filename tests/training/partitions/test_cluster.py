@@ -8,9 +8,9 @@ import pytest
 
 from qbdt.errors import ClusterError
 from qbdt.models.cross_training import train_into
-from qbdt.training.partitions.dask.cluster import connected
-from qbdt.training.partitions.dask.hosts import OnCluster
-from qbdt.training.partitions.partition import parts_of
+from qbdt.training.partitions.dask.cluster import connect
+from qbdt.training.partitions.dask.partitions import OnCluster
+from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.settings import Settings
 from tests.training.partitions.events import small_dataset
 
@@ -49,7 +49,7 @@ def processes(folder):
 
 METHODS = {
     "paper": (Settings(n_trees=14, n_leaves=3), 12),  # written every ten trees
-    "profile": (Settings(method="profile", n_trees=1, n_leaves=3), 3),  # written after each of five parts
+    "profile": (Settings(method="profile", n_trees=1, n_leaves=3), 3),  # written after each of five folds
 }
 
 
@@ -69,8 +69,8 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_goes_on(method, tmp_path):
 
         yield advance
 
-    with processes(tmp_path) as scheduler, connected(str(tmp_path / "scheduler.json")) as client:
-        rows = OnCluster(parts_of(dataset, 2), client=client)
+    with processes(tmp_path) as scheduler, connect(str(tmp_path / "scheduler.json")) as client:
+        rows = OnCluster(divide_dataset(dataset, 2), client=client)
         with pytest.raises(ClusterError, match=r"the Dask scheduler at tcp://.* is gone; start a cluster and"):
             train_into(path, rows, settings, n_threads=1, progress=killing)
     assert path.exists()
@@ -84,11 +84,11 @@ def test_no_scheduler_at_an_address(monkeypatch):
     monkeypatch.setattr("qbdt.training.partitions.dask.cluster.TIMEOUT", "200ms")
     with (
         pytest.raises(ClusterError, match="no Dask scheduler answers at tcp"),
-        connected("tcp://127.0.0.1:1"),
+        connect("tcp://127.0.0.1:1"),
     ):
         pass
 
 
 def test_a_cluster_of_another_package_must_exist():
-    with pytest.raises(ClusterError, match="--scheduler json:Cluster: json has no Cluster"), connected("json:Cluster"):
+    with pytest.raises(ClusterError, match=r"address=.json:Cluster.: json has no Cluster"), connect("json:Cluster"):
         pass

@@ -15,7 +15,7 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
-from qbdt.training.partitions.dask.collections import collection_parts
+from qbdt.training.partitions.dask.collections import collection_partitions
 from qbdt.training.partitions.disk import OutOfCore
 from qbdt.training.settings import Settings
 
@@ -47,7 +47,7 @@ def test_collections_train_the_model_of_tables(kind, tables, tmp_path):
         collections = {n: dd.from_pandas(pd.DataFrame(t), npartitions=3, sort=False) for n, t in tables.items()}
     else:
         collections = {n: dask_awkward.from_awkward(ak.Array(t), npartitions=3) for n, t in tables.items()}
-    parts = pickle.loads(pickle.dumps(collection_parts(collections, made)))
+    parts = pickle.loads(pickle.dumps(collection_partitions(collections, made)))
     write_model(tmp_path / "parts", train(OutOfCore(parts, folder=tmp_path), settings, n_threads=1))
     write_model(tmp_path / "whole", train(made(tables), settings, n_threads=1))
     assert len(parts) == 3
@@ -57,4 +57,4 @@ def test_collections_train_the_model_of_tables(kind, tables, tmp_path):
 def test_collections_have_as_many_partitions(tables):
     frames = {name: dd.from_pandas(pd.DataFrame(tables[name]), npartitions=n) for name, n in (("s", 2), ("b", 3))}
     with pytest.raises(DataError, match=r"same number of partitions \(s 2, b 3\); use repartition"):
-        collection_parts(frames, made)
+        collection_partitions(frames, made)

@@ -15,11 +15,11 @@ from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.threads import Workers
 from qbdt.training.methods import train
-from qbdt.training.partitions import partition as parts_module
 from qbdt.training.partitions.disk import OutOfCore
-from qbdt.training.partitions.partition import parts_of
+from qbdt.training.partitions.events import divide_dataset
+from qbdt.training.partitions.survey import count_before
 from qbdt.training.settings import Settings
-from qbdt.trees.binning import QuantileSketch
+from qbdt.trees.quantiles import QuantileSketch
 
 CASES = {
     "plain": Settings(n_trees=6),
@@ -60,39 +60,39 @@ def model_bytes(training, folder):
 @pytest.mark.parametrize("count", [1, 7])
 def test_parts_on_disk_train_the_model_of_memory(name, count, dataset, tmp_path):
     local = train(dataset, CASES[name], n_threads=1)
-    parted = train(OutOfCore(parts_of(dataset, count), folder=tmp_path), CASES[name], n_threads=1)
+    parted = train(OutOfCore(divide_dataset(dataset, count), folder=tmp_path), CASES[name], n_threads=1)
     assert model_bytes(parted, tmp_path) == model_bytes(local, tmp_path)
 
 
 def test_nothing_stays_on_disk(dataset, tmp_path):
-    train(OutOfCore(parts_of(dataset, 2), folder=tmp_path), Settings(n_trees=1), n_threads=1)
+    train(OutOfCore(divide_dataset(dataset, 2), folder=tmp_path), Settings(n_trees=1), n_threads=1)
     assert not list(tmp_path.iterdir())
 
 
 def test_training_in_parts_resumes(dataset, tmp_path):
     whole = train(dataset, CASES["drawn"], n_threads=1)
     short = train(
-        OutOfCore(parts_of(dataset, 4), folder=tmp_path), Settings(**{**CASES["drawn"].to_dict(), "n_trees": 2})
+        OutOfCore(divide_dataset(dataset, 4), folder=tmp_path), Settings(**{**CASES["drawn"].to_dict(), "n_trees": 2})
     )
-    resumed = train(OutOfCore(parts_of(dataset, 3), folder=tmp_path), CASES["drawn"], resume=short)
+    resumed = train(OutOfCore(divide_dataset(dataset, 3), folder=tmp_path), CASES["drawn"], resume=short)
     assert model_bytes(resumed, tmp_path) == model_bytes(whole, tmp_path)
 
 
 def test_unusable_events_are_refused_in_parts_as_in_one(tmp_path):
     one = Events({"x": [0.0, 1.0]}, [1.0, 1.0])
     flat = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one.with_weight([0.0, 0.0]))])
-    for rows in (flat, OutOfCore(parts_of(flat, 2), folder=tmp_path)):
+    for rows in (flat, OutOfCore(divide_dataset(flat, 2), folder=tmp_path)):
         with pytest.raises(DataError, match="sample b: all 2 weights are zero"):
             train(rows, Settings(n_trees=1))
 
 
 def test_at_least_one_part(dataset):
     with pytest.raises(DataError, match="0 partitions"):
-        parts_of(dataset, 0)
+        divide_dataset(dataset, 0)
 
 
 def test_a_part_that_travels_carries_its_own_rows_only(dataset):
-    part: Any = parts_of(dataset, 4)[1]
+    part: Any = divide_dataset(dataset, 4)[1]
     make, arguments = part.__reduce__()
     travelled = make(*arguments)()
     assert np.array_equal(travelled.sample("tt").events.weight, part().sample("tt").events.weight)
@@ -104,7 +104,7 @@ def test_a_part_that_travels_carries_its_own_rows_only(dataset):
 @settings(max_examples=25)
 @given(cuts=st.lists(st.integers(0, 300), max_size=6), seed=st.integers(0, 5), rows=st.sampled_from([20, 100, 1000]))
 def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypatch_module):
-    monkeypatch_module.setattr("qbdt.trees.binning.QUANTILE_ROWS", rows)
+    monkeypatch_module.setattr("qbdt.trees.quantiles.QUANTILE_ROWS", rows)
     rng = np.random.default_rng(seed)
     whole = events(rng, 300, 0.0)
     bounds = [0, *sorted(cuts), 300]
@@ -115,7 +115,7 @@ def test_sketches_of_parts_merge_to_that_of_the_whole(cuts, seed, rows, monkeypa
     rng.shuffle(found)
     merged = found[0]
     for one in found[1:]:
-        merged = merged.merged(one)
+        merged = merged.merge(one)
     order, its = np.argsort(expected.hashes), np.argsort(merged.hashes)
     assert merged.n_rows == expected.n_rows
     assert np.array_equal(expected.hashes[order], merged.hashes[its])
@@ -130,5 +130,5 @@ def monkeypatch_module():
         yield patch
 
 
-def test_positions_of_rows_count_on_over_parts():
-    assert parts_module.firsts({1: (2, 3), 0: (5, 0), 2: (1, 1)}) == {0: (0, 0), 1: (5, 0), 2: (7, 3)}
+def test_positions_of_rows_count_on_over_partitions():
+    assert count_before({1: (2, 3), 0: (5, 0), 2: (1, 1)}) == {0: (0, 0), 1: (5, 0), 2: (7, 3)}

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from qbdt.analysis import cluster_run as module
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
-from qbdt.analysis.loading import load, load_parts
-from qbdt.analysis.reading import parse_analysis, read_analysis
+from qbdt.analysis.loader import load, load_partitions
 from qbdt.analysis.run import run_analysis
 from qbdt.data.checks.findings import find_faults
 from qbdt.progress import silent
@@ -69,13 +69,13 @@ def test_faults_of_the_input_are_said_on_the_cluster_as_on_one_machine(client, f
     for name, content in (("higgs", pq.read_table(files / "higgs.parquet")), ("ttbar", ones)):
         pq.write_table(content, tmp_path / f"{name}.parquet", row_group_size=500)
     analysis = parse_analysis(ANALYSIS, "small.yaml")
-    parts = load_parts(analysis, tmp_path, 3)
+    parts = load_partitions(analysis, tmp_path, 3)
     expected = [str(found) for found in find_faults(load(analysis, tmp_path))]
     said: list[str] = []
     cluster = ClusterRun(client, 3)
-    assert [str(found) for found in cluster._faults(parts, ("event",), said.append)] == expected != []
+    assert [str(found) for found in cluster._find_faults(parts, ("event",), said.append)] == expected != []
     monkeypatch.setattr(module, "CHECKED", 3000)
-    assert [found.check for found in cluster._faults(parts, ("event",), said.append)] == ["weights"]
+    assert [found.check for found in cluster._find_faults(parts, ("event",), said.append)] == ["weights"]
     assert said == ["one event in 4 is looked at for faults of the input"]
 
 
@@ -103,7 +103,7 @@ def test_edges_are_chosen_on_a_sample_where_there_are_many_events(client, local,
 
 def test_a_sample_stands_for_all_events(local):
     scored = load(read_analysis(local / "scored" / "scored.yaml"), local / "scored")
-    part = module._sampled(0, scored, 0.5)
+    part = module._draw_sample(0, scored, 0.5)
     rows = part.sample("ttbar").events.n_rows
     assert 1350 < rows < 1650  # 1500 ± 27
     assert part.sample("ttbar").events.weight[0] == 2 * 0.5

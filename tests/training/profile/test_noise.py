@@ -8,9 +8,10 @@ import pytest
 from qbdt.data.dataset import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.threads import Workers
-from qbdt.training.partitions.partition import Survey, parts_of, survey_part
-from qbdt.training.profile.inner_folds import N_PARTS, Division, event_rows
-from qbdt.training.profile.noise import BlockSums, belief, sums_of_blocks
+from qbdt.training.partitions.events import divide_dataset
+from qbdt.training.partitions.survey import Survey, survey_partition
+from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
+from qbdt.training.profile.noise import BlockSums, noise_shrinkage, sum_blocks
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.settings import Settings
@@ -37,16 +38,16 @@ def dataset():
 
 def blocks(dataset, n_parts):
     model = ProfiledEnsemble(Ensemble(dataset.features, ()), Ensemble(dataset.features, ()), 0.0)
-    parts = parts_of(dataset, n_parts)
+    parts = divide_dataset(dataset, n_parts)
     with Workers(1) as workers:
-        surveys = [survey_part(i, part(), workers, Settings(), event_rows) for i, part in enumerate(parts)]
-        division = Division.of(reduce(Survey.merged, surveys))
+        surveys = [survey_partition(i, part(), workers, Settings(), count_rows) for i, part in enumerate(parts)]
+        folds = InnerFolds.of(reduce(Survey.merge, surveys))
         found = [
-            [sums_of_blocks(i, part(), workers, division, held, model) for i, part in enumerate(parts)]
-            for held in range(N_PARTS)
+            [sum_blocks(i, part(), workers, folds, held, model) for i, part in enumerate(parts)]
+            for held in range(N_FOLDS)
         ]
     segments = shift_segments(dataset)
-    return [reduce(BlockSums.merged, one).start(segments).blocks for one in found]
+    return [reduce(BlockSums.merge, one).integrals(segments).blocks for one in found]
 
 
 def test_blocks_add_up_to_what_the_sources_do(dataset):
@@ -63,7 +64,7 @@ def test_partitions_change_nothing(dataset):
 
 
 def test_noise_is_not_believed_and_what_is_known_is(dataset):
-    found = np.stack([belief(one) for one in blocks(dataset, 1)])
+    found = np.stack([noise_shrinkage(one) for one in blocks(dataset, 1)])
     tilt, scatter, scale, size = found.mean(axis=0)
     assert scatter < 0.3 < tilt
     assert scale > 0.8

@@ -1,14 +1,16 @@
 """Histograms of scores over partitions: those of all rows sorted in one place."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from qbdt.data.events import Events
 from qbdt.threads import Workers
-from qbdt.training.partitions.group import Group
-from qbdt.training.profile.score_rows import Scored, ScoreRows, ScoreStore, ordered
+from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
+from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows, ordered
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees.layout import Segment, Side
+from qbdt.trees.rows.layout import Segment, Side
 
 SHARES = (0.0, 0.5)
 
@@ -21,7 +23,7 @@ def segments(rng, sizes):
         column = rng.normal(size=n)
         columns = ((1, lambda column=column: column),) if i == 0 else ()
         one = ShiftSegment(Segment("", side, events, nominal=i < 2), rng.normal(size=2), columns)
-        found.append(Scored(i, one, rng.normal(size=n).round(1), rng.normal(size=n).round(1)))
+        found.append(ScoredSegment(i, one, rng.normal(size=n).round(1), rng.normal(size=n).round(1)))
     return found
 
 
@@ -33,7 +35,7 @@ def cut(scored, number, count):
         events = one.segment.events[rows]
         columns = tuple((k, lambda column=column, rows=rows: column()[rows]) for k, column in one.columns)
         part = ShiftSegment(Segment("", one.segment.side, events, one.segment.nominal), one.factors, columns)
-        found.append(Scored(number_, part, ratio[rows], shift[rows]))
+        found.append(ScoredSegment(number_, part, ratio[rows], shift[rows]))
     return found
 
 
@@ -61,11 +63,15 @@ def test_templates_are_those_of_sorted_rows(seed, count):
     rng = np.random.default_rng(seed)
     scored = segments(rng, (37, 50, 20))
     described = [one.segment for one in scored]
-    group = Group()
+
+    def build(number, dataset, workers):
+        return ScoreRows(cut(scored, number, count), described, SHARES, 2.0**50, workers)
+
     with Workers(1) as workers:
-        for number in range(count):
-            group.add(number, ScoreRows(cut(scored, number, count), described, SHARES, 2.0**50, workers))
-        found = ScoreStore.on(group, described, len(SHARES)).templates(5)
+        nothing: Any = lambda: None  # noqa: E731
+        rows: Any = OnePartition(nothing, workers) if count == 1 else InMemoryPartitions([nothing] * count, workers)
+        rows.build(build)
+        found = HeldScores(rows, described, len(SHARES)).templates(5)
     for share, one in zip(SHARES, found, strict=True):
         for mine, expected in zip(one, naive(scored, share, 5), strict=True):
             assert mine == pytest.approx(expected, abs=1e-12)  # the naive sums are rounded on the way

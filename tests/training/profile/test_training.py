@@ -12,8 +12,8 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_model, write_model
 from qbdt.training.monitor import Monitor
-from qbdt.training.partitions.partition import Survey
-from qbdt.training.profile.inner_folds import N_PARTS, Division, event_rows
+from qbdt.training.partitions.survey import Survey
+from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
@@ -48,9 +48,9 @@ def trained_on(dataset: Dataset, settings: Settings = SETTINGS, **options: Any) 
     return train_profiled(dataset, settings, **options)
 
 
-def divided(dataset, part):
-    division = Division.of(Survey(dataset, {0: event_rows(dataset, SETTINGS)}, (), None))
-    return division.divided(0, dataset, part)
+def divided(dataset, fold):
+    folds = InnerFolds.of(Survey(dataset, {0: count_rows(dataset, SETTINGS)}, (), None))
+    return folds.split(0, dataset, fold)
 
 
 def scores(training, dataset):
@@ -90,13 +90,13 @@ def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, mon
         seen: list[Any] = []
         monkeypatch.setattr("qbdt.training.profile.shifts.PATIENCE", patience)
         found = trained_on(dataset, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(seen.append,)))
-        return len(seen), [part["shift"] for part in found.data["parts"]]
+        return len(seen), [fold["shift"] for fold in found.data["parts"]]
 
     (few, hasty), (many, patient) = grown(1), grown(SETTINGS.n_trees)
     assert few < many
     for kept in (hasty, patient):
         assert max(kept) < SETTINGS.n_trees
-    assert len(set(patient)) == 1  # all parts have the same number
+    assert len(set(patient)) == 1  # all folds have the same number
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, mon
 )
 def test_the_ratio_stops_after_two_looks_without_gain(dataset, monkeypatch, sigmas, grown, kept):
     seen: list[Any] = []
-    answers = iter(sigmas * N_PARTS)
-    monkeypatch.setattr("qbdt.training.profile.expectation.unprofiled_sigma", lambda store: next(answers))
+    answers = iter(sigmas * N_FOLDS)
+    monkeypatch.setattr("qbdt.training.profile.ratio.unprofiled_sigma", lambda store: next(answers))
     settings = Settings(method="profile", n_trees=24, n_leaves=4)
     found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
-    assert len(seen) == N_PARTS * grown
-    assert [part["ratio"] for part in found.data["parts"]] == [kept] * N_PARTS
+    assert len(seen) == N_FOLDS * grown
+    assert [fold["ratio"] for fold in found.data["parts"]] == [kept] * N_FOLDS
 
 
 def test_the_ratio_is_the_mean_of_its_sums(dataset):
@@ -119,10 +119,10 @@ def test_the_ratio_is_the_mean_of_its_sums(dataset):
     found = trained_on(dataset.with_systematics([]), settings, monitor=Monitor(callbacks=(seen.append,)))
     events, trees = dataset.sample("b").events, [report.tree for report in seen]
     expected, first = np.zeros(events.n_rows), 0
-    for part in found.data["parts"]:
-        own = trees[first : first + part["ratio"]]
+    for fold in found.data["parts"]:
+        own = trees[first : first + fold["ratio"]]
         outputs = [Ensemble(found.ensemble.features, (tree,)).score(events) for tree in own]
-        expected += np.cumsum(outputs, axis=0).mean(axis=0) / N_PARTS
+        expected += np.cumsum(outputs, axis=0).mean(axis=0) / N_FOLDS
         first += settings.n_trees
     assert found.ensemble.ratio.score(events) == pytest.approx(expected)
 
@@ -144,7 +144,7 @@ def test_rows_and_features_can_be_drawn():
 
 def test_systematics_are_won_back(trained):
     found = trained.expectation
-    assert found.stat < found.full < 0.95 * found.unprofiled
+    assert found.sigma_stat < found.sigma_full < 0.95 * found.unprofiled
     assert [source.name for source in found.sources] == ["scale", "one", "tilt", "xs"]
     assert all(source.profiled_cost < source.cost for source in found.sources if source.cost > 0.2)
 
@@ -152,7 +152,7 @@ def test_systematics_are_won_back(trained):
 def test_without_sources_it_is_a_classifier(dataset):
     found = trained_on(dataset.with_systematics([]), SETTINGS)
     assert not found.ensemble.shift.trees
-    assert found.expectation.stat == found.expectation.full == found.expectation.unprofiled
+    assert found.expectation.sigma_stat == found.expectation.sigma_full == found.expectation.unprofiled
     s, b = (found.ensemble.score(sample.events) for sample in dataset.samples)
     assert np.median(s) > np.median(b)
 
@@ -165,25 +165,25 @@ def test_sources_of_noise_cost_nothing(dataset, trained):
         for i in range(8)
     ]
     more = trained_on(Dataset(dataset.samples, [*dataset.systematics, *noise]), SETTINGS)
-    assert more.expectation.full < 1.03 * trained.expectation.full  # eight more fits to noise
+    assert more.expectation.sigma_full < 1.03 * trained.expectation.sigma_full  # eight more fits to noise
 
 
 def test_negative_weights_are_trained_on():
     found = trained_on(problem(4, negative=True), SETTINGS)
     assert np.isfinite(scores(found, problem(4))).all()
-    assert found.expectation.full <= found.expectation.unprofiled
+    assert found.expectation.sigma_full <= found.expectation.unprofiled
 
 
 def test_importances_are_in_information(trained):
     found, recovered = trained.expectation, trained.ensemble.shift.gains().sum()
-    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.stat**-2)
-    assert recovered == pytest.approx(found.full**-2 - found.unprofiled**-2)
+    assert trained.ensemble.ratio.gains().sum() == pytest.approx(found.sigma_stat**-2)
+    assert recovered == pytest.approx(found.sigma_full**-2 - found.unprofiled**-2)
 
 
 def test_shifted_copies_are_in_the_part_of_their_event(dataset):
     seen = []
-    for part in range(N_PARTS):
-        trained, held = divided(dataset, part)
+    for fold in range(N_FOLDS):
+        trained, held = divided(dataset, fold)
         kept = {int(i) for i in held.sample("b").events.identifier("event")}
         for source in ("scale", "one"):
             varied = held.varied(source, "up")["b"]
@@ -205,7 +205,7 @@ def test_without_identifiers_position_decides():
     _, held = divided(dataset, 1)
     rows = [held.varied(source, "up")["b"].n_rows for source in ("scale", "one")]
     assert rows == [held.sample("b").events.n_rows] * 2
-    assert trained_on(dataset, SETTINGS).expectation.full > 0
+    assert trained_on(dataset, SETTINGS).expectation.sigma_full > 0
 
 
 def test_a_training_can_be_written_read_and_resumed(dataset, trained, tmp_path):
@@ -227,11 +227,11 @@ def test_interrupting_keeps_what_is_there(dataset):
             raise KeyboardInterrupt
 
     found = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(interrupt,)))
-    assert found.stopped == "interrupted after 1 of 5 parts"
+    assert found.stopped == "interrupted after 1 of 5 folds"
     assert not found.complete
     assert found.ensemble.shift.trees
     early = trained_on(dataset, SETTINGS, monitor=Monitor(callbacks=(lambda report: report.index == 5,)))
-    assert early.stopped == "stopped early after 0 of 5 parts"
+    assert early.stopped == "stopped early after 0 of 5 folds"
     assert len(early.ensemble.ratio.trees) == 6
 
 

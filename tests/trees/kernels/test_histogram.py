@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD
-from qbdt.trees.kernels.histogram import PLANE, add_details, add_rows
+from qbdt.trees.kernels.histogram import PLANE, add_rows, add_systematics
 from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.partition import copy_divided, divide_rows
 
@@ -79,7 +79,7 @@ def test_details_equal_the_naive_ones(width, whole):
     out = np.zeros((2, FEATURES_PER_WORD * BINS * (width + 1)), np.int64)
     asked = share[1:] if width else share[2:]
     places = (starts, offsets, widths, bases)
-    add_details(words, np.array([1, 0]), 11, weights, columns.ravel(), *places, rows, whole, asked, out)
+    add_systematics(words, np.array([1, 0]), 11, weights, columns.ravel(), *places, rows, whole, asked, out)
     table = np.zeros((150, width), np.int64)
     table[40:100] = columns
     for row, features in zip(out, (slice(8, 11), slice(0, 8)), strict=True):

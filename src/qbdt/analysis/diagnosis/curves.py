@@ -9,22 +9,21 @@ from typing import TypeAlias
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength, strength_of
+from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, event_keys, tells_events_apart
+from qbdt.data import Dataset, Events
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.statistics import Sensitivity
+from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["LearningCurve", "Trainer", "sizes_curve", "thinned", "trees_curve"]
+__all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
 
-Trainer: TypeAlias = Callable[[Dataset], Ensemble | ProfiledEnsemble]
+Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 
-SUBSETS = 0x51DE
+DRAW_SALT = 0x51DE
 """Salt of the choice of events, so that it has nothing to do with folds by hash."""
 
 
@@ -52,16 +51,16 @@ class LearningCurve:
     stat_spread: tuple[float, ...]
 
     @classmethod
-    def of(cls, against: str, points: Sequence[tuple[float, Sequence[Strength]]]) -> LearningCurve:
+    def of(cls, against: str, points: Sequence[tuple[float, Sequence[Sensitivity]]]) -> LearningCurve:
         """Make a curve of the results of repeats at each point."""
-        values = [np.array([(found.full, found.stat) for found in repeats]) for _, repeats in points]
+        values = [np.array([(found.sigma_full, found.sigma_stat) for found in repeats]) for _, repeats in points]
         means = [v.mean(axis=0) for v in values]
         spreads = [v.std(axis=0, ddof=1) if len(v) > 1 else np.zeros(2) for v in values]
         columns = [tuple(float(row[i]) for row in rows) for i in (0, 1) for rows in (means, spreads)]
         return cls(against, tuple(float(at) for at, _ in points), *columns)
 
 
-def trees_curve(
+def compute_tree_curve(
     dataset: Dataset,
     models: FoldedEnsemble,
     settings: FitSettings,
@@ -72,31 +71,20 @@ def trees_curve(
 ) -> LearningCurve:
     """σ_μ of out-of-fold scores with the first trees only; transform and bins are chosen anew at every point.
 
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models.
-    models
-        One model per fold.
-    settings
-        How scores become templates.
-    n_points
-        Numbers of trees to look at, evenly spaced in their logarithm, at most.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
+    At most `n_points` numbers of trees are looked at, evenly spaced in their logarithm.
     """
-    most = max(_n_stages(model) for model in models.ensembles)
+    most = max(_count_stages(model) for model in models.members)
     counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
-    staged = dataset.transform(lambda events: _staged(models, events, counts, n_threads))
+    staged = dataset.transform(lambda events: _score_stages(models, events, counts, n_threads))
     points = []
     with progress("numbers of trees", len(counts)) as advance:
         for count in counts:
-            points.append((float(count), [strength_of(staged.with_features([f"{count}"]), settings)]))
+            points.append((float(count), [compute_sensitivity(staged.with_features([f"{count}"]), settings)]))
             advance(1)
     return LearningCurve.of("trees", points)
 
 
-def sizes_curve(
+def compute_size_curve(
     dataset: Dataset,
     trainer: Trainer,
     settings: FitSettings,
@@ -104,88 +92,69 @@ def sizes_curve(
     shares: Sequence[float] = (0.125, 0.25, 0.5),
     repeats: int = 3,
     seed: int = 0,
-    whole: Strength | None = None,
+    whole: Sensitivity | None = None,
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> LearningCurve:
-    """σ_μ of out-of-fold scores of models that are trained on part of the training events.
+    """σ_μ of out-of-fold scores of models that are trained on shares of the training events.
 
-    Weights of a part are scaled up, so that it stands for the whole. All held-out events are scored at every point.
-
-    Parameters
-    ----------
-    dataset
-        Events with folds.
-    trainer
-        Trains on given events.
-    settings
-        How scores become templates.
-    shares
-        Shares of the events to train on.
-    repeats
-        Different parts of each size.
-    seed
-        Which parts.
-    whole
-        σ_μ with all events, to be the last point; not trained anew.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
+    Each share is drawn `repeats` times; its weights are scaled up, so that it stands for the whole. All held-out events
+    are scored at every point. `whole` is σ_μ with all events, the last point: it is not trained anew.
     """
     if dataset.folds is None:
         raise DataError("a learning curve needs folds")
-    points: list[tuple[float, Sequence[Strength]]] = []
-    with progress("training on parts", len(shares) * repeats * dataset.folds.k) as advance:
+    points: list[tuple[float, Sequence[Sensitivity]]] = []
+    with progress("training on shares", len(shares) * repeats * dataset.folds.k) as advance:
         for share in shares:
             found = []
             for repeat in range(repeats):
-                part, ensembles = thinned(dataset, share, seed + repeat), []
+                drawn, ensembles = thin_events(dataset, share, seed + repeat), []
                 for fold in range(dataset.folds.k):
-                    ensembles.append(trainer(part.without_fold(fold)))
+                    ensembles.append(trainer(drawn.without_fold(fold)))
                     advance(1)
                 models = FoldedEnsemble(tuple(ensembles), dataset.folds)
                 scored = dataset.transform(lambda e, m=models: {"score": m.score(e, n_threads)})  # type: ignore[misc]
-                found.append(strength_of(scored, settings))
+                found.append(compute_sensitivity(scored, settings))
             points.append((share, found))
     if whole is not None:
         points.append((1.0, [whole]))
     return LearningCurve.of("share of the training events", points)
 
 
-def thinned(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
+def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
     """Keep a share of the events with all their shifted copies, with weights that make up for the rest.
 
     Examples
     --------
     >>> from qbdt.data import Role, Sample
     >>> events = Events({"x": np.arange(1000.0)}, np.ones(1000), {"event": np.arange(1000)})
-    >>> half = thinned(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
+    >>> half = thin_events(Dataset([Sample("b", Role.BACKGROUND, events)]), 0.5)
     >>> 450 < half.sample("b").events.n_rows < 550, 900 < half.total(Role.BACKGROUND) < 1100
     (True, True)
     """
     limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
 
     def choose(events: Events) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        keys = event_keys(events, SUBSETS + seed)
-        if not tells_events_apart(keys):
+        if not events.identifiers_differ:
             raise DataError(
-                f"the identifiers {', '.join(events.id_names)} do not tell events apart: parts cannot be drawn"
+                f"the identifiers {', '.join(events.id_names)} do not tell events apart: shares cannot be drawn"
             )
-        return keys < limit
+        return events.hash_identifiers(DRAW_SALT + seed) < limit
 
     return dataset.select(choose).scaled(1.0 / share)
 
 
-def _n_stages(model: Ensemble | ProfiledEnsemble) -> int:
-    if isinstance(model, ProfiledEnsemble):
-        return max(len(model.ratio.trees), len(model.shift.trees))
-    return len(model.trees)
+def _count_stages(model: SingleModel) -> int:
+    return max(len(component.trees) for component in model.components.values())
 
 
-def _staged(models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None) -> dict[str, Floats]:
+def _score_stages(
+    models: FoldedEnsemble, events: Events, counts: Sequence[int], n_threads: int | None
+) -> dict[str, Floats]:
     """Out-of-fold scores after so many trees; a model with fewer trees stays as it is at its end."""
     fold = models.folds.assign(events)
     columns = {f"{count}": np.zeros(events.n_rows) for count in counts}
-    for number, model in enumerate(models.ensembles):
+    for number, model in enumerate(models.members):
         mine = fold == number
         stages = iter(model.staged_scores(events[mine], n_threads))
         score, done = np.zeros(int(mine.sum())), 0

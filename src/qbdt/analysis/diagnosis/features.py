@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.diagnosis.strength import strength_of_templates
-from qbdt.data import Dataset, Events, FoldRule, Replaced, Role, Sample, Systematic, Variation, event_keys, row_keys
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
-from qbdt.training import FoldedEnsemble
+from qbdt.training import FoldedEnsemble, gain_shares
 
-__all__ = ["FeatureRank", "rank_features", "scrambled"]
+__all__ = ["FeatureRank", "rank_features", "scramble_feature"]
 
 
 @dataclass(frozen=True)
@@ -58,41 +58,25 @@ def rank_features(
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> tuple[FeatureRank, ...]:
-    """Rank features by the rise of the full σ_μ, largest first.
+    """Rank features by the rise of the full σ_μ when each is scrambled, largest first; mean over `repeats`.
 
     Transform and bins of the fit are those chosen on the true events.
-
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models.
-    models
-        One model per fold.
-    settings
-        How scores become templates.
-    repeats
-        Times that each feature is scrambled.
-    seed
-        Of the scrambling.
-    n_threads, progress
-        Threads of the scoring; told how far it is.
     """
 
     def scored(events: Dataset) -> Dataset:
         return events.transform(lambda e: {"score": models.score(e, n_threads)})
 
     built = build_templates(scored(dataset), settings)
-    before = strength_of_templates(built.templates, settings.mc_stat)
-    gains = np.array([model.gains() for model in models.ensembles])
-    share = (gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+    before = compute_template_sensitivity(built.templates, settings.mc_stat)
+    share = gain_shares(models).mean(axis=0)
     ranks = []
     with progress("scrambling features", len(dataset.features) * repeats) as advance:
         for feature, gain in zip(dataset.features, share, strict=True):
             rises = []
             for repeat in range(repeats):
-                templates = refill(scored(scrambled(dataset, feature, seed + repeat)), settings, built)
-                after = strength_of_templates(templates, settings.mc_stat)
-                rises.append((after.full - before.full, after.stat - before.stat))
+                templates = refill(scored(scramble_feature(dataset, feature, seed + repeat)), settings, built)
+                after = compute_template_sensitivity(templates, settings.mc_stat)
+                rises.append((after.sigma_full - before.sigma_full, after.sigma_stat - before.sigma_stat))
                 advance(1)
             (full, stat), spread = np.mean(rises, axis=0), np.std(rises, axis=0, ddof=1 if repeats > 1 else 0)
             ranks.append(
@@ -101,14 +85,14 @@ def rank_features(
     return tuple(sorted(ranks, key=lambda rank: -rank.full))
 
 
-def scrambled(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
+def scramble_feature(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
     """Return simulated events whose values of one feature are those of other events of the same fold.
 
     Examples
     --------
     >>> from qbdt.data import ModuloFolds
     >>> events = Events({"x": np.arange(6.0), "y": np.arange(6.0)}, np.ones(6), {"event": np.arange(6)})
-    >>> mixed = scrambled(Dataset([Sample("b", Role.BACKGROUND, events)], folds=ModuloFolds(2, "event")), "x")
+    >>> mixed = scramble_feature(Dataset([Sample("b", Role.BACKGROUND, events)], folds=ModuloFolds(2, "event")), "x")
     >>> found = mixed.sample("b").events
     >>> bool(np.all(found.column("x") != found.column("y"))), sorted(found.column("x").tolist())
     (True, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -117,42 +101,37 @@ def scrambled(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
         raise DataError("scrambling a feature needs folds: values stay within the fold of their event")
     kept = [sample for sample in dataset.samples if sample.role is not Role.DATA]
     nominal = {sample.name: sample.events for sample in kept}
-    mixed = _handed_on(nominal, feature, dataset.folds, seed)
+    mixed = _hand_on(nominal, feature, dataset.folds, seed)
     samples = [Sample(s.name, s.role, mixed[s.name]) for s in kept]
-    sources = [_scrambled_source(source, nominal, feature, dataset.folds, seed) for source in dataset.systematics]
+    sources = [_scramble_source(source, nominal, feature, dataset.folds, seed) for source in dataset.systematics]
     return Dataset(samples, sources, dataset.folds)
 
 
-def _scrambled_source(
+def _scramble_source(
     source: Systematic, nominal: Mapping[str, Events], feature: str, folds: FoldRule, seed: int
 ) -> Systematic:
     """Scramble what a source replaces, among all events as they are when the source is moved."""
-    sides: dict[str, dict[str, Variation]] = {}
-    for direction, effect in source.directions:
-        moved = {p: change.events for p, change in effect.items() if isinstance(change, Replaced)}
-        mixed = _handed_on({**nominal, **moved}, feature, folds, seed) if moved else {}
-        sides[direction] = {p: Replaced(mixed[p]) if p in moved else change for p, change in effect.items()}
-    return Systematic(source.name, source.kind, sides["up"], sides.get("down"))
+    return source.map_replacements(lambda moved: _hand_on({**nominal, **moved}, feature, folds, seed))
 
 
-def _handed_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
+def _hand_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
     """Give every event the value of the next one of its fold, in the order of a hash of their identifiers."""
     fold = np.concatenate([folds.assign(e) for e in events.values()])
-    keys = np.concatenate([event_keys(e, _salt(process, seed)) for process, e in events.items()])
-    rows = np.concatenate([row_keys(e.n_rows, seed) for e in events.values()])
+    keys = np.concatenate([e.hash_identifiers(_salt(process, seed)) for process, e in events.items()])
+    rows = np.concatenate([e.hash_rows(seed) for e in events.values()])
     values = np.concatenate([np.asarray(e.column(feature)) for e in events.values()])
     order = np.lexsort((rows, keys, fold))
     taken = np.empty_like(values)
     for number in range(folds.k):
         members = order[fold[order] == number]
         taken[members] = values[np.roll(members, -1)]
-    return _divided(events, feature, taken)
+    return _split_values(events, feature, taken)
 
 
-def _divided(events: Mapping[str, Events], feature: str, values: NDArray[np.floating]) -> dict[str, Events]:
+def _split_values(events: Mapping[str, Events], feature: str, values: NDArray[np.floating]) -> dict[str, Events]:
     ends: Sequence[int] = np.cumsum([e.n_rows for e in events.values()])[:-1].tolist()
-    parts = np.split(values, ends)
-    return {p: e.with_column(feature, part) for (p, e), part in zip(events.items(), parts, strict=True)}
+    pieces = np.split(values, ends)
+    return {p: e.with_column(feature, piece) for (p, e), piece in zip(events.items(), pieces, strict=True)}
 
 
 def _salt(process: str, seed: int) -> int:

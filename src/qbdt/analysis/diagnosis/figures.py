@@ -1,18 +1,20 @@
-"""Figures of a diagnosis: features, what drives the sources, learning curves."""
+"""Figures of a diagnosis, as files and in a report: features, sources, learning curves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from qbdt.analysis.diagnosis.curves import LearningCurve
-from qbdt.analysis.diagnosis.diagnose import Diagnosis
+from qbdt.analysis.diagnosis.diagnosis import Diagnosis
 from qbdt.analysis.diagnosis.features import FeatureRank
 from qbdt.analysis.diagnosis.sources import SourceEffect
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report import Block, Figure
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
-__all__ = ["diagnosis_figures", "feature_ranking", "learning_curves", "source_map"]
+__all__ = ["diagnosis_blocks", "diagnosis_figures"]
 
 
 def diagnosis_figures(found: Diagnosis) -> dict[str, Any]:
@@ -21,6 +23,31 @@ def diagnosis_figures(found: Diagnosis) -> dict[str, Any]:
     if found.sources:
         figures["sources"] = source_map(found.sources)
     return figures
+
+
+def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
+    """Tables and figures; nothing without a diagnosis."""
+    if found is None:
+        return []
+    tables, several = found.tables(), found.sizes is not None
+    ranks: dict[str, Sequence[Any]] = {
+        "feature": [rank.feature for rank in found.features],
+        **{key: [getattr(r, key) for r in found.features] for key in ("gain", "full", "full_spread", "stat")},
+    }
+    blocks: list[Block] = [
+        *tables,
+        Figure("features", feature_ranking(found.features), "What σ_μ loses when a feature is scrambled.", ranks),
+        Figure("learning", learning_curves(found), "σ_μ of out-of-fold scores.", _columns(found.trees), several),
+    ]
+    if found.sources:
+        shifts: Mapping[str, Sequence[float]] = {s.source: s.bins for s in found.sources}
+        caption = "Where each source lives: features that it moves, and bins of the score."
+        blocks.append(Figure("source-map", source_map(found.sources), caption, shifts, True))
+    return blocks
+
+
+def _columns(curve: LearningCurve) -> dict[str, Sequence[float]]:
+    return {curve.against: curve.at, "full": curve.full, "stat": curve.stat}
 
 
 def feature_ranking(ranks: tuple[FeatureRank, ...]) -> Any:

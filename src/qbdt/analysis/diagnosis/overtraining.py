@@ -19,7 +19,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["OverTraining", "over_training", "permutation_p"]
+__all__ = ["OverTraining", "check_over_training", "permutation_p"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OverTraining:
     permutations: int
 
 
-def over_training(
+def check_over_training(
     dataset: Dataset,
     models: FoldedEnsemble,
     *,
@@ -75,7 +75,7 @@ def over_training(
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]
         scores = np.concatenate(
-            [np.column_stack([model.score(e, n_threads) for model in models.ensembles]) for e in events]
+            [np.column_stack([model.score(e, n_threads) for model in models.members]) for e in events]
         )
         folds = np.concatenate([models.folds.assign(e) for e in events])
         group = np.repeat(np.arange(len(events)), [e.n_rows for e in events])
@@ -95,16 +95,8 @@ def permutation_p(
 ) -> tuple[float, float, float]:
     """Return the distance, its mean over deals, and the p-value.
 
-    Parameters
-    ----------
-    scores
-        Score of every event by every model, as (event, model); model m was trained without fold m.
-    weight, folds, group
-        Weight, fold and process of every event; folds are dealt out within processes.
-    n_permutations
-        Number of deals.
-    random
-        Random numbers.
+    `scores` has the score of every event by every model, (event, model); model m was trained without fold m. Folds are
+    dealt out anew within each `group`, which is the process of an event.
 
     Examples
     --------
@@ -116,7 +108,7 @@ def permutation_p(
     >>> [permutation_p(s, np.ones(200), folds, none, 99, np.random.default_rng(1))[2] < 0.02 for s in (honest, spoilt)]
     [False, True]
     """
-    models = [_Sorted(scores[:, m], weight, m) for m in range(scores.shape[1])]
+    models = [_ScoreOrder(scores[:, m], weight, m) for m in range(scores.shape[1])]
     observed = _mean_distance(models, folds)
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     found = np.empty(n_permutations)
@@ -130,7 +122,7 @@ def permutation_p(
     return observed, float(found.mean()), (1 + larger) / (1 + n_permutations)
 
 
-class _Sorted:
+class _ScoreOrder:
     """Events in the order of one model's scores."""
 
     def __init__(self, score: Floats, weight: Floats, number: int) -> None:
@@ -149,5 +141,5 @@ class _Sorted:
         return float(np.max(np.abs(unseen / unseen[-1] - seen / seen[-1])))
 
 
-def _mean_distance(models: Sequence[_Sorted], folds: NDArray[np.int64]) -> float:
+def _mean_distance(models: Sequence[_ScoreOrder], folds: NDArray[np.int64]) -> float:
     return float(np.mean([model.distance(folds) for model in models]))

@@ -6,20 +6,19 @@ add to a bin is summed before it is squared, so an event that a source does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from qbdt.analysis.diagnosis.strength import strength_of_templates
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Role, Systematic, event_keys, tells_events_apart
+from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
 from qbdt.inference.templates import TemplateSet
 
-__all__ = ["FeatureEffect", "SourceEffect", "feature_effect", "source_effects"]
+__all__ = ["FeatureEffect", "SourceEffect", "describe_sources", "measure_feature"]
 
 
 REGIONS = 8
@@ -96,26 +95,16 @@ class SourceEffect:
     features: tuple[FeatureEffect, ...]
 
 
-def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:
-    """Describe every source of a fit, the most costly first.
-
-    Parameters
-    ----------
-    dataset
-        The events with their features.
-    templates
-        What was fitted, from scores of the same events.
-    settings
-        How it was fitted.
-    """
-    full = strength_of_templates(templates, settings.mc_stat).full
+def describe_sources(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:
+    """Describe every source of a fit, the most costly first; templates are of scores of the same events."""
+    full = compute_template_sensitivity(templates, settings.mc_stat).sigma_full
     effects = []
     for name in templates.sources:
         others = [other for other in templates.sources if other != name]
-        without = strength_of_templates(templates.with_sources(others), settings.mc_stat).full
+        without = compute_template_sensitivity(templates.with_sources(others), settings.mc_stat).sigma_full
         source = dataset.systematic(name)
         role = _role(dataset, source)
-        features = [feature_effect(dataset, source, role, feature) for feature in dataset.features]
+        features = [measure_feature(dataset, source, role, feature) for feature in dataset.features]
         features.sort(key=lambda effect: (-effect.shape, -effect.significance))
         bins, total = _bins(templates, name, role)
         cost = float(np.sqrt(max(full**2 - without**2, 0.0)))
@@ -123,7 +112,7 @@ def source_effects(dataset: Dataset, templates: TemplateSet, settings: FitSettin
     return tuple(sorted(effects, key=lambda effect: -effect.cost))
 
 
-def feature_effect(dataset: Dataset, source: Systematic, role: Role, feature: str) -> FeatureEffect:
+def measure_feature(dataset: Dataset, source: Systematic, role: Role, feature: str) -> FeatureEffect:
     """Δ_k/b in regions of one feature, with errors and the significance of its change of shape."""
     edges = _region_edges(dataset, role, feature)
     n_regions = edges.size - 1
@@ -183,28 +172,20 @@ def _by_event(dataset: Dataset, source: Systematic, role: Role, feature: str, ed
         nominal = dataset.sample(process).events
         if dataset.sample(process).role is not role:
             continue
-        rows = list(_signed(source, process, nominal))
-        keys = np.concatenate([event_keys(events) for events, _ in rows])
-        if not nominal.id_names or not tells_events_apart(event_keys(nominal)):
-            keys = np.concatenate([np.arange(events.n_rows) for events, _ in rows])  # copies by row number
+        rows = source.shift_terms(process, nominal)
+        keys = np.concatenate([events.hash_identifiers() for _, events in rows])
+        if not nominal.id_names or not nominal.identifiers_differ:
+            keys = np.concatenate([np.arange(events.n_rows) for _, events in rows])  # copies by row number
         _, event = np.unique(keys, return_inverse=True)
-        cell = event * (edges.size - 1) + np.concatenate([_region(events, feature, edges) for events, _ in rows])
+        cell = event * (edges.size - 1) + np.concatenate([_region(events, feature, edges) for _, events in rows])
         size = (int(event.max(initial=-1)) + 1, edges.size - 1)
-        signed = np.concatenate([factor * events.weight for events, factor in rows])
+        signed = np.concatenate([factor * events.weight for factor, events in rows])
         own = np.concatenate(
-            [events.weight if i == 0 else np.zeros(events.n_rows) for i, (events, _) in enumerate(rows)]
+            [events.weight if i == 0 else np.zeros(events.n_rows) for i, (_, events) in enumerate(rows)]
         )
         changes.append(np.bincount(cell, signed, size[0] * size[1]).reshape(size))
         yields.append(np.bincount(cell, own, size[0] * size[1]).reshape(size))
     return np.concatenate(changes), np.concatenate(yields)
-
-
-def _signed(source: Systematic, process: str, nominal: Events) -> Iterator[tuple[Events, float]]:
-    """Nominal, up and down events with their factors in Δ = (up − down)/2, or Δ = up − nominal."""
-    yield nominal, 0.0 if source.two_sided else -1.0
-    for direction, effect in source.directions:
-        size = 0.5 if source.two_sided else 1.0
-        yield effect[process].apply(nominal), size if direction == "up" else -size
 
 
 def _significance(shape: Floats, covariance: Floats, spread: float) -> float:

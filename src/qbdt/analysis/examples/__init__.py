@@ -1,23 +1,22 @@
-"""Analysis files that come with qbdt, as text."""
+"""Analysis files that come with qbdt: in goes a name, out comes the text of a YAML file."""
 
 from importlib.resources import files
 
-__all__ = ["names", "text"]
+__all__ = ["example_names", "example_text"]
 
 
-def names() -> tuple[str, ...]:
+def example_names() -> tuple[str, ...]:
     """Names of the analysis files, without their ending."""
-    return tuple(
-        sorted(entry.name.removesuffix(".yaml") for entry in files(__name__).iterdir() if entry.name.endswith(".yaml"))
-    )
+    found = (entry.name for entry in files(__name__).iterdir())
+    return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))
 
 
-def text(name: str) -> str:
+def example_text(name: str) -> str:
     """Text of one analysis file.
 
     Examples
     --------
-    >>> text("synthetic").splitlines()[2]
+    >>> example_text("synthetic").splitlines()[2]
     "name: INFERNO's synthetic problem"
     """
     return files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.report.figures import COLOURS, SIGNAL, figure, styled
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = ["search_history"]
 
@@ -16,17 +16,7 @@ COLUMNS = 4
 def search_history(
     values: list[float], settings: dict[str, list[Any]], start: float, start_settings: dict[str, Any]
 ) -> Any:
-    """σ_μ of every trial in order, with the best so far, and σ_μ against each searched setting.
-
-    Parameters
-    ----------
-    values
-        σ_μ of the trials; what is infinite is left out.
-    settings
-        For each setting its values in the same order.
-    start, start_settings
-        The same for the settings that the search began with.
-    """
+    """σ_μ of every trial in order, with the best so far, and σ_μ against each setting; infinite ones are left out."""
     found = np.array(values, dtype=float)
     shown = np.isfinite(found)
     with styled():

@@ -1,17 +1,25 @@
-"""What a search returns: trials, the best settings, and an estimate that no optimum went into."""
+"""The result of a search: trials, the best settings, an estimate that no optimum went into, and its files."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
-from qbdt.analysis.diagnosis.strength import Strength
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.tuning.figures import search_history
+from qbdt.files import write_text
+from qbdt.report.style import save
+from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 
-__all__ = ["Tuning", "TuningTrial"]
+__all__ = ["Tuning", "TuningTrial", "best_section", "write_tuning"]
 
 SHOWN = 10
 """Trials in the table."""
@@ -66,8 +74,8 @@ class Tuning:
     method: str
     start: TuningTrial
     trials: tuple[TuningTrial, ...]
-    out_of_fold: Strength
-    nested: Strength
+    out_of_fold: Sensitivity
+    nested: Sensitivity
 
     @property
     def best(self) -> TuningTrial:
@@ -90,8 +98,8 @@ class Tuning:
         return "\n\n".join(str(table) for table in self.tables())
 
     def _estimate(self) -> Table:
-        def cells(found: Strength) -> tuple[str, str]:
-            return f"{found.full:.4f}", f"{found.stat:.4f}"
+        def cells(found: Sensitivity) -> tuple[str, str]:
+            return f"{found.sigma_full:.4f}", f"{found.sigma_stat:.4f}"
 
         best = (f"{self.best.value:.4f}", f"{np.mean(self.best.stat):.4f}")
         start = (f"{self.start.value:.4f}", f"{np.mean(self.start.stat):.4f}")
@@ -119,6 +127,33 @@ class Tuning:
         )
         title = f"Best of {len(self.trials)} trials, and the settings of the file"
         return Table(title, ("trial", "σ_μ", "over folds", "stat", *names), rows)
+
+
+def best_section(found: Tuning, analysis: Analysis) -> str:
+    """Return the `training:` section with the best settings, and in a comment what they are worth."""
+    section: dict[str, Any] = analysis.training.model_dump(mode="json", exclude_defaults=True)
+    section |= {"method": found.method, **found.best.settings}
+    where = f"qbdt {version('qbdt')}"
+    head = [
+        f"# Best of {len(found.trials)} trials of qbdt tune ({where}). Expected σ_μ of this way to choose,",
+        f"# on events that took no part in the choice: {found.nested.sigma_full:.4f}; "
+        f"before: {found.out_of_fold.sigma_full:.4f}.",
+    ]
+    section_text = yaml.safe_dump({"training": section}, sort_keys=False, allow_unicode=True)
+    return "\n".join([*head, section_text])
+
+
+def write_tuning(found: Tuning, analysis: Analysis, folder: Path | str) -> list[Path]:
+    """Write `tuning.json`, `tuning.png` and `best.yaml` beside the study."""
+    root = Path(folder)
+    paths = [root / name for name in ("tuning.json", "best.yaml", "tuning.png")]
+    plain = {"qbdt": version("qbdt"), "analysis": analysis.model_dump(mode="json"), "tuning": found.to_dict()}
+    write_text(paths[0], json.dumps(plain, indent=1) + "\n")
+    write_text(paths[1], best_section(found, analysis))
+    settings = {name: [trial.settings[name] for trial in found.trials] for name in found.start.settings}
+    values = [trial.value for trial in found.trials]
+    save(search_history(values, settings, found.start.value, dict(found.start.settings)), paths[2])
+    return paths
 
 
 def _cell(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.diagnosis.strength import Strength
-from qbdt.analysis.run import training_settings
+from qbdt.analysis.loader import training_settings
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.tuning.judging import Judge
+from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial
 from qbdt.analysis.tuning.space import Dimension, space_of
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError, FitError, require
+from qbdt.files import digest
 from qbdt.progress import Progress, silent
-from qbdt.training import Settings, train
-from qbdt.training.profile import ProfiledEnsemble
-from qbdt.trees import Ensemble
+from qbdt.statistics import Sensitivity
+from qbdt.training import Settings, SingleModel, train
 
 __all__ = ["STUDY_FILE", "tune"]
 
@@ -67,27 +65,27 @@ def tune(
     base = training_settings(analysis)
     space = space_of(base.method)
     judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads), inner, n_threads)
-    study = _study(Path(folder), _claim(dataset, analysis, space, inner, seed))
-    start = _start(study, judge, base, space)
+    study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
+    start = _judge_start(study, judge, base, space)
     say(f"settings of the file: σ_μ {start.value:.4f}")
     with progress("trials", n_trials) as advance:
-        advance(min(len(_done(study)), n_trials))
-        while (number := len(_done(study))) < n_trials:
-            trial = _one_trial(study, judge, base, space, number, seed)
+        advance(min(len(_finished_trials(study)), n_trials))
+        while (number := len(_finished_trials(study))) < n_trials:
+            trial = _run_trial(study, judge, base, space, number, seed)
             say(f"trial {number}: σ_μ {trial.value:.4f}")
             advance(1)
-    trials = tuple(_read(found, i) for i, found in enumerate(_done(study)[:n_trials]))
-    unknown = Tuning(base.method, start, trials, Strength(0, 0), Strength(0, 0))
-    chosen = [_settings(base, unknown.best_without(fold)) for fold in range(judge.n_outer)]
-    out_of_fold = _kept(study, "out of fold", judge, [base] * judge.n_outer)
-    return replace(unknown, out_of_fold=out_of_fold, nested=_kept(study, "nested", judge, chosen))
+    trials = tuple(_read_trial(found, i) for i, found in enumerate(_finished_trials(study)[:n_trials]))
+    searched = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
+    chosen = [replace(base, **searched.best_without(fold).settings) for fold in range(judge.n_outer)]
+    out_of_fold = _judge_whole(study, "out of fold", judge, [base] * judge.n_outer)
+    return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
 
 
-def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], Ensemble | ProfiledEnsemble]:
+def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], SingleModel]:
     wanted = analysis.training.systematics
 
-    def run(part: Dataset, settings: Settings) -> Ensemble | ProfiledEnsemble:
-        done = train(part if wanted is None else part.with_systematics(wanted), settings, n_threads=n_threads)
+    def run(events: Dataset, settings: Settings) -> SingleModel:
+        done = train(events if wanted is None else events.with_systematics(wanted), settings, n_threads=n_threads)
         if not done.complete:
             raise KeyboardInterrupt
         return done.ensemble
@@ -95,7 +93,7 @@ def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Se
     return run
 
 
-def _study(folder: Path, claim: str) -> Any:
+def _open_study(folder: Path, claim: str) -> Any:
     """Open the study of a folder; refuse that of another analysis."""
     optuna = require("optuna", "qbdt tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -110,13 +108,12 @@ def _study(folder: Path, claim: str) -> Any:
     return study
 
 
-def _claim(dataset: Dataset, analysis: Analysis, space: tuple[Dimension, ...], inner: int, seed: int) -> str:
+def _digest_search(dataset: Dataset, analysis: Analysis, space: tuple[Dimension, ...], inner: int, seed: int) -> str:
     samples = [(s.name, str(s.role), s.events.n_rows, f"{s.events.total:.10g}") for s in dataset.samples]
-    plain = [analysis.model_dump(mode="json"), samples, repr(space), inner, seed]
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return digest([analysis.model_dump(mode="json"), samples, repr(space), inner, seed])
 
 
-def _start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...]) -> TuningTrial:
+def _judge_start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...]) -> TuningTrial:
     known = study.user_attrs.get("start")
     if known is None:
         known = _verdict(judge, base)
@@ -125,7 +122,7 @@ def _start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...
     return TuningTrial(-1, settings, tuple(known["full"]), tuple(known["stat"]))
 
 
-def _one_trial(
+def _run_trial(
     study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...], number: int, seed: int
 ) -> TuningTrial:
     """Propose, judge and note one set of settings; what is proposed depends only on the trials that were finished."""
@@ -141,7 +138,7 @@ def _one_trial(
     for key, values in verdict.items():
         trial.set_user_attr(key, values)
     study.tell(trial, float(np.mean(verdict["full"])))
-    return _read(_done(study)[-1], number)
+    return _read_trial(_finished_trials(study)[-1], number)
 
 
 def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
@@ -150,28 +147,24 @@ def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
         found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
     except (FitError, DataError):
         return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
-    return {"full": [s.full for s in found], "stat": [s.stat for s in found]}
+    return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 
-def _done(study: Any) -> list[Any]:
+def _finished_trials(study: Any) -> list[Any]:
     return [trial for trial in study.trials if trial.value is not None]
 
 
-def _read(trial: Any, number: int) -> TuningTrial:
+def _read_trial(trial: Any, number: int) -> TuningTrial:
     known = trial.user_attrs
     return TuningTrial(number, dict(trial.params), tuple(known["full"]), tuple(known["stat"]))
 
 
-def _settings(base: Settings, trial: TuningTrial) -> Settings:
-    return replace(base, **trial.settings)
-
-
-def _kept(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Strength:
-    """σ_μ of the whole analysis with these settings; kept in the study, so that it is found once."""
+def _judge_whole(study: Any, name: str, judge: Judge, settings: list[Settings]) -> Sensitivity:
+    """σ_μ of the whole analysis with these settings; it stays in the study, so that it is found once."""
     key = hashlib.sha256(repr(settings).encode()).hexdigest()
     known = study.user_attrs.get(name)
     if known is None or known["settings"] != key:
         found = judge.outside(settings)
-        known = {"settings": key, "full": found.full, "stat": found.stat}
+        known = {"settings": key, "full": found.sigma_full, "stat": found.sigma_stat}
         study.set_user_attr(name, known)
-    return Strength(known["full"], known["stat"])
+    return Sensitivity(known["stat"], known["full"])

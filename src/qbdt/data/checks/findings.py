@@ -14,14 +14,14 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.checks.shapes import typical_size
-from qbdt.data.checks.variations import variation_findings
+from qbdt.data.checks.distributions import typical_size
+from qbdt.data.checks.varied_events import check_varied_events
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.folds import hash_whole
+from qbdt.data.identity import hash_columns
 from qbdt.tables import Table
 
-__all__ = ["Finding", "find_faults", "findings_table"]
+__all__ = ["Finding", "find_faults", "make_findings_table"]
 
 UNIT_FACTOR = 30.0
 """Typical sizes of one feature in two processes that differ by more than this are no physics."""
@@ -69,7 +69,7 @@ class Finding:
 
 
 def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
-    """Look for what is probably wrong with the input.
+    """Find what is probably wrong with the input.
 
     Examples
     --------
@@ -80,52 +80,49 @@ def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
     >>> [found.check for found in find_faults(Dataset([signal, background]))]
     ['units']
     """
-    checks = (_roles, _weights, _recorded, _features, _placeholders, _units, _pieces, _copies)
-    found = [Finding(*parts) for check in checks for parts in check(dataset)]
-    return (*found, *(Finding("variation", where, message) for where, message in variation_findings(dataset)))
+    found = [finding for check in CHECKS for finding in check(dataset)]
+    return (*found, *(Finding("variation", where, message) for where, message in check_varied_events(dataset)))
 
 
-def findings_table(findings: tuple[Finding, ...]) -> Table:
+def make_findings_table(findings: tuple[Finding, ...]) -> Table:
     """Findings for people; no rows where there are none."""
     return Table("To be checked", ("where", "what"), tuple((found.where, found.message) for found in findings))
-
-
-Parts = tuple[str, str, str]
 
 
 def _simulated(dataset: Dataset) -> list[Sample]:
     return [sample for sample in dataset.samples if sample.role is not Role.DATA]
 
 
-def _roles(dataset: Dataset) -> Iterator[Parts]:
+def _check_roles(dataset: Dataset) -> Iterator[Finding]:
     signal, background = dataset.total(Role.SIGNAL), dataset.total(Role.BACKGROUND)
     if dataset.of_role(Role.SIGNAL) and dataset.of_role(Role.BACKGROUND) and signal > background:
         message = f"the expected signal ({signal:,.4g}) exceeds the expected background ({background:,.4g}): "
-        yield "roles", "signal", message + "are the labels exchanged, or the weights not scaled to true yields?"
+        message += "are the labels exchanged, or the weights not scaled to true yields?"
+        yield Finding("roles", "signal", message)
 
 
-def _weights(dataset: Dataset) -> Iterator[Parts]:
+def _check_weights(dataset: Dataset) -> Iterator[Finding]:
     """Weights that are all 1, most often because cross section and luminosity are missing, and many negative ones."""
     plain = [s.name for s in _simulated(dataset) if s.events.n_rows > 1 and np.all(np.abs(s.events.weight) == 1.0)]
     for name in plain:
         message = "all weights are 1: is the yield really the number of simulated rows? (cross section, luminosity)"
-        yield "weights", name, message
+        yield Finding("weights", name, message)
     for sample in _simulated(dataset):
         share = float(np.mean(sample.events.weight < 0)) if sample.events.n_rows else 0.0
         if share > NEGATIVE:
             message = f"{share:.0%} of the weights are negative: the paper's method then needs mc_stat: true"
-            yield "weights", sample.name, message
+            yield Finding("weights", sample.name, message)
 
 
-def _recorded(dataset: Dataset) -> Iterator[Parts]:
+def _check_recorded(dataset: Dataset) -> Iterator[Finding]:
     recorded = dataset.total(Role.DATA)
     expected = dataset.total(Role.SIGNAL) + dataset.total(Role.BACKGROUND)
     if recorded > 0 and expected > 0 and not 0.5 < recorded / expected < 2.0:
         message = f"{recorded:,.4g} events are recorded and {expected:,.4g} expected: are weights scaled to luminosity?"
-        yield "weights", "data", message
+        yield Finding("weights", "data", message)
 
 
-def _features(dataset: Dataset) -> Iterator[Parts]:
+def _check_features(dataset: Dataset) -> Iterator[Finding]:
     """Features that say nothing, and features that are missing throughout one sample."""
     for name in dataset.features:
         ranges = []
@@ -135,13 +132,13 @@ def _features(dataset: Dataset) -> Iterator[Parts]:
             if known.size:
                 ranges.append((float(known.min()), float(known.max())))
             elif sample.events.n_rows:
-                yield "feature", name, f"missing in all {sample.events.n_rows:,} events of {sample.name}"
+                yield Finding("feature", name, f"missing in all {sample.events.n_rows:,} events of {sample.name}")
         low, high = min((r[0] for r in ranges), default=0.0), max((r[1] for r in ranges), default=0.0)
         if ranges and low == high:
-            yield "feature", name, f"always {low:g}: it cannot help; is it filled?"
+            yield Finding("feature", name, f"always {low:g}: it cannot help; is it filled?")
 
 
-def _placeholders(dataset: Dataset) -> Iterator[Parts]:
+def _check_placeholders(dataset: Dataset) -> Iterator[Finding]:
     """One value, far outside of all others, in many rows: −999 that was not declared."""
     for name in dataset.features:
         for sample in dataset.samples:
@@ -150,7 +147,7 @@ def _placeholders(dataset: Dataset) -> Iterator[Parts]:
             if value is not None:
                 share = float(np.mean(values == value))
                 message = f"{share:.1%} of {sample.name} have the value {value:g}, far from all others: "
-                yield "placeholder", name, message + "if it means missing, declare it under `missing`"
+                yield Finding("placeholder", name, message + "if it means missing, declare it under `missing`")
                 break
 
 
@@ -167,7 +164,7 @@ def _far_off(values: NDArray[np.floating]) -> float | None:
     return None
 
 
-def _units(dataset: Dataset) -> Iterator[Parts]:
+def _check_units(dataset: Dataset) -> Iterator[Finding]:
     """Processes in which a feature is larger or smaller by a factor that no physics gives."""
     for name in dataset.features:
         sizes = {s.name: typical_size(s.events.column(name)) for s in dataset.samples}
@@ -182,10 +179,10 @@ def _units(dataset: Dataset) -> Iterator[Parts]:
             others = {other: size for other, size in sizes.items() if other not in odd} or sizes
             other = min(others, key=lambda p: abs(np.log(others[p] / middle)))
             message = f"typical size {sizes[process]:.3g} in {process}, {sizes[other]:.3g} in {other}: another unit?"
-            yield "units", name, message
+            yield Finding("units", name, message)
 
 
-def _pieces(dataset: Dataset) -> Iterator[Parts]:
+def _check_pieces(dataset: Dataset) -> Iterator[Finding]:
     """Stretches of rows in one sample whose values are larger or smaller by a large factor: one file of several."""
     for sample in dataset.samples:
         n_pieces = min(BLOCKS, sample.events.n_rows // LEAST_ROWS)
@@ -200,33 +197,45 @@ def _pieces(dataset: Dataset) -> Iterator[Parts]:
             if odd.size:
                 rows = f"rows {cuts[odd[0]]:,} to {cuts[odd[-1] + 1]:,} of {sample.name}"
                 message = f"{rows} have a typical size of {np.median(sizes[odd]):.3g}, the others {middle:.3g}: "
-                yield "units", name, message + "another unit in one of the files?"
+                yield Finding("units", name, message + "another unit in one of the files?")
 
 
 def _apart(size: float, other: float) -> bool:
     return bool(abs(np.log(size / other)) > np.log(UNIT_FACTOR)) if size > 0 and other > 0 else False
 
 
-def _copies(dataset: Dataset) -> Iterator[Parts]:
+def _check_copies(dataset: Dataset) -> Iterator[Finding]:
     """Rows that occur twice, in one sample or in two."""
-    keys = {sample.name: _row_keys(sample.events) for sample in _simulated(dataset)}
+    keys = {sample.name: _hash_rows(sample.events) for sample in _simulated(dataset)}
     kept = {name: found for name, found in keys.items() if found is not None}
     for name, rows in kept.items():
         n_copies = rows.size - np.unique(rows).size
         if n_copies > REPEATED * rows.size:
             message = f"{n_copies:,} of {rows.size:,} rows are copies of others: is a file there twice?"
-            yield "copies", name, message
+            yield Finding("copies", name, message)
     for first, second in combinations(kept, 2):
         n_common = int(np.isin(kept[first], kept[second]).sum())
         if n_common > REPEATED * min(kept[first].size, kept[second].size):
             message = f"{n_common:,} rows are also in {second}: is one file used for two processes?"
-            yield "copies", first, message
+            yield Finding("copies", first, message)
 
 
-def _row_keys(events: Events) -> NDArray[np.uint64] | None:
+def _hash_rows(events: Events) -> NDArray[np.uint64] | None:
     """Hash of all features of each row; None where they are too coarse to tell a copy from a coincidence."""
     columns = [np.asarray(events.column(name), dtype=np.float64) for name in events.features]
     fine = [c for c in columns if c.size and np.unique(c[:10_000]).size > 0.2 * min(c.size, 10_000)]
     if len(fine) < 2 or events.n_rows < 2 * LEAST_ROWS:
         return None
-    return hash_whole([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])
+    return hash_columns([np.where(c == 0, 0.0, c).view(np.int64) for c in columns])
+
+
+CHECKS = (
+    _check_roles,
+    _check_weights,
+    _check_recorded,
+    _check_features,
+    _check_placeholders,
+    _check_units,
+    _check_pieces,
+    _check_copies,
+)

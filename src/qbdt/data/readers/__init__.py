@@ -1,9 +1,11 @@
-"""Front door of data.readers."""
+"""Files and tables in memory, read as `Events` in chunks: ROOT, Parquet, Feather, CSV, numpy, pandas, Arrow, awkward.
 
-from qbdt.data.readers.column_plan import ColumnPlan
-from qbdt.data.readers.request import NOMINAL, Request, read_events, read_request
-from qbdt.data.readers.table import Share, expand, open_table
-from qbdt.data.readers.writer import write_tables
+In: paths and a `Request` that names features, weights, selection and derived columns. Out: `Events`, or plain columns.
+"""
+
+from qbdt.data.readers.chunks import ColumnPlan
+from qbdt.data.readers.request import NOMINAL, Request, read_columns, read_events, read_request
+from qbdt.data.readers.table import Share, expand, open_table, write_tables
 
 __all__ = [
     "NOMINAL",
@@ -12,6 +14,7 @@ __all__ = [
     "Share",
     "expand",
     "open_table",
+    "read_columns",
     "read_events",
     "read_request",
     "write_tables",

@@ -17,18 +17,16 @@ from numpy.typing import NDArray
 
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
-from qbdt.data.feature_names import repeated
 from qbdt.data.readers.arrow import MemoryTable
-from qbdt.data.readers.column_plan import ColumnPlan
-from qbdt.data.readers.column_stack import ColumnStack
+from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
 from qbdt.data.readers.table import TableFile, expand, open_table
-from qbdt.errors import DataError
+from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["NOMINAL", "Request", "read_events", "read_request"]
+__all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
 
 NOMINAL = "nominal"
-"""What the nominal weight is called inside the weight expressions of variations."""
+"""Name of the nominal weight inside the weight expressions of variations."""
 
 UNIT_WEIGHT = Expression("1")
 """Every row counts as one event."""
@@ -100,7 +98,17 @@ def read_events(
         ids=tuple(ids),
         missing={None: tuple(missing)},
     )
-    return read_request(_opened(source, tree), request, progress=progress)[0]
+    return read_request(_open_tables(source, tree), request, progress=progress)[0]
+
+
+def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | None = None) -> dict[str, NDArray[Any]]:
+    """Read columns of one file as they are; see `open_table` for `tree`."""
+    stack = ColumnStack(columns)
+    with open_table(str(path), tree) as table:
+        plan = ColumnPlan({}, table.names, table.label)
+        for chunk in table.chunks([name for column in columns for name in plan.branches(column)]):
+            stack.append(chunk)
+    return stack.finish()
 
 
 def read_request(
@@ -111,7 +119,7 @@ def read_request(
     progress: Progress = silent,
 ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
     """Read all tables in turn; returns the events and the weights of the variations."""
-    if twice := repeated(request.features):
+    if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
     names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
@@ -130,7 +138,7 @@ def read_request(
     return events, weights
 
 
-def _opened(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:
+def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:
     if isinstance(source, str | PathLike):
         source = [source]
     if isinstance(source, list | tuple) and all(isinstance(path, str | PathLike) for path in source):
@@ -196,12 +204,12 @@ class _Piece:
         """Branches with their placeholders replaced by NaN: what features are computed from."""
         if not any(self._request.missing.values()):
             return raw
-        return {name: _without(values, self._request.placeholders(name)) for name, values in raw.items()}
+        return {name: _mask_placeholders(values, self._request.placeholders(name)) for name, values in raw.items()}
 
     def _feature(self, name: str, raw: dict[str, Any], clean: dict[str, Any]) -> NDArray[Any]:
         before = self._one_per_row(name, self._plan.evaluate(name, clean))
         placeholders = self._request.placeholders(name)
-        values = np.asarray(_without(before, placeholders))
+        values = np.asarray(_mask_placeholders(before, placeholders))
         if not _all_finite(values):
             allowed = np.isnan(values) if any(np.isnan(placeholders)) else np.isnan(values) & ~np.isnan(before)
             for branch in self._plan.branches(name):
@@ -251,12 +259,12 @@ class _Piece:
         )
 
 
-def _without(values: Any, placeholders: tuple[float, ...]) -> Any:
+def _mask_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
     """Values with placeholders replaced by NaN; the same array where there are none."""
     if not placeholders:
         return values
     if not isinstance(values, np.ndarray):
-        return _jagged_without(values, placeholders)
+        return _mask_jagged_placeholders(values, placeholders)
     if values.dtype.kind not in "iuf":
         return values
     marked = np.isin(values, _as_stored(placeholders, values.dtype))
@@ -272,13 +280,13 @@ def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray
     return numbers.astype(dtype.newbyteorder("=")) if dtype.kind == "f" else numbers
 
 
-def _jagged_without(values: Any, placeholders: tuple[float, ...]) -> Any:
+def _mask_jagged_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
     import awkward as ak
 
     if values.ndim != 2:
         return values
     flat = ak.to_numpy(ak.flatten(values))
-    replaced = _without(flat, placeholders)
+    replaced = _mask_placeholders(flat, placeholders)
     return values if replaced is flat else ak.unflatten(replaced, ak.num(values))
 
 

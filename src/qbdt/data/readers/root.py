@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,15 +50,30 @@ def _tree_name(path: str, file: Any, tree: str | None) -> str:
     raise DataError(f"{path}: name one of its trees with `tree`: {', '.join(trees) or 'it has none'}")
 
 
-class _Tree:
-    """A TTree. Branches that share a name are addressed by their titles."""
+class _RootTable(ABC):
+    """A TTree or RNTuple of a file; both have a name and a number of entries."""
 
     def __init__(self, path: str, tree: Any, share: Share) -> None:
         self.label = f"{path}:{tree.name}"
-        self._path = path
+        self._path, self._tree = path, tree
         self._entries = share.of(int(tree.num_entries))
         self.n_rows: int | None = len(self._entries)
-        self._tree = tree
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+
+    @abstractmethod
+    def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Consecutive pieces with these columns."""
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return each_readable(self._path, "ROOT", self._chunks(columns))
+
+
+class _Tree(_RootTable):
+    """A TTree. Branches that share a name are addressed by their titles."""
 
     @cached_property
     def _branches(self) -> dict[str, Any]:
@@ -75,9 +91,6 @@ class _Tree:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._branches)
-
-    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        return each_readable(self._path, "ROOT", self._chunks(columns))
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         branches = {name: self._branches[name] for name in columns}
@@ -117,29 +130,19 @@ def _steps(tree: Any, entries: range, branches: list[Any]) -> Iterator[tuple[int
         start = stop
 
 
-class _NTuple:
+class _NTuple(_RootTable):
     """An RNTuple."""
-
-    def __init__(self, path: str, ntuple: Any, share: Share) -> None:
-        self.label = f"{path}:{ntuple.name}"
-        self._path = path
-        self._entries = share.of(int(ntuple.num_entries))
-        self.n_rows: int | None = len(self._entries)
-        self._ntuple = ntuple
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._ntuple.keys(recursive=False))
-
-    def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        return each_readable(self._path, "ROOT", self._chunks(columns))
+        return tuple(self._tree.keys(recursive=False))
 
     def _chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
         wanted = list(columns)
         for start in self._entries[::step]:
             stop = min(start + step, self._entries.stop)
-            array = self._ntuple.arrays(filter_name=wanted, entry_start=start, entry_stop=stop, library="ak")
+            array = self._tree.arrays(filter_name=wanted, entry_start=start, entry_stop=stop, library="ak")
             yield {name: _flat_or_jagged(array[name]) for name in columns}
 
 

@@ -1,28 +1,43 @@
-"""`TableFile`: what every reader offers, whatever the format; and how a path finds its reader."""
+"""Tables in files: the protocol of all readers, how a path finds its reader, and how tables are written."""
 
 from __future__ import annotations
 
 import errno
 import glob
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from numpy.typing import NDArray
 
 from qbdt.errors import DataError, QBDTError
+from qbdt.files import make_folder, replace_file
 
-__all__ = ["CHUNK_BYTES", "WHOLE", "Share", "TableFile", "each_readable", "expand", "open_table", "readable"]
+__all__ = [
+    "CHUNK_BYTES",
+    "WHOLE",
+    "Share",
+    "TableFile",
+    "each_readable",
+    "expand",
+    "open_table",
+    "readable",
+    "write_tables",
+]
 
 Item = TypeVar("Item")
+
+NamedTables: TypeAlias = Iterable[tuple[str, Mapping[str, NDArray[Any]]]]
 
 CHUNK_BYTES = 64 * 2**20
 """Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
 
 
 class Share(NamedTuple):
-    """A part of a file, in shares of its length: shares that follow each other hold every row once, in order.
+    """A range of a file, in fractions of its length: shares that follow each other hold every row once, in order.
 
     Examples
     --------
@@ -81,7 +96,7 @@ def readable(path: str, format_name: str) -> Iterator[None]:
 
 
 def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterator[Item]:
-    """Items as they come, with `readable` around their making and not around what the caller does with them."""
+    """Items as they come; only errors of making them, and not of the caller's block, are turned by `readable`."""
     while True:
         with readable(path, format_name):
             item = next(items, None)
@@ -117,8 +132,9 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
         return found
     if is_folder:
         raise DataError(f"{full}: is a folder, not a file")
+    start = "" if folder is None or path.is_absolute() else f" (relative paths start from {folder})"
     what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
-    raise DataError(f"{what} (relative paths start from the analysis file's folder, or from --data)")
+    raise DataError(f"{what}{start}")
 
 
 def _matches(path: Path, folder: Path | None) -> list[str]:
@@ -137,7 +153,7 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     tree
         Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
     share
-        Which part of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
+        Which share of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
     """
     ending = Path(path.partition("?")[0]).suffix.lower()
     if ending == ".root":
@@ -150,3 +166,41 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
         known = ", ".join([".root", *OPENERS])
         raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
     return OPENERS[ending](path, share)
+
+
+def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
+    """Write tables as they come; returns their names.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .root, or a folder, made if absent, for Parquet files.
+    tables
+        Pairs of a name and its columns.
+    """
+    target = Path(path)
+    return _write_root(target, tables) if target.suffix == ".root" else _write_parquet(target, tables)
+
+
+def _write_root(path: Path, tables: NamedTables) -> list[str]:
+    import uproot
+
+    names = []
+    with replace_file(path) as scratch, uproot.recreate(scratch) as file:
+        for name, columns in tables:
+            file.mktree(name, {key: values.dtype for key, values in columns.items()}).extend(dict(columns))
+            names.append(name)
+    return names
+
+
+def _write_parquet(folder: Path, tables: NamedTables) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    make_folder(folder)
+    names = []
+    for name, columns in tables:
+        with replace_file(folder / f"{name}.parquet") as scratch:
+            pq.write_table(pa.table(dict(columns)), scratch)
+        names.append(name)
+    return names

@@ -105,10 +105,10 @@ def _read(folder: str | PathLike[str], process: str) -> dict[str, Floats]:
     if role is Role.SIGNAL:
         columns["weight"] = columns["weight"] * HIGGS_BR_TAUTAU
     columns["tau_m"] = np.maximum(columns["tau_m"], 0.0)
-    return _cleaned(columns)
+    return _clean_jets(columns)
 
 
-def _cleaned(columns: dict[str, Floats]) -> dict[str, Floats]:
+def _clean_jets(columns: dict[str, Floats]) -> dict[str, Floats]:
     """Drop jets that are the muon or the tau; the second jet moves up where the first is dropped."""
     for n in (1, 2):
         near = np.zeros(len(columns["weight"]), dtype=np.bool_)
@@ -116,7 +116,7 @@ def _cleaned(columns: dict[str, Floats]) -> dict[str, Floats]:
             distance = _delta_r(columns, f"jeta_{n}", f"jphi_{n}", f"{other}_eta", f"{other}_phi")
             near |= np.nan_to_num(distance, nan=np.inf) < CLEANING_DR
         columns |= _without_jet(columns, n, near)
-    return _moved_up(columns)
+    return _close_gap(columns)
 
 
 def _without_jet(columns: dict[str, Floats], n: int, where: NDArray[np.bool_]) -> dict[str, Floats]:
@@ -124,7 +124,7 @@ def _without_jet(columns: dict[str, Floats], n: int, where: NDArray[np.bool_]) -
     return {name: np.where(where, np.nan, columns[name]) for name in names}
 
 
-def _moved_up(columns: dict[str, Floats]) -> dict[str, Floats]:
+def _close_gap(columns: dict[str, Floats]) -> dict[str, Floats]:
     gap = np.isnan(columns["jpt_1"]) & ~np.isnan(columns["jpt_2"])
     first = {
         f"j{what}_1": np.where(gap, columns[f"j{what}_2"], columns[f"j{what}_1"])
@@ -156,7 +156,7 @@ def _transverse_mass(p: Floats, met: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(2 * (pt * size - p[1] * met[0] - p[2] * met[1]), 0.0)))
 
 
-def _shifted(raw: dict[str, Floats], shift: _Shift) -> tuple[dict[str, Floats], Floats]:
+def _apply_shift(raw: dict[str, Floats], shift: _Shift) -> tuple[dict[str, Floats], Floats]:
     """Scale the objects, correct the missing momentum for it, and drop jets below the threshold."""
     c = dict(raw)
     met = np.stack([c["MET_pt"] * np.cos(c["MET_phi"]), c["MET_pt"] * np.sin(c["MET_phi"])])
@@ -171,12 +171,12 @@ def _shifted(raw: dict[str, Floats], shift: _Shift) -> tuple[dict[str, Floats], 
         c[pt], c[mass] = c[pt] * factor, c[mass] * factor
     for n in (2, 1):
         c |= _without_jet(c, n, np.nan_to_num(c[f"jpt_{n}"], nan=np.inf) < JET_PT)
-    return _moved_up(c), met
+    return _close_gap(c), met
 
 
 def _events(raw: dict[str, Floats], shift: _Shift) -> Events:
     """Selected events with all features computed after the shift."""
-    c, met = _shifted(raw, shift)
+    c, met = _apply_shift(raw, shift)
     muon, tau = (_vector(c[f"{p}_pt"], c[f"{p}_eta"], c[f"{p}_phi"], c[f"{p}_m"]) for p in ("muon", "tau"))
     jet1, jet2 = (_vector(*(c[f"j{what}_{n}"] for what in ("pt", "eta", "phi", "m"))) for n in (1, 2))
     visible = muon + tau

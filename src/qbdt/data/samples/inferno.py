@@ -16,7 +16,7 @@ from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
-__all__ = ["BACKGROUND_YIELD", "SIGNAL_YIELD", "inferno", "shifted"]
+__all__ = ["BACKGROUND_YIELD", "SIGNAL_YIELD", "inferno", "shift_background"]
 
 SIGNAL_YIELD = 50.0
 BACKGROUND_YIELD = 1000.0
@@ -68,7 +68,7 @@ def inferno(
         return Events({f"x{i}": x[:, i] for i in range(3)}, np.full(n, total / n), {"event_number": np.arange(n)})
 
     def varied(r: float, rate: float) -> dict[str, Events]:
-        return {"background": events(shifted(background, r, rate), BACKGROUND_YIELD)}
+        return {"background": events(shift_background(background, r, rate), BACKGROUND_YIELD)}
 
     systematics = [
         Systematic.shape("r", up=varied(r_size, NOMINAL_RATE), down=varied(-r_size, NOMINAL_RATE)),
@@ -83,6 +83,6 @@ def inferno(
     return Dataset(samples, systematics, ModuloFolds(k, "event_number"))
 
 
-def shifted(x: NDArray[np.float64], r: float, rate: float) -> NDArray[np.float64]:
+def shift_background(x: NDArray[np.float64], r: float, rate: float) -> NDArray[np.float64]:
     """Background rows with x0 moved by r and x2 stretched to another rate."""
     return np.column_stack([x[:, 0] + r, x[:, 1], x[:, 2] * (NOMINAL_RATE / rate)])

@@ -1,21 +1,28 @@
-"""Front door of inference.templates."""
+"""Histograms of the score for a fit.
 
-from qbdt.inference.templates.edges import equal_yield_edges
-from qbdt.inference.templates.filling import Binning, fill
-from qbdt.inference.templates.optimised import optimised_edges
-from qbdt.inference.templates.repair import bounded, with_usable_bins
+In: a scored dataset, with its systematic sources. Out: a `TemplateSet`, for each process the events per bin, their MC
+variance and the shifts of each source; and ROC curves and histograms of scores for reports.
+"""
+
+from qbdt.inference.templates.optimised_bins import optimise_edges
+from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins
+from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
+from qbdt.inference.templates.score_histograms import fill
+from qbdt.inference.templates.scores import area_under_roc, roc_points, score_histogram, tanh_scores
 from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, TemplateSet
-from qbdt.inference.templates.transform import tanh_scores
 
 __all__ = [
-    "Binning",
     "ModelArrays",
     "ProcessTemplates",
+    "ScoreBins",
     "TemplateSet",
-    "bounded",
+    "area_under_roc",
+    "bound_shifts",
     "equal_yield_edges",
     "fill",
-    "optimised_edges",
+    "merge_unusable_bins",
+    "optimise_edges",
+    "roc_points",
+    "score_histogram",
     "tanh_scores",
-    "with_usable_bins",
 ]

@@ -17,13 +17,13 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import Note, ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["SMALLEST_SHIFTED", "bounded", "pruned", "with_usable_bins"]
+__all__ = ["SMALLEST_SHIFTED", "bound_shifts", "merge_unusable_bins", "prune_sources"]
 
 SMALLEST_SHIFTED = 1e-3
-"""Smallest content of a shifted bin, relative to the nominal content."""
+"""Smallest content of a shifted bin, relative to the nominal content: positive, and below any shift that is meant."""
 
 
-def with_usable_bins(templates: TemplateSet, min_entries: float = 0.0) -> TemplateSet:
+def merge_unusable_bins(templates: TemplateSet, min_entries: float = 0.0) -> TemplateSet:
     """Merge bins with no or negative background, or too few effective simulated background events.
 
     Parameters
@@ -38,7 +38,7 @@ def with_usable_bins(templates: TemplateSet, min_entries: float = 0.0) -> Templa
     >>> from qbdt.data import Role
     >>> s = ProcessTemplates("s", Role.SIGNAL, np.array([1.0, 2.0, 3.0]), np.ones(3))
     >>> b = ProcessTemplates("b", Role.BACKGROUND, np.array([9.0, 4.0, 0.0]), np.array([9.0, 4.0, 0.0]))
-    >>> merged = with_usable_bins(TemplateSet("score", np.arange(4.0), (s, b)))
+    >>> merged = merge_unusable_bins(TemplateSet("score", np.arange(4.0), (s, b)))
     >>> merged.signal, str(merged.notes[0])
     (array([1., 5.]), 'bin 3 (2 to 3): no background; merged with bin 2')
     """
@@ -60,14 +60,14 @@ def with_usable_bins(templates: TemplateSet, min_entries: float = 0.0) -> Templa
         del starts[max(worst, partner)]
 
 
-def bounded(templates: TemplateSet) -> TemplateSet:
+def bound_shifts(templates: TemplateSet) -> TemplateSet:
     """Bound shifted contents from below by `SMALLEST_SHIFTED` × nominal (by the nominal content where that is ≤ 0)."""
     notes: list[Note] = []
-    processes = tuple(_bounded_process(process, notes) for process in templates.processes)
+    processes = tuple(_bound_process(process, notes) for process in templates.processes)
     return replace(templates, processes=processes).with_notes(notes)
 
 
-def pruned(templates: TemplateSet, threshold: float) -> TemplateSet:
+def prune_sources(templates: TemplateSet, threshold: float) -> TemplateSet:
     """Drop a source from a process when it moves no bin by more than `threshold` × the events of that role there.
 
     A source that acts on no process any more leaves the set. With a threshold of 0 only sources without any effect go.
@@ -96,7 +96,7 @@ def _reason(background: float, entries: float, min_entries: float) -> str:
     return f"{entries:.3g} effective simulated background events, fewer than {min_entries:g}"
 
 
-def _bounded_process(process: ProcessTemplates, notes: list[Note]) -> ProcessTemplates:
+def _bound_process(process: ProcessTemplates, notes: list[Note]) -> ProcessTemplates:
     limit = np.where(process.nominal > 0, SMALLEST_SHIFTED * process.nominal, process.nominal)
     shifts = {}
     for name, shift in process.shifts.items():

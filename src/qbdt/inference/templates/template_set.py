@@ -1,6 +1,6 @@
 """`TemplateSet`: for each process its histogram, the MC variance and the up and down shifts of each source.
 
-Flows in: arrays over bins from `filling`. Flows out: arrays for the fit, boost-histogram objects, plain data.
+Flows in: arrays over bins from `score_histograms`. Flows out: arrays for the fit, `hist` histograms, plain data.
 Bins are ordered from background-like to signal-like. Everything is immutable; each change is a new set with a `Note`.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Role
+from qbdt.data import Role, Systematic
 from qbdt.errors import FitError
 from qbdt.tables import Table
 
-__all__ = ["ModelArrays", "Note", "ProcessTemplates", "Shift", "TemplateSet"]
+__all__ = ["ModelArrays", "Note", "ProcessTemplates", "Shift", "TemplateSet", "make_histogram"]
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class ProcessTemplates:
     shifts: Mapping[str, Shift] = field(default_factory=dict)
 
     def linear_shift(self, source: str) -> Floats:
-        """Change of the events per bin for θ = +1 in the linear model: (up − down)/2, or up − nominal if one-sided."""
+        """Δ_k per bin: change of the events for θ = +1 in the linear model, see `Systematic.shift`."""
         if source not in self.shifts:
             return np.zeros_like(self.nominal)
         shift = self.shifts[source]
-        return shift.up - self.nominal if shift.mirrored else (shift.up - shift.down) / 2
+        return Systematic.shift(self.nominal, shift.up, None if shift.mirrored else shift.down)
 
     def plus(self, other: ProcessTemplates) -> ProcessTemplates:
-        """Return the templates of two parts of the same process."""
+        """Add the templates of other events of the same process."""
         shifts = {
             name: replace(s, up=s.up + other.shifts[name].up, down=s.down + other.shifts[name].down)
             for name, s in self.shifts.items()
@@ -125,7 +125,7 @@ class TemplateSet:
     Attributes
     ----------
     variable
-        What is histogrammed, for axis titles.
+        Title of the axis.
     edges
         Bin edges, ascending; n + 1 of them.
     processes
@@ -135,7 +135,7 @@ class TemplateSet:
     data
         Recorded events per bin, or None: the fit then uses the Asimov data s + b.
     notes
-        What was merged, mirrored, bounded or pruned.
+        Bins that were merged, shifts that were bounded, sources that were dropped.
 
     Examples
     --------
@@ -219,14 +219,14 @@ class TemplateSet:
         return np.array(rows, dtype=np.float64).reshape(len(self.sources), self.n_bins)
 
     def __add__(self, other: TemplateSet) -> TemplateSet:
-        """Templates of two parts of the same events."""
+        """Add the templates of other events with the same bins."""
         pairs = zip(self.processes, other.processes, strict=True)
         processes = tuple(one.plus(its) for one, its in pairs)
         data = None if self.data is None or other.data is None else self.data + other.data
         return replace(self, processes=processes, data=data)
 
     def scaled(self, factor: float) -> TemplateSet:
-        """Multiply simulated yields by a factor and Σw² by its square: for a part that stands for the whole."""
+        """Multiply simulated yields by a factor and Σw² by its square, for a sample of all events."""
         scaled = [p.map(lambda values: factor * values) for p in self.processes]
         processes = tuple(replace(p, variance=factor * p.variance) for p in scaled)
         return replace(self, processes=processes)
@@ -254,28 +254,20 @@ class TemplateSet:
         return replace(self, notes=self.notes + tuple(notes))
 
     def histogram(self, process: str, source: str | None = None, direction: str = "up") -> Any:
-        """One template as a `hist.Hist`: the nominal one with its MC variances, a shifted one with values only."""
-        import hist
-
-        axis = hist.axis.Variable(self.edges, name="score", label=self.variable)
+        """One template as a `hist.Hist`, nominal or with one source moved, with the MC variances of the nominal one."""
         templates = self.process(process)
-        if source is None:
-            nominal = hist.Hist(axis, storage=hist.storage.Weight(), name=process)
-            nominal.view().value = templates.nominal
-            nominal.view().variance = templates.variance
-            return nominal
-        if source not in templates.shifts:
+        if source is not None and source not in templates.shifts:
             raise FitError(f"source {source} does not act on process {process}")
-        shifted = hist.Hist(axis, storage=hist.storage.Double(), name=f"{process}_{source}_{direction}")
-        shifted.view()[:] = getattr(templates.shifts[source], direction)
-        return shifted
+        values = templates.nominal if source is None else getattr(templates.shifts[source], direction)
+        return make_histogram(values, templates.variance, self.edges, self.variable)
 
-    def table(self) -> Table:
+    def tables(self) -> tuple[Table, ...]:
         """Yields per bin: signal, background, the MC uncertainty of the background and its effective events."""
         error = np.sqrt(sum_of(p.variance for p in self.of_role(Role.BACKGROUND)))
         columns = [self.edges[:-1], self.edges[1:], self.signal, self.background, error, self.effective_background]
         rows = tuple(tuple(f"{value:.4g}" for value in row) for row in zip(*columns, strict=True))
-        return Table(f"Templates of {self.variable}", ("from", "to", "signal", "background", "± MC", "effective"), rows)
+        header = ("from", "to", "signal", "background", "± MC", "effective")
+        return (Table(f"Templates of {self.variable}", header, rows),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""
@@ -304,6 +296,16 @@ class TemplateSet:
 def sum_of(arrays: Any) -> Floats:
     """Sum of one or more arrays over bins."""
     return np.asarray(np.sum(list(arrays), axis=0, dtype=np.float64))
+
+
+def make_histogram(values: Floats, variance: Floats, edges: Floats, label: str = "") -> Any:
+    """Contents and variances of bins as a `hist.Hist`, which uproot writes and notebooks draw."""
+    import hist
+
+    histogram = hist.Hist(hist.axis.Variable(edges, name="score", label=label), storage=hist.storage.Weight())
+    histogram.view().value = values
+    histogram.view().variance = variance
+    return histogram
 
 
 def _process_to_dict(process: ProcessTemplates) -> dict[str, Any]:

@@ -1,5 +1,9 @@
-"""Front door of models.export."""
+"""Models in the formats of other programs.
 
-from qbdt.models.export.exporting import FORMATS, export_model
+In: a model that scores, and a file name. Out: an `Export`: files of ONNX, XGBoost, TMVA or C++ that were read back and
+compared with the model around every cut.
+"""
 
-__all__ = ["FORMATS", "export_model"]
+from qbdt.models.export.exporter import FORMATS, Export, export_model
+
+__all__ = ["FORMATS", "Export", "export_model"]

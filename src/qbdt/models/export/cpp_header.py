@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from functools import reduce
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -20,12 +21,10 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import ConfigError, OutputError
-from qbdt.models.export.components import Model, Single, members, sums
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import Model, SingleModel
 from qbdt.trees import Ensemble
 
-__all__ = ["Compiled", "header_text", "namespace_of"]
+__all__ = ["CompiledHeader", "header_text", "namespace_of"]
 
 PREAMBLE = """\
 #include <cmath>
@@ -62,38 +61,23 @@ inline double sum_of_trees(const Node* nodes, const std::int32_t* roots, std::in
 }
 """
 
-WALK_WITH_SETS = """\
-struct Node {
-  std::int32_t feature;  // -1 for a leaf
-  std::int32_t left;     // children, counted from the root of their tree
-  std::int32_t right;
-  bool missing_left;     // where NaN goes
-  double value;          // x < value goes left; of a leaf, what it adds
+SETS = {
+    "\n};\n": """
   std::int32_t first;    // of a node that divides by category: the categories that do not go where NaN goes
   std::int32_t size;     // how many they are; 0 for a cut
 };
-
-inline double sum_of_trees(
-    const Node* nodes, const double* members, const std::int32_t* roots, std::int32_t n, const double* x) {
-  double sum = 0.0;
-  for (std::int32_t tree = 0; tree < n; ++tree) {
-    const Node* root = nodes + roots[tree];
-    const Node* node = root;
-    while (node->feature >= 0) {
-      const double value = x[node->feature];
-      bool left = value != value ? node->missing_left : value < node->value;
+""",
+    "(const Node* nodes, const": "(\n    const Node* nodes, const double* members, const",
+    "      const bool left": "      bool left",
+    "      node = root": """\
       if (node->size > 0) {
         const double* own = members + node->first;
         const bool member = value == value && std::binary_search(own, own + node->size, value);
         left = member != node->missing_left;
       }
-      node = root + (left ? node->left : node->right);
-    }
-    sum += node->value;
-  }
-  return sum;
+      node = root""",
 }
-"""
+"""Replacements in `WALK` for trees that divide by category."""
 
 MIX = """\
 inline std::uint64_t mixed(std::uint64_t x) {
@@ -138,8 +122,8 @@ def namespace_of(stem: str) -> str:
 def header_text(model: Model, namespace: str) -> str:
     """Text of a header that holds a model."""
     guard = f"{namespace.upper()}_H"
-    names = ", ".join(_literal(name) for name in model.features)
-    with_sets = any(tree.is_set.any() for member in members(model) for tree in member.trees)
+    names = ", ".join(_quote(name) for name in model.features)
+    with_sets = any(tree.is_set.any() for member in model.members for tree in member.trees)
     lines = [
         f"// Made by qbdt {version('qbdt')}; scores as qbdt's own, in C++11 and newer. Do not edit.",
         f"#ifndef {guard}",
@@ -153,17 +137,17 @@ def header_text(model: Model, namespace: str) -> str:
         "  return names[i];",
         "}",
         "namespace detail {",
-        WALK_WITH_SETS if with_sets else WALK,
-        *chain.from_iterable(_single(member, i, with_sets) for i, member in enumerate(members(model))),
+        reduce(lambda text, change: text.replace(*change), SETS.items() if with_sets else (), WALK),
+        *chain.from_iterable(_write_member(member, i, with_sets) for i, member in enumerate(model.members)),
         "}  // namespace detail",
-        *(_folded(model) if isinstance(model, FoldedEnsemble) else _alone(model)),
+        *(_write_score(model.members[0]) if model.folds is None else _write_score_by_fold(model.folds)),
         f"}}  // namespace {namespace}",
         f"#endif  // {guard}",
     ]
     return "\n".join(lines) + "\n"
 
 
-class Compiled:
+class CompiledHeader:
     """A header, compiled with the C++ compiler that is there, as a function from features and identifiers to outputs.
 
     Parameters
@@ -213,16 +197,17 @@ class Compiled:
         return {name: found[:, i] for i, name in enumerate(self._names)}
 
 
-def _single(member: Single, number: int, with_sets: bool) -> list[str]:
+def _write_member(member: SingleModel, number: int, with_sets: bool) -> list[str]:
     """Tables and score of one model."""
     lines: list[str] = []
-    for name, ensemble in sums(member).items():
-        lines += _sum(ensemble, f"{name}_sum_{number}", with_sets)
+    for name, ensemble in member.components.items():
+        lines += _write_sum(ensemble, f"{name}_sum_{number}", with_sets)
     lines.append(f"inline double score_{number}(const double* x) {{")
-    if isinstance(member, ProfiledEnsemble):
+    if member.constants:
+        log_odds, share = member.constants["log_odds"], member.constants["share"]
         lines += [
-            f"  const double probability = 1.0 / (1.0 + std::exp(-(ratio_sum_{number}(x) + {member.log_odds!r})));",
-            f"  const double above = (probability - shift_sum_{number}(x)) / {member.share!r} - 1.0;",
+            f"  const double probability = 1.0 / (1.0 + std::exp(-(ratio_sum_{number}(x) + {log_odds!r})));",
+            f"  const double above = (probability - shift_sum_{number}(x)) / {share!r} - 1.0;",
             "  return above / (1.0 + std::fabs(above));",
         ]
     else:
@@ -230,7 +215,7 @@ def _single(member: Single, number: int, with_sets: bool) -> list[str]:
     return [*lines, "}"]
 
 
-def _sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
+def _write_sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
     head = f"inline double {function}(const double* {'x' if ensemble.trees else ''}) {{"
     if not ensemble.trees:
         return [head, "  return 0.0;", "}"]
@@ -259,10 +244,10 @@ def _sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
     ]
 
 
-def _alone(member: Single) -> list[str]:
+def _write_score(member: SingleModel) -> list[str]:
     lines = ["// Score of an event; x holds the features in order, NaN where one is missing."]
     lines.append("inline double score(const double* x) { return detail::score_0(x); }")
-    if isinstance(member, ProfiledEnsemble):
+    if member.constants:
         lines += [
             "// F, the logarithm of the ratio of densities, and g, the sum of c_k r_k: what the score is made of.",
             "inline double log_ratio(const double* x) { return detail::ratio_sum_0(x); }",
@@ -271,13 +256,13 @@ def _alone(member: Single) -> list[str]:
     return lines
 
 
-def _folded(model: FoldedEnsemble) -> list[str]:
-    k = model.folds.k
-    ids = [f"id{i}" for i in range(len(model.folds.columns))]
+def _write_score_by_fold(rule: FoldRule) -> list[str]:
+    k = rule.k
+    ids = [f"id{i}" for i in range(len(rule.columns))]
     declared = ", ".join(f"std::int64_t {name}" for name in ids)
     cases = [f"    case {i}: return detail::score_{i}(x);" for i in range(k)]
     adding = [f"  total += detail::score_{i}(x);" for i in range(k)]
-    columns = ", ".join(_literal(name) for name in model.folds.columns)
+    columns = ", ".join(_quote(name) for name in rule.columns)
     return [
         f"constexpr int n_folds = {k};",
         "// Columns that the fold rule reads, in the order of its arguments.",
@@ -285,10 +270,10 @@ def _folded(model: FoldedEnsemble) -> list[str]:
         f"  static const char* const names[] = {{{columns}}};",
         "  return names[i];",
         "}",
-        *([MIX] if isinstance(model.folds, HashFolds) else []),
+        *([MIX] if isinstance(rule, HashFolds) else []),
         "// Fold of an event: the number of the model that did not see it.",
         f"inline int fold({declared}) {{",
-        *_rule(model.folds, ids),
+        *_write_rule(rule, ids),
         "}",
         "// Score of one fold's model.",
         "inline double score_of_fold(int fold, const double* x) {",
@@ -308,7 +293,7 @@ def _folded(model: FoldedEnsemble) -> list[str]:
     ]
 
 
-def _rule(rule: FoldRule, ids: list[str]) -> list[str]:
+def _write_rule(rule: FoldRule, ids: list[str]) -> list[str]:
     if isinstance(rule, HashFolds):
         steps = [f"  state = mixed(state ^ static_cast<std::uint64_t>({name}));" for name in ids]
         start = f"  std::uint64_t state = {rule.salt % 2**64}u;"
@@ -319,7 +304,7 @@ def _rule(rule: FoldRule, ids: list[str]) -> list[str]:
     return [f"  return static_cast<int>((id0 % {rule.k} + {rule.k}) % {rule.k});"]
 
 
-def _literal(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a string as C++ writes it; what is not plain ASCII as bytes in octal, which ends after three digits."""
     plain = (chr(b) if 32 <= b < 127 and b not in b'"?\\' else f"\\{b:03o}" for b in text.encode())
     return f'"{"".join(plain)}"'

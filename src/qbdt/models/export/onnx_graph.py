@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import DataError, require
-from qbdt.models.export.components import Model, Single, members
-from qbdt.training import FoldedEnsemble
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import Model, SingleModel
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["read_onnx", "write_onnx"]
@@ -37,10 +35,10 @@ SUM = 1
 def write_onnx(model: Model, path: Path) -> list[Path]:
     """Write a model; returns the files."""
     graph = _Graph()
-    scores = [graph.score(member) for member in members(model)]
+    scores = [graph.score(member) for member in model.members]
     inputs = [graph.tensor_info("features", "DOUBLE", ["rows", len(model.features)])]
     outputs = [graph.tensor_info("score", "DOUBLE", ["rows", 1])]
-    if isinstance(model, FoldedEnsemble):
+    if model.folds is not None:
         clash = {"features", "score", "average"} & set(model.folds.columns)
         if clash:
             raise DataError(f"the fold rule reads a column named {clash.pop()}, which ONNX inputs and outputs need")
@@ -70,7 +68,7 @@ def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDA
 
 def _facts(model: Model) -> dict[str, str]:
     facts = {"qbdt": version("qbdt"), "features": json.dumps(model.features)}
-    if isinstance(model, FoldedEnsemble):
+    if model.folds is not None:
         facts["folds"] = json.dumps(model.folds.to_dict())
     return facts
 
@@ -108,11 +106,10 @@ class _Graph:
         self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
         return name
 
-    def score(self, member: Single) -> str:
+    def score(self, member: SingleModel) -> str:
         """Score of a single model, as (row, 1)."""
-        if isinstance(member, Ensemble):
-            return self._trees(member)
-        return self._profiled(member, self._trees(member.ratio), self._trees(member.shift))
+        sums = {name: self._trees(component) for name, component in member.components.items()}
+        return self._profiled(member.constants, **sums) if member.constants else sums["score"]
 
     def by_fold(self, scores: list[str], fold: str) -> None:
         """Outputs `score`, of the fold's model, and `average`."""
@@ -133,12 +130,12 @@ class _Graph:
             return self.node("Where", [low, self.constant(rule.k, np.int64), column])
         return self.node("Mod", [column, self.constant(rule.k, np.int64)])
 
-    def _profiled(self, member: ProfiledEnsemble, log_ratio: str, shift: str) -> str:
+    def _profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
         one = self.constant(1.0)
-        exponent = self.node("Neg", [self.node("Add", [log_ratio, self.constant(member.log_odds)])])
+        exponent = self.node("Neg", [self.node("Add", [ratio, self.constant(constants["log_odds"])])])
         probability = self.node("Div", [one, self.node("Add", [one, self.node("Exp", [exponent])])])
-        ratio = self.node("Div", [self.node("Sub", [probability, shift]), self.constant(member.share)])
-        above = self.node("Sub", [ratio, one])
+        relative = self.node("Div", [self.node("Sub", [probability, shift]), self.constant(constants["share"])])
+        above = self.node("Sub", [relative, one])
         return self.node("Div", [above, self.node("Add", [one, self.node("Abs", [above])])])
 
     def _hashed(self, rule: HashFolds) -> str:

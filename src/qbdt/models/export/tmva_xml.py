@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import DataError
-from qbdt.models.export.components import float32_at_least
+from qbdt.models.export.comparison import float32_at_least
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["read_tmva", "write_tmva"]
 
 LARGEST = np.finfo(np.float32).max
 INNER = "0"
-"""What `nType` says of a node with a cut; a leaf has 1 or −1."""
+"""`nType` of a node with a cut; a leaf has 1 or −1."""
 CLASSIFICATION = "1"
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import DataError, require
-from qbdt.models.export.components import float32_at_least
+from qbdt.models.export.comparison import float32_at_least
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["read_xgboost", "write_xgboost"]

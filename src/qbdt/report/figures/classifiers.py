@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.report.figures.style import COLOURS, SIGNAL, figure, styled
-from qbdt.report.figures.tree import draw_tree
-from qbdt.trees import Tree
+from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = [
     "Compatibility",
@@ -19,7 +17,6 @@ __all__ = [
     "roc_curves",
     "train_and_test",
     "training_curves",
-    "tree_diagram",
     "tree_weights",
     "variable",
 ]
@@ -148,7 +145,7 @@ def train_and_test(
         "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
     p
         p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
-        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.over_training`.
+        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.check_over_training`.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)
@@ -197,14 +194,6 @@ def training_curves(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     return drawn
 
 
-def tree_diagram(tree: Tree, features: tuple[str, ...], *, profiled: bool = False) -> Any:
-    """Draw a tree in a figure of its own, without pyplot."""
-    with styled():
-        drawn, axes = figure(1.9 * max(tree.n_leaves, 2), 1.6 * (tree.depth + 1))
-        draw_tree(tree, features, axes, profiled=profiled)
-    return drawn
-
-
 def tree_weights(weights: Mapping[str, Sequence[float]]) -> Any:
     """Weight of each tree in the order in which they were grown, one line per model."""
     with styled():
@@ -228,8 +217,8 @@ def _groups(*contents: NDArray[np.float64]) -> list[int]:
     w1, v1, w2, v2 = contents
     starts, begin = [0], 0
     for end in range(1, len(w1)):
-        part = slice(begin, end)
-        known = min(_effective(w1[part], v1[part]), _effective(w2[part], v2[part]))
+        group = slice(begin, end)
+        known = min(_effective(w1[group], v1[group]), _effective(w2[group], v2[group]))
         rest = min(_effective(w1[end:], v1[end:]), _effective(w2[end:], v2[end:]))
         if known >= 10 and rest >= 10:
             starts.append(end)

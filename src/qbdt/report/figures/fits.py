@@ -1,15 +1,17 @@
-"""Figures of a fit: pulls, ranking, correlations and the likelihood scan."""
+"""Figures of a fit: pulls, ranking, correlations and the likelihood scan; and all figures of a fit to a folder."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qbdt.inference import FitSummary, Scan
-from qbdt.report.figures.style import COLOURS, DOWN, SIGNAL, UP, figure, styled
+from qbdt.inference import FitResult, FitSummary, Scan
+from qbdt.report.figures.templates import envelope, stacked
+from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
 
-__all__ = ["correlation", "likelihood_scan", "pulls", "ranking"]
+__all__ = ["correlation", "likelihood_scan", "pulls", "ranking", "write_figures"]
 
 
 def pulls(summary: FitSummary) -> Any:
@@ -112,3 +114,18 @@ def likelihood_scan(scan: Scan, summary: FitSummary) -> Any:
         axes.set_ylabel(r"$-2\,\Delta\ln L$")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
     return drawn
+
+
+def write_figures(result: FitResult, folder: Path | str, suffix: str = "png") -> list[Path]:
+    """Draw and save every figure of a fit: templates, scan, and for fits with sources pulls, ranking and envelopes."""
+    best, root = result.best, Path(folder)
+    figures = {
+        "prefit": stacked(result.templates, best, postfit=False),
+        "postfit": stacked(result.templates, best, postfit=True),
+    }
+    if result.scan is not None:
+        figures["scan"] = likelihood_scan(result.scan, best)
+    if best.sources:
+        figures |= {"pulls": pulls(best), "ranking": ranking(best), "correlation": correlation(best)}
+    figures |= {f"envelope_{name}": envelope(result.templates, name) for name in result.templates.sources}
+    return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items()]

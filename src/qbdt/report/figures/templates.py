@@ -10,7 +10,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet
-from qbdt.report.figures.style import COLOURS, DOWN, SIGNAL, UP, figure, styled
+from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, styled
 
 __all__ = ["envelope", "stacked"]
 
@@ -21,7 +21,7 @@ def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True) -
     Parameters
     ----------
     templates
-        What was fitted.
+        The templates that were fitted.
     summary
         Result of the fit.
     postfit

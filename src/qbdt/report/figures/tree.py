@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from qbdt.report.figures.style import figure, styled
+from qbdt.report.style import figure, styled
 from qbdt.trees import Tree
 
 if TYPE_CHECKING:
@@ -38,36 +38,43 @@ def draw_tree(tree: Tree, features: tuple[str, ...], axes: Any = None, *, profil
     Figure
         The figure that was drawn into.
     """
-    if axes is None:
-        with styled():
-            _, axes = figure(2.1 * max(tree.n_leaves, 2), 1.9 * (tree.depth + 1))
-    places = _places(tree)
-    for node, (x, y) in enumerate(places):
-        if tree.nodes["feature"][node] < 0:
-            continue
-        for side in ("left", "right"):
-            child = int(tree.nodes[side][node])
-            axes.plot([x, places[child][0]], [y, places[child][1]], color="#888888", linewidth=1, zorder=1)
-            middle = (x + places[child][0]) / 2, (y + places[child][1]) / 2
-            cut = _condition(tree, node, features, left=side == "left")
-            axes.text(
-                *middle, cut, ha="center", va="center", fontsize=7, parse_math=False, bbox=_paper("white"), zorder=2
-            )
-    for node, (x, y) in enumerate(places):
-        leaf = tree.nodes["feature"][node] < 0
-        box = _paper(LEAF_COLOUR if leaf else INNER_COLOUR, edge="#444444")
-        axes.text(x, y, _label(tree, node, profiled), ha="center", va="center", fontsize=8, bbox=box, zorder=3)
-    axes.set_xlim(-0.6, tree.n_leaves - 0.4)
-    axes.set_ylim(-tree.depth - 0.5, 0.5)
-    if not profiled:
-        axes.set_title(f"W = {tree.weight:.4g}", fontsize=9)
-    axes.set_axis_off()
+    with styled():
+        if axes is None:
+            _, axes = figure(1.9 * max(tree.n_leaves, 2), 1.6 * (tree.depth + 1))
+        places = _places(tree)
+        for node in range(len(tree.nodes)):
+            if tree.nodes["feature"][node] >= 0:
+                _draw_branches(axes, tree, node, places, features)
+            _draw_node(axes, tree, node, places[node], profiled)
+        axes.set_xlim(-0.6, tree.n_leaves - 0.4)
+        axes.set_ylim(-tree.depth - 0.5, 0.5)
+        if not profiled:
+            axes.set_title(f"W = {tree.weight:.4g}", fontsize=9)
+        axes.set_axis_off()
     drawn: Figure = axes.figure
     return drawn
 
 
+def _draw_branches(
+    axes: Any, tree: Tree, node: int, places: list[tuple[float, float]], features: tuple[str, ...]
+) -> None:
+    x, y = places[node]
+    for side in ("left", "right"):
+        x_child, y_child = places[int(tree.nodes[side][node])]
+        axes.plot([x, x_child], [y, y_child], color="#888888", linewidth=1, zorder=1)
+        middle = (x + x_child) / 2, (y + y_child) / 2
+        cut = _condition(tree, node, features, left=side == "left")
+        box = _paper("white")
+        axes.text(*middle, cut, ha="center", va="center", fontsize=7, parse_math=False, bbox=box, zorder=2)
+
+
+def _draw_node(axes: Any, tree: Tree, node: int, place: tuple[float, float], profiled: bool) -> None:
+    box = _paper(LEAF_COLOUR if tree.nodes["feature"][node] < 0 else INNER_COLOUR, edge="#444444")
+    axes.text(*place, _label(tree, node, profiled), ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+
+
 def _condition(tree: Tree, node: int, features: tuple[str, ...], *, left: bool) -> str:
-    """What the rows that take one way at a node have in common; of many categories only the first are named."""
+    """Condition of one branch; of many categories only the first are named."""
     name = features[tree.nodes["feature"][node]]
     if not tree.is_set[node]:
         return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][node]:.4g}"

@@ -1,8 +1,20 @@
-"""Front door of studies.benchmark."""
+"""The physics benchmark: in, problems and contestants; out, the sensitivity of their scores on the same folds.
 
-from qbdt.studies.benchmark.benchmark_tables import physics_markdown, physics_tables
-from qbdt.studies.benchmark.marks import marks
+`run_physics` trains, tunes and fits; `make_physics_tables` and `format_markdown` show the results, `check_criteria`
+compares the profiled method with the best peer.
+"""
+
+from qbdt.studies.benchmark.benchmark_tables import format_markdown, make_physics_tables
+from qbdt.studies.benchmark.criteria import check_criteria
 from qbdt.studies.benchmark.physics import CHECKS, Options, run_physics
-from qbdt.studies.benchmark.problems import Places
+from qbdt.studies.benchmark.problems import EventFolders
 
-__all__ = ["CHECKS", "Options", "Places", "marks", "physics_markdown", "physics_tables", "run_physics"]
+__all__ = [
+    "CHECKS",
+    "EventFolders",
+    "Options",
+    "check_criteria",
+    "format_markdown",
+    "make_physics_tables",
+    "run_physics",
+]

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
 
+from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.contestants import OURS
-from qbdt.studies.benchmark.marks import Mark, best_peer, difference, marks
-from qbdt.studies.benchmark.merits import BINNINGS, BINS, Merit
-from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench
+from qbdt.studies.benchmark.criteria import Criterion, check_criteria, compare_records, find_best_peer
+from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, BINS, FitRecord, PhysicsResults
 from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
 from qbdt.tables import Table
 
-__all__ = ["physics_markdown", "physics_tables"]
+__all__ = ["format_markdown", "make_physics_tables"]
 
-FIGURES: tuple[tuple[str, Callable[[Merit], float]], ...] = (
-    ("Z stat", lambda m: m.z_stat),
-    ("Z full", lambda m: m.z_full),
-    ("σ_μ stat", lambda m: m.sigma_stat),
-    ("σ_μ full", lambda m: m.sigma_full),
-    ("Δμ_sys", lambda m: m.delta_mu),
+FIGURES: tuple[tuple[str, Callable[[FittedSensitivity], float]], ...] = (
+    ("Z stat", attrgetter("z_stat")),
+    ("Z full", attrgetter("z_full")),
+    ("σ_μ stat", attrgetter("sigma_stat")),
+    ("σ_μ full", attrgetter("sigma_full")),
+    ("Δμ_sys", attrgetter("delta_mu")),
 )
 
 
-def physics_tables(bench: PhysicsBench) -> list[Table]:
-    """Every table for which there are results; the marks come last."""
+def make_physics_tables(bench: PhysicsResults) -> list[Table]:
+    """Every table for which there are results; the criteria come last."""
     tables = []
     if bench.synthetic:
         tables.append(_synthetic(bench))
@@ -37,20 +38,20 @@ def physics_tables(bench: PhysicsBench) -> list[Table]:
         tables.append(_checks(bench, problem))
     if bench.times:
         tables.append(_times(bench))
-    tables.append(_marks(marks(bench)))
+    tables.append(_criteria(check_criteria(bench)))
     return [table for table in tables if table.rows]
 
 
-def physics_markdown(bench: PhysicsBench) -> str:
+def format_markdown(bench: PhysicsResults) -> str:
     """Every table as Markdown, for the documentation."""
     releases = ", ".join(f"{name} ({release})" for name, release in bench.releases.items())
     head = f"Written by `{bench.command}`; up to {bench.budget} settings for each peer, tuned inside training folds."
-    parts = [f"{head} {releases}."]
-    parts += [f"**{table.title}**\n\n{table.to_markdown()}" for table in physics_tables(bench)]
-    return "\n\n".join(parts) + "\n"
+    blocks = [f"{head} {releases}."]
+    blocks += [f"**{table.title}**\n\n{table.to_markdown()}" for table in make_physics_tables(bench)]
+    return "\n\n".join(blocks) + "\n"
 
 
-def _fits(bench: PhysicsBench, problem: str, title: str, binning: str) -> Table:
+def _fits(bench: PhysicsResults, problem: str, title: str, binning: str) -> Table:
     rows = []
     for name in _names(bench.select(problem)):
         for bins in BINS:
@@ -61,19 +62,19 @@ def _fits(bench: PhysicsBench, problem: str, title: str, binning: str) -> Table:
     return Table(f"{title}; {over}", ("method", "bins", *(name for name, _ in FIGURES)), tuple(rows))
 
 
-def _differences(bench: PhysicsBench, problem: str) -> Table:
+def _differences(bench: PhysicsResults, problem: str) -> Table:
     """The profiled method less the best peer, on the same divisions."""
     rows = []
     for binning in BINNINGS:
         for bins in BINS:
             mine = bench.select(problem, contestant=OURS, binning=binning, bins=bins)
-            peer = best_peer(bench, problem, binning, bins)
+            peer = find_best_peer(bench, problem, binning, bins)
             if not mine or peer is None:
                 continue
             theirs = bench.select(problem, contestant=peer, binning=binning, bins=bins)
             cells = []
             for _, value in FIGURES:
-                found = difference(mine, theirs, value)
+                found = compare_records(mine, theirs, value)
                 error = f" ± {found.error:.3f}" if math.isfinite(found.error) else ""
                 cells.append(f"{found.mean:+.3f}{error}")
             rows.append((binning.replace("_", "-"), str(bins), peer, *cells))
@@ -81,7 +82,7 @@ def _differences(bench: PhysicsBench, problem: str) -> Table:
     return Table(f"{problem}: {OURS} − best peer, paired, mean ± its error", header, tuple(rows))
 
 
-def _checks(bench: PhysicsBench, problem: str) -> Table:
+def _checks(bench: PhysicsResults, problem: str) -> Table:
     """Setups other than all sources: 20 bins, σ_μ."""
     rows = []
     setups = dict.fromkeys(r.setup for r in bench.fits if r.problem == problem and r.setup != ALL_SOURCES)
@@ -90,7 +91,7 @@ def _checks(bench: PhysicsBench, problem: str) -> Table:
             cells = []
             for binning in BINNINGS:
                 records = bench.select(problem, setup, contestant=name, binning=binning, bins=20)
-                cells += [_spread(records, lambda m: m.sigma_stat), _spread(records, lambda m: m.sigma_full)]
+                cells += [_spread(records, attrgetter("sigma_stat")), _spread(records, attrgetter("sigma_full"))]
             rows.append((setup, name, *cells))
     header = (
         "sources",
@@ -100,7 +101,7 @@ def _checks(bench: PhysicsBench, problem: str) -> Table:
     return Table(f"{problem}: σ_μ with other sources, 20 bins", header, tuple(rows))
 
 
-def _synthetic(bench: PhysicsBench) -> Table:
+def _synthetic(bench: PhysicsResults) -> Table:
     rows = [(name, "", "10", *(f"{v:.2f}" for v in values)) for name, values in PUBLISHED.items()]
     for name in dict.fromkeys(record.contestant for record in bench.synthetic):
         for binning in BINNINGS:
@@ -115,22 +116,22 @@ def _synthetic(bench: PhysicsBench) -> Table:
     return Table("P1: the INFERNO problem, σ(s)", ("method", "binning", "bins", *COLUMNS), tuple(rows))
 
 
-def _times(bench: PhysicsBench) -> Table:
+def _times(bench: PhysicsResults) -> Table:
     rows = tuple((r.kind, str(r.sources), f"{r.seconds:.2f}") for r in bench.times)
     return Table(f"Training time of {OURS}, CPU seconds on one thread", ("kind", "sources", "s"), rows)
 
 
-def _marks(found: Sequence[Mark]) -> Table:
+def _criteria(found: Sequence[Criterion]) -> Table:
     rows = tuple((m.problem, m.claim, f"{m.value:.3f}", f"{m.limit:.3f}", "yes" if m.holds else "NO") for m in found)
-    return Table("Marks", ("problem", "claim", "measured", "limit", "holds"), rows)
+    return Table("Criteria", ("problem", "claim", "measured", "limit", "holds"), rows)
 
 
 def _names(records: Iterable[FitRecord]) -> Iterator[str]:
     return iter(dict.fromkeys(record.contestant for record in records))
 
 
-def _spread(records: Sequence[FitRecord], value: Callable[[Merit], float]) -> str:
-    values = [value(record.merit) for record in records]
+def _spread(records: Sequence[FitRecord], value: Callable[[FittedSensitivity], float]) -> str:
+    values = [value(record.result) for record in records]
     if len(values) < 2:
         return f"{values[0]:.3f}"
     return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"

@@ -14,14 +14,29 @@ from qbdt.data import Dataset, Role, Systematic
 from qbdt.data.samples import inferno
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
-from qbdt.studies.benchmark.cache import Cache
-from qbdt.studies.benchmark.contestants import OURS, Contestant, chosen
-from qbdt.studies.benchmark.merits import BINNINGS, BINS, merit
-from qbdt.studies.benchmark.nested import Outcome, cross_scored
-from qbdt.studies.benchmark.problems import Places, Problem, problem_named
-from qbdt.studies.benchmark.records import ALL_SOURCES, FitRecord, PhysicsBench, SyntheticRecord, TimeRecord
-from qbdt.studies.benchmark.sources import resampled, shuffled, tilted, with_idle_sources, with_sources
-from qbdt.studies.benchmark.synthetic import exact_results, synthetic_results
+from qbdt.studies.benchmark.contestants import OURS, Contestant, select_contestants
+from qbdt.studies.benchmark.nested_training import Cache, CrossTraining, cross_train
+from qbdt.studies.benchmark.problems import (
+    EventFolders,
+    Problem,
+    add_sources,
+    get_problem,
+    make_resampled_sources,
+    make_shuffled_sources,
+    make_tilted_sources,
+    replace_by_idle_sources,
+)
+from qbdt.studies.benchmark.results import (
+    ALL_SOURCES,
+    BINNINGS,
+    BINS,
+    FitRecord,
+    PhysicsResults,
+    SyntheticRecord,
+    TimeRecord,
+    measure_scores,
+)
+from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 
 __all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
 
@@ -34,7 +49,7 @@ CHECKS = ("without", "noise", "times")
 
 @dataclass(frozen=True)
 class Options:
-    """What is run.
+    """Options of a run.
 
     Attributes
     ----------
@@ -46,10 +61,10 @@ class Options:
         Settings that tuning tries for every contestant.
     seeds
         Divisions into folds; None for each problem's own number.
-    places
-        Where events are.
+    folders
+        Of the public files and of a generated sample.
     cache
-        Folder of what earlier runs computed.
+        Folder of results of earlier runs.
     synthetic_events
         Signal, and background, events that P1 trains on.
     checks
@@ -60,7 +75,7 @@ class Options:
     contestants: tuple[str, ...] | None = None
     budget: int = 8
     seeds: int | None = None
-    places: Places = field(default_factory=Places)
+    folders: EventFolders = field(default_factory=EventFolders)
     cache: Path = Path("qbdt-bench")
     synthetic_events: int = 100_000
     checks: tuple[str, ...] = CHECKS
@@ -79,8 +94,8 @@ class Options:
         words += ["--budget", str(self.budget)]
         words += ["--seeds", str(self.seeds)] * (self.seeds is not None)
         public = any(name in ("P2", "P3") for name in self.problems)
-        words += ["--data", "FOLDER"] * (public and self.places.data is not None)
-        words += ["--sample", "SAMPLE"] * (self.places.sample is not None and "P4" in self.problems)
+        words += ["--data", "FOLDER"] * (public and self.folders.data is not None)
+        words += ["--sample", "SAMPLE"] * (self.folders.sample is not None and "P4" in self.problems)
         words += ["--events", str(self.synthetic_events)] * (SYNTHETIC in self.problems)
         words += [word for name in self.checks for word in ("--check", name)] or ["--no-checks"]
         return shlex.join(["qbdt", "bench", "physics", *words])
@@ -91,52 +106,52 @@ class Options:
                 raise ConfigError(f"{name}={value}: must be at least 1")
         for name in self.problems:
             if name != SYNTHETIC:
-                problem_named(name)
+                get_problem(name)
         unknown = [name for name in self.checks if name not in CHECKS]
         if unknown:
             raise ConfigError(f"no check {unknown[0]}; there are: {', '.join(CHECKS)}")
-        chosen(self.contestants)
+        select_contestants(self.contestants)
 
 
-def run_physics(options: Options, progress: Progress = silent) -> PhysicsBench:
+def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults:
     """Run the benchmark.
 
     Parameters
     ----------
     options
-        What to run.
+        Problems, contestants and their settings.
     progress
         Told after every contestant on every division.
     """
     cache = Cache(options.cache)
-    releases = {contestant.name: contestant.release for contestant in chosen(options.contestants)}
-    found = PhysicsBench(command=options.command, budget=options.budget, releases=releases)
+    releases = {contestant.name: contestant.release for contestant in select_contestants(options.contestants)}
+    found = PhysicsResults(command=options.command, budget=options.budget, releases=releases)
     for name in options.problems:
         if name == SYNTHETIC:
-            records = tuple(_synthetic(options, cache, progress))
+            records = tuple(_run_synthetic(options, cache, progress))
             found = replace(found, synthetic=records)
             continue
-        problem = problem_named(name)
-        data = problem.load(options.places)
-        fits, settings = _fitted(problem, data, options, cache, progress)
-        titles = {**found.titles, name: f"{problem.title}: {_counts(data)}"}
+        problem = get_problem(name)
+        data = problem.load(options.folders)
+        fits, settings = _run_problem(problem, data, options, cache, progress)
+        titles = {**found.titles, name: f"{problem.title}: {_count_events(data)}"}
         found = replace(found, fits=found.fits + fits, settings=found.settings + settings, titles=titles)
     if "times" in options.checks and _takes_part(options):
-        found = replace(found, times=tuple(_times(options, progress)))
+        found = replace(found, times=tuple(_measure_times(options, progress)))
     return found
 
 
-def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
-    contestants = chosen(options.contestants)
+def _run_synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
+    contestants = select_contestants(options.contestants)
     seeds = range(1, (options.seeds or 1) + 1)
     n, budget = options.synthetic_events, options.budget
     with progress(SYNTHETIC, len(contestants) * len(seeds)) as advance:
         for seed in seeds:
-            results = {"exact t* (true densities)": exact_results(seed, n)}
+            results = {"exact t* (true densities)": measure_exact(seed, n)}
             for contestant in contestants:
-                results[contestant.name], _ = synthetic_results(contestant, seed, n, budget, cache)
+                results[contestant.name], _ = measure_synthetic(contestant, seed, n, budget, cache)
                 if contestant.name == OURS and "without" in options.checks:
-                    alone, _ = synthetic_results(contestant, seed, n, budget, cache, sources=False)
+                    alone, _ = measure_synthetic(contestant, seed, n, budget, cache, sources=False)
                     results[f"{OURS}, {NO_SOURCES}"] = alone
                 advance(1)
             for name, measured in results.items():
@@ -144,75 +159,77 @@ def _synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[S
                     yield SyntheticRecord(name, seed, binning, bins, tuple(sigma.tolist()))
 
 
-def _fitted(
+def _run_problem(
     problem: Problem, data: Dataset, options: Options, cache: Cache, progress: Progress
 ) -> tuple[tuple[FitRecord, ...], tuple[dict[str, Any], ...]]:
-    contestants = chosen(options.contestants)
+    contestants = select_contestants(options.contestants)
     seeds = range(1, (options.seeds or problem.seeds) + 1)
     fits: list[FitRecord] = []
     settings: list[dict[str, Any]] = []
     with progress(problem.name, len(contestants) * len(seeds)) as advance:
         for seed in seeds:
             for contestant in contestants:
-                outcome = cross_scored(contestant, problem.division(data, seed), options.budget, cache)
-                fits += _records(problem, ALL_SOURCES, contestant, seed, outcome.scored)
-                settings.append(_choice(problem, contestant, seed, outcome))
+                outcome = cross_train(contestant, problem.division(data, seed), options.budget, cache)
+                fits += _fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored)
+                settings.append(_describe_choice(problem, contestant, seed, outcome))
                 if "without" in options.checks:
-                    fits += _without_sources(problem, data, contestant, seed, options.budget, cache)
+                    fits += _run_without_sources(problem, data, contestant, seed, options.budget, cache)
                 if "noise" in options.checks and problem.name == "P4" and contestant.name == OURS:
-                    fits += _with_noise(problem, data, contestant, seed, cache)
+                    fits += _run_with_noise(problem, data, contestant, seed, cache)
                 advance(1)
     return tuple(fits), tuple(settings)
 
 
-def _records(problem: Problem, setup: str, contestant: Contestant, seed: int, scored: Dataset) -> Iterator[FitRecord]:
+def _fit_scores(
+    problem: Problem, setup: str, contestant: Contestant, seed: int, scored: Dataset
+) -> Iterator[FitRecord]:
     for binning in BINNINGS:
         for bins in BINS:
-            found = merit(scored, binning, bins)
+            found = measure_scores(scored, binning, bins)
             yield FitRecord(problem.name, setup, contestant.name, seed, binning, bins, found)
 
 
-def _without_sources(
+def _run_without_sources(
     problem: Problem, data: Dataset, contestant: Contestant, seed: int, budget: int, cache: Cache
 ) -> Iterator[FitRecord]:
     """Trainings that know of no source, or only of idle ones, and fits without sources; peers are tuned for this."""
     if contestant.ours and contestant.name != OURS:
         return
     division = problem.division(data, seed)
-    outcome = cross_scored(contestant, division, budget, cache, sources=(), by="z_stat")
-    yield from _records(problem, NO_SOURCES, contestant, seed, outcome.scored.with_systematics([]))
+    outcome = cross_train(contestant, division, budget, cache, sources=(), by="z_stat")
+    yield from _fit_scores(problem, NO_SOURCES, contestant, seed, outcome.scored.with_systematics([]))
     if contestant.ours:
-        idle = problem.division(with_idle_sources(data, 7), seed)
-        outcome = cross_scored(contestant, idle, budget, cache)
-        yield from _records(problem, IDLE, contestant, seed, outcome.scored.with_systematics([]))
+        idle = problem.division(replace_by_idle_sources(data, 7), seed)
+        outcome = cross_train(contestant, idle, budget, cache)
+        yield from _fit_scores(problem, IDLE, contestant, seed, outcome.scored.with_systematics([]))
 
 
-def _with_noise(
+def _run_with_noise(
     problem: Problem, data: Dataset, contestant: Contestant, seed: int, cache: Cache
 ) -> Iterator[FitRecord]:
     """Trainings with 25 real sources, and with 25 more that are noise; fits with the real ones, and with all."""
-    real = with_sources(data, tilted(data, 25 - len(data.systematics), seed))
+    real = add_sources(data, make_tilted_sources(data, 25 - len(data.systematics), seed))
     names = [source.name for source in real.systematics]
-    noisy = with_sources(real, [*shuffled(data, 13, seed), *resampled(data, 12, seed)])
+    noisy = add_sources(real, [*make_shuffled_sources(data, 13, seed), *make_resampled_sources(data, 12, seed)])
     for told, training in ((names, REAL), (None, NOISY)):
-        outcome = cross_scored(contestant, problem.division(noisy, seed), 1, cache, sources=told)
+        outcome = cross_train(contestant, problem.division(noisy, seed), 1, cache, sources=told)
         for fitted, fit in ((names, REAL), ([s.name for s in noisy.systematics], NOISY)):
             setup = f"trained with {training}, fitted with {fit}"
-            yield from _records(problem, setup, contestant, seed, outcome.scored.with_systematics(fitted))
+            yield from _fit_scores(problem, setup, contestant, seed, outcome.scored.with_systematics(fitted))
 
 
-def _times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
+def _measure_times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
     """CPU time of trainings of the profiled method: of P1, and against the number of sources on the bundled sample."""
-    data = problem_named("P4").load(Places()).with_systematics([])
+    data = get_problem("P4").load(EventFolders()).with_systematics([])
     synthetic = inferno(options.synthetic_events, 1)
-    (ours,) = chosen([OURS])
+    (ours,) = select_contestants([OURS])
     kinds: dict[str, tuple[Callable[[Dataset, int, int], list[Systematic]], Sequence[int]]] = {
-        "weight": (tilted, (0, 5, 10, 25, 50)),
-        "shape": (resampled, (0, 2, 5, 10)),
+        "weight": (make_tilted_sources, (0, 5, 10, 25, 50)),
+        "shape": (make_resampled_sources, (0, 2, 5, 10)),
     }
     jobs: list[tuple[str, int, Callable[[], Dataset]]] = [(SYNTHETIC, len(synthetic.systematics), lambda: synthetic)]
     for kind, (make, counts) in kinds.items():
-        jobs += [(kind, count, partial(_with_more, data, make, count)) for count in counts]
+        jobs += [(kind, count, partial(_add_sources_of_kind, data, make, count)) for count in counts]
     with progress("times", len(jobs)) as advance:
         ours.fit(data, ours.known[0], 1)  # compile
         for kind, count, prepare in jobs:
@@ -223,20 +240,20 @@ def _times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
             advance(1)
 
 
-def _with_more(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
-    return with_sources(data, make(data, count, 1))
+def _add_sources_of_kind(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
+    return add_sources(data, make(data, count, 1))
 
 
 def _takes_part(options: Options) -> bool:
-    return any(contestant.name == OURS for contestant in chosen(options.contestants))
+    return any(contestant.name == OURS for contestant in select_contestants(options.contestants))
 
 
-def _choice(problem: Problem, contestant: Contestant, seed: int, outcome: Outcome) -> dict[str, Any]:
+def _describe_choice(problem: Problem, contestant: Contestant, seed: int, outcome: CrossTraining) -> dict[str, Any]:
     chosen_settings = [dict(settings) for settings in outcome.settings]
     return {"problem": problem.name, "contestant": contestant.name, "seed": seed, "settings": chosen_settings}
 
 
-def _counts(data: Dataset) -> str:
+def _count_events(data: Dataset) -> str:
     rows = {role: sum(s.events.n_rows for s in data.of_role(role)) for role in (Role.SIGNAL, Role.BACKGROUND)}
     yields = {role: data.total(role) for role in rows}
     return ", ".join(f"{rows[role]:,} {role} events (yield {yields[role]:,.4g})" for role in rows)

@@ -1,4 +1,4 @@
-"""The problems that are fitted: where their events come from and how they are divided. The synthetic one is apart.
+"""The problems that are fitted, their folds, and sources that the benchmark adds to them.
 
 P2, P3 and P4 are those of docs/benchmarks.md. P2 and P3 need public files; P4 runs on the bundled sample, or on a
 larger one that `qbdt generate tautaugamma` made.
@@ -8,19 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from qbdt.data import Dataset
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, Role, Sample, Systematic
 from qbdt.data.samples import cms_htautau, paper_tautaugamma, tautaugamma
 from qbdt.errors import ConfigError
-from qbdt.studies.benchmark.nested import Division
+from qbdt.studies.benchmark.nested_training import Division
 
-__all__ = ["PROBLEMS", "Places", "Problem", "problem_named"]
+__all__ = [
+    "PROBLEMS",
+    "EventFolders",
+    "Problem",
+    "add_sources",
+    "get_problem",
+    "make_resampled_sources",
+    "make_shuffled_sources",
+    "make_tilted_sources",
+    "replace_by_idle_sources",
+]
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where events are.
+class EventFolders:
+    """Folders of events.
 
     Attributes
     ----------
@@ -36,76 +50,134 @@ class Places:
     def public(self, name: str) -> Path:
         """Folder of one set of public files."""
         if self.data is None or not (self.data / name).is_dir():
-            where = "--data FOLDER" if self.data is None else f"--data {self.data}"
-            raise ConfigError(f"{where}: a folder with {name}/ is needed for this problem (see docs/data.md)")
+            raise ConfigError(f"data={self.data}: a folder with {name}/ is needed for this problem (see docs/data.md)")
         return self.data / name
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Events to be fitted, and how they are divided for training.
+    """Events to be fitted, and how they are divided for training."""
 
-    Attributes
-    ----------
-    name, title
-        Short name, and what it is.
-    load
-        Reads the events.
-    identifier
-        Column that the folds hash.
-    units, folds
-        Units of the division and outer folds; see `qbdt.studies.benchmark.nested`.
-    seeds
-        Number of divisions that are averaged over.
-    """
-
+    # name, title: short name, and what it is
     name: str
     title: str
-    load: Callable[[Places], Dataset]
-    identifier: str
-    units: int
+    load: Callable[[EventFolders], Dataset]  # Reads the events
+    identifier: str  # Column that the folds hash
+    # inner_folds, folds: inner and outer folds; see `Division`
+    inner_folds: int
     folds: int
-    seeds: int
+    seeds: int  # Number of divisions that are averaged over
 
     def division(self, data: Dataset, seed: int) -> Division:
         """Divide the events."""
-        return Division(data, (self.identifier,), self.units, self.folds, seed)
+        return Division(data, (self.identifier,), self.inner_folds, self.folds, seed)
 
 
 PROBLEMS = (
     Problem(
         "P2",
         "CMS Open Data, H → τ(µ)τ(h), 5 folds",
-        lambda places: cms_htautau(places.public("cms_htautau")),
+        lambda folders: cms_htautau(folders.public("cms_htautau")),
         "row",
-        units=5,
+        inner_folds=5,
         folds=5,
         seeds=2,
     ),
     Problem(
         "P3",
         "the paper's own events, 2 folds",
-        lambda places: paper_tautaugamma(places.public("tautaugamma")),
+        lambda folders: paper_tautaugamma(folders.public("tautaugamma")),
         "event_number",
-        units=6,
+        inner_folds=6,
         folds=2,
         seeds=5,
     ),
     Problem(
         "P4",
         "simulated h → γττ, 5 folds",
-        lambda places: tautaugamma(places.sample),
+        lambda folders: tautaugamma(folders.sample),
         "event_number",
-        units=5,
+        inner_folds=5,
         folds=5,
         seeds=2,
     ),
 )
 
 
-def problem_named(name: str) -> Problem:
+def get_problem(name: str) -> Problem:
     """Return one problem."""
     for problem in PROBLEMS:
         if problem.name == name:
             return problem
     raise ConfigError(f"no problem {name}; there are: P1, {', '.join(p.name for p in PROBLEMS)}")
+
+
+TILT = 0.02
+"""Largest relative change of a weight by a smooth source."""
+
+SCATTER = 0.2
+"""Relative scatter of weights by a source that is nothing but noise."""
+
+LOST = 0.05
+"""Share of events that a resampled variation loses, and share that it holds twice."""
+
+
+def add_sources(data: Dataset, sources: list[Systematic]) -> Dataset:
+    """Add sources to a dataset."""
+    return Dataset(data.samples, [*data.systematics, *sources], data.folds)
+
+
+def replace_by_idle_sources(data: Dataset, n: int) -> Dataset:
+    """Replace all sources by `n` that leave every event as it is."""
+    sources = [
+        Systematic.shape(f"idle{k}", up={sample.name: sample.events for sample in data.of_role(Role.BACKGROUND)})
+        for k in range(n)
+    ]
+    return Dataset(data.samples, sources, data.folds)
+
+
+def make_tilted_sources(data: Dataset, n: int, seed: int) -> list[Systematic]:
+    """Sources with an effect: background weights tilted along random directions of the features."""
+    random = np.random.default_rng(seed)
+    directions = random.normal(size=(n, len(data.features)))
+    centre, spread = _measure_moments(data)
+
+    def change(direction: Floats, sample: Sample) -> Floats:
+        z = np.nan_to_num((np.asarray(sample.events.matrix(), dtype=np.float64) - centre) / spread)
+        return np.asarray(TILT * np.tanh(z @ direction / np.linalg.norm(direction)))
+
+    return [_make_weight_source(f"tilt{k}", data, partial(change, direction)) for k, direction in enumerate(directions)]
+
+
+def make_shuffled_sources(data: Dataset, n: int, seed: int) -> list[Systematic]:
+    """Noise of weights: each background event moves by its own random amount, zero on average."""
+    random = np.random.default_rng(seed)
+    return [
+        _make_weight_source(f"noise{k}", data, lambda sample: SCATTER * random.normal(size=sample.events.n_rows))
+        for k in range(n)
+    ]
+
+
+def make_resampled_sources(data: Dataset, n: int, seed: int) -> list[Systematic]:
+    """Noise of events: variations of the background that lose some events and hold others twice, at random."""
+    random = np.random.default_rng(seed)
+
+    def draw() -> dict[str, Events]:
+        found = {}
+        for sample in data.of_role(Role.BACKGROUND):
+            times = random.choice([0, 1, 2], size=sample.events.n_rows, p=[LOST, 1 - 2 * LOST, LOST])
+            found[sample.name] = sample.events[np.repeat(np.arange(sample.events.n_rows), times)]
+        return found
+
+    return [Systematic.shape(f"resampled{k}", up=draw(), down=draw()) for k in range(n)]
+
+
+def _make_weight_source(name: str, data: Dataset, change: Callable[[Sample], Floats]) -> Systematic:
+    effects = {s.name: (s.events.weight, change(s)) for s in data.of_role(Role.BACKGROUND)}
+    up, down = ({p: w * (1 + sign * e) for p, (w, e) in effects.items()} for sign in (1, -1))
+    return Systematic.weight(name, up=up, down=down)
+
+
+def _measure_moments(data: Dataset) -> tuple[Floats, Floats]:
+    values = np.concatenate([np.asarray(s.events.matrix(), dtype=np.float64) for s in data.of_role(Role.BACKGROUND)])
+    return np.nanmean(values, axis=0), np.nanstd(values, axis=0)

@@ -13,13 +13,20 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, inferno
-from qbdt.inference.templates import Binning, TemplateSet, equal_yield_edges, fill, optimised_edges
-from qbdt.studies.benchmark.cache import Cache
-from qbdt.studies.benchmark.contestants import Contestant, Parameters
-from qbdt.studies.benchmark.nested import Division, tuned
-from qbdt.studies.peers import Scorer
+from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill, optimise_edges
+from qbdt.studies.benchmark.contestants import Contestant
+from qbdt.studies.benchmark.nested_training import Cache, Division, choose_settings, collect_scores
+from qbdt.studies.methods import Parameters, Scorer
 
-__all__ = ["COLUMNS", "LIMIT", "PUBLISHED", "exact_results", "exact_scorer", "sigma_of_signal", "synthetic_results"]
+__all__ = [
+    "COLUMNS",
+    "LIMIT",
+    "PUBLISHED",
+    "make_exact_scorer",
+    "measure_exact",
+    "measure_sigma_of_signal",
+    "measure_synthetic",
+]
 
 
 COLUMNS = ("B0", "B1", "B2", "B3", "B4")
@@ -35,62 +42,46 @@ R_SIZE, RATE_SIZE, NORM_SIZE = 0.4, 1.0, 0.1
 R_STEP, RATE_STEP = 0.2, 0.5
 """Steps of the derivatives."""
 
-UNITS = 2
+INNER_FOLDS = 2
+"""Folds of the training events on which settings are chosen."""
 CHOOSE_SEED, TEST_SEED = 1_000_000, 2_000_000
 """Added to the seed for the events that edges are chosen on and for those that are fitted."""
 
 
-def synthetic_results(
+def measure_synthetic(
     contestant: Contestant, seed: int, n: int, budget: int, cache: Cache, sources: bool = True
 ) -> tuple[dict[tuple[str, int], Floats], Parameters]:
-    """Train on `n` signal and `n` background events and measure on others.
+    """Train on `n` signal and `n` background events, choose edges on 2 n others and measure on 3 n others.
 
-    Parameters
-    ----------
-    contestant
-        Who trains.
-    seed
-        Of the events.
-    n
-        Events of each class to train on; edges are chosen on 2 n others, the result comes from 3 n others.
-    budget
-        Settings that tuning tries, on halves of the training events.
-    cache
-        Scores of earlier runs.
-    sources
-        Whether training is told of r, λ and b.
-
-    Returns
-    -------
-    results, settings
-        σ(s) in the benchmarks B0 … B4 for each (binning, bins), and the chosen settings.
+    `budget` settings are tried on halves of the training events; with `sources`, training is told of r, λ and b. It
+    returns σ(s) in the benchmarks B0 … B4 for each (binning, bins), and the chosen settings.
     """
     events = inferno(n, seed, r_size=R_SIZE, rate_size=RATE_SIZE, norm_size=NORM_SIZE)
-    division = Division(events if sources else events.with_systematics([]), ("event_number",), UNITS, 1, seed)
-    key = division.key
-    (settings,) = tuned(contestant, division, key, budget, cache)
+    division = Division(events if sources else events.with_systematics([]), ("event_number",), INNER_FOLDS, 1, seed)
+    key = division.make_key()
+    (settings,) = choose_settings(contestant, division, key, budget, cache)
     choose, test = _other_events(seed, n)
     full_key = {**key, "release": contestant.release, "settings": settings, "events fitted": [2 * n, 3 * n]}
-    arrays = cache.arrays(
+    arrays = cache.get_arrays(
         f"synthetic {contestant.name}", full_key, partial(_scores, contestant, division, settings, choose, test)
     )
     stored = iter(arrays)
-    scored = [part.transform(lambda _: {"score": next(stored)}) for part in (choose, test)]
-    return _measured(*scored), settings
+    scored = [events.transform(lambda _: {"score": next(stored)}) for events in (choose, test)]
+    return _measure(*scored), settings
 
 
-def exact_results(seed: int, n: int) -> dict[tuple[str, int], Floats]:
+def measure_exact(seed: int, n: int) -> dict[tuple[str, int], Floats]:
     """Return the same for t* computed from the true densities."""
     choose, test = _other_events(seed, n)
-    score = exact_scorer()
-    return _measured(*(part.transform(lambda events: {"score": score(events)}) for part in (choose, test)))
+    score = make_exact_scorer()
+    return _measure(*(events.transform(lambda each: {"score": score(each)}) for events in (choose, test)))
 
 
-def exact_scorer() -> Scorer:
+def make_exact_scorer() -> Scorer:
     """Return t* = [s − Σ c_k Δ_k]/n of B4 from the true densities, as a function of events."""
     sizes = np.array([R_SIZE, RATE_SIZE, NORM_SIZE])
 
-    def parts(events: Events) -> tuple[Floats, Floats]:
+    def ratios(events: Events) -> tuple[Floats, Floats]:
         """s/n and Δ_k/n."""
         x0, x1, x2 = (np.asarray(events.column(name), dtype=np.float64) for name in ("x0", "x1", "x2"))
         signal = SIGNAL_YIELD * np.exp(-(x0**2 + x1**2) / 2 - 2 * x2) / (2 * np.pi) * 2
@@ -101,20 +92,20 @@ def exact_scorer() -> Scorer:
         return signal / total, sizes[:, None] * slopes * background / total
 
     sample = inferno(200_000, CHOOSE_SEED - 1)
-    events = [part.events for part in sample.samples]
+    events = [each.events for each in sample.samples]
     weight = np.concatenate([e.weight for e in events])
-    signal, shifts = (np.concatenate(values, axis=-1) for values in zip(*map(parts, events), strict=True))
+    signal, shifts = (np.concatenate(values, axis=-1) for values in zip(*map(ratios, events), strict=True))
     nuisance = (shifts * weight) @ shifts.T + np.eye(len(sizes))
     c = np.linalg.solve(nuisance, (shifts * weight) @ signal)
 
     def score(events: Events) -> Floats:
-        ratio, shift = parts(events)
+        ratio, shift = ratios(events)
         return np.asarray(ratio - c @ shift)
 
     return score
 
 
-def sigma_of_signal(templates: TemplateSet) -> Floats:
+def measure_sigma_of_signal(templates: TemplateSet) -> Floats:
     """σ(s) in B0 … B4 from templates whose sources r and rate are moved by `R_STEP` and `RATE_STEP`."""
     process = templates.process("background")
     slopes = [process.linear_shift("r") / R_STEP, process.linear_shift("rate") / RATE_STEP]
@@ -137,25 +128,17 @@ def _other_events(seed: int, n: int) -> tuple[Dataset, Dataset]:
 def _scores(
     contestant: Contestant, division: Division, settings: Parameters, choose: Dataset, test: Dataset
 ) -> list[Floats]:
-    scorer = contestant.fit(division.data.with_folds(None), settings, division.seed)
-    collected: list[Floats] = []
-
-    def compute(events: Events) -> dict[str, Floats]:
-        collected.append(scorer(events))
-        return {"score": collected[-1]}
-
-    for part in (choose, test):
-        part.transform(compute)
-    return collected
+    trained = contestant.fit(division.data.with_folds(None), settings, division.seed)
+    return [scores for events in (choose, test) for scores in collect_scores(trained, events)]
 
 
-def _measured(choose: Dataset, test: Dataset) -> dict[tuple[str, int], Floats]:
+def _measure(choose: Dataset, test: Dataset) -> dict[tuple[str, int], Floats]:
     found = {}
     for bins in (10, 20):
         for binning in ("equal_signal", "optimised"):
             if binning == "optimised":
-                edges = optimised_edges(choose, bins)
+                edges = optimise_edges(choose, bins)
             else:
                 edges = equal_yield_edges(choose, bins, Role.SIGNAL)
-            found[binning, bins] = sigma_of_signal(fill(test, Binning.of(edges)))
+            found[binning, bins] = measure_sigma_of_signal(fill(test, ScoreBins.of(edges)))
     return found

@@ -1,4 +1,4 @@
-"""Front door of studies.generator."""
+"""The generator of h → γττ and its background: in, numbers of events and a seed; out, a folder of Parquet files."""
 
 from qbdt.studies.generator.driver import GenerateSettings, generate_tautaugamma
 

@@ -5,8 +5,7 @@ Owns numbers only. Everything is in GeV unless the name says otherwise; cross se
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 __all__ = [
     "ALPHA",
@@ -31,6 +30,7 @@ __all__ = [
 ]
 
 BEAM_ENERGY_SQUARED = 13_000.0**2
+"""s of the proton beams: the LHC at 13 TeV."""
 
 Z_MASS = 91.188
 Z_WIDTH = 2.441404
@@ -42,12 +42,15 @@ leading-order one, so that the branching ratios of the Z boson are right."""
 
 HIGGS_MASS = 125.0
 FERMI = 1.16638e-5
+"""G_F in GeV⁻² (PDG)."""
 ALPHA_S = 0.130
 """α_s(M_Z) of the leading-order parton densities; it sets the leading-order cross section of g g → h."""
 HIGGS_BR_TAUTAU = 0.0627
+"""Of a Higgs boson of 125 GeV: LHC Higgs Cross Section Working Group, arXiv:1610.07922."""
 
 TAU_MASS = 1.77686
 BR_LEPTONIC = 0.1782 + 0.1739
+"""τ → eνν and τ → μνν (PDG)."""
 BR_HADRONIC = 1 - BR_LEPTONIC
 DECAY_MODE_FRACTION = 2 * BR_LEPTONIC * BR_HADRONIC
 """Share of tau pairs with one leptonic and one hadronic decay."""
@@ -55,6 +58,7 @@ DECAY_MODE_FRACTION = 2 * BR_LEPTONIC * BR_HADRONIC
 LUMINOSITY = 80.0
 """Integrated luminosity that the event weights are for, in fb⁻¹."""
 GEV2_TO_FB = 3.893793721e11
+"""(ħc)²: 1 GeV⁻² in fb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,6 @@ class GeneratorCuts:
     delta_r_taus: float = 0.2
     tau_pair_mass: float = 5.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the cuts for the metadata."""
-        return asdict(self)
-
     @property
     def min_s_tau_photon(self) -> float:
         """Smallest invariant mass squared of a tau and the photon that the cuts allow.
@@ -82,6 +82,7 @@ class GeneratorCuts:
         From 2 pT pT' (cosh Δη − cos Δφ) with Δη² + Δφ² = R² and the series of both functions, R⁴ term included.
         """
         r2 = self.delta_r_photon**2
+        # At fixed R the bracket is least for Δη = 0: 1 − cos R = R²/2 − R⁴/24 + …
         return 2 * self.photon_pt * self.tau_pt * (r2 / 2 - r2 * r2 / 24)
 
 
@@ -99,10 +100,6 @@ class HiggsCuts:
     photon_energy: float = 3.0
     tau_photon_mass: float = 6.0
     photon_pt: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the cuts for the metadata."""
-        return asdict(self)
 
     @property
     def x_min(self) -> float:

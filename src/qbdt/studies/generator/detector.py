@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.samples import NOMINAL, SHAPES, Objects, Reconstruction, round_mantissa
+from qbdt.data.samples.objects import NOMINAL, SHAPES, Objects, Reconstruction, round_mantissa
 
-__all__ = ["MET_RESOLUTION", "Truth", "measure", "store"]
+__all__ = ["MET_RESOLUTION", "Truth", "select", "smear"]
 
 
 MET_RESOLUTION = 10.0
@@ -48,7 +48,7 @@ def tau_resolution(pt: Floats) -> Floats:
     return np.sqrt(0.4**2 / pt + 0.03**2)
 
 
-def measure(rng: np.random.Generator, truth: Truth) -> Objects:
+def smear(rng: np.random.Generator, truth: Truth) -> Objects:
     """Smear everything and round to the stored precision; event numbers are those of the rows."""
     n = len(truth.lepton)
     noise, residual = rng.standard_normal((3, n)), rng.normal(0.0, MET_RESOLUTION, (2, n))
@@ -77,7 +77,7 @@ def _polar(momenta: Floats) -> tuple[Floats, Floats, Floats]:
     return pt, np.arcsinh(momenta[:, 3] / pt), np.arctan2(momenta[:, 2], momenta[:, 1])
 
 
-def store(objects: Objects) -> tuple[Objects, NDArray[np.bool_]]:
+def select(objects: Objects) -> tuple[Objects, NDArray[np.bool_]]:
     """Keep the events that any variation selects; return them and which of them are selected nominally."""
     events = Reconstruction(objects)
     nominal = events.passes(NOMINAL)

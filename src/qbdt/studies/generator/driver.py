@@ -1,15 +1,13 @@
 """The run: a tau library, batches by any number of workers, and one folder at the end.
 
-Owns resuming, ordering and the arithmetic of yields. A batch is a fixed piece of work that becomes one file in
-`parts/`; the sample is the shortest run of consecutive batches, from the first, that holds the requested events. So
-the result depends on the seed and the requested numbers only, an interrupted run continues where it stopped, and
-memory does not grow with the number of events.
+A batch is a fixed piece of work that becomes one file in `batches/`; the sample is the shortest run of consecutive
+batches, from the first, that holds the requested events. So the result depends on the seed and the requested numbers
+only, an interrupted run continues where it stopped, and memory does not grow with the number of events.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,33 +18,35 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qbdt.data.samples import METADATA, PROCESSES, read_metadata, write_ntuples
+from qbdt.data.samples import write_ntuples
+from qbdt.data.samples.objects import METADATA, PROCESSES, read_metadata
 from qbdt.errors import DataError, require
-from qbdt.files import replacing
+from qbdt.files import StepFolder, replace_file
 from qbdt.progress import Progress, silent
+from qbdt.studies.generator.batch_files import finish_process, read_batch, write_batch, write_metadata
 from qbdt.studies.generator.constants import CUTS, HIGGS_CUTS, GeneratorCuts, HiggsCuts
-from qbdt.studies.generator.output import PartRecord, finish_process, read_part, write_metadata, write_part
-from qbdt.studies.generator.simulate import (
+from qbdt.studies.generator.simulation import (
     LIBRARY_KEY,
     PILOT_POINTS,
+    BatchCounts,
     Inputs,
     Simulator,
     prepare,
     pythia_seed,
     sequence,
 )
-from qbdt.studies.generator.taus import TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
 
 __all__ = ["GenerateSettings", "generate_tautaugamma"]
 
 T = TypeVar("T")
 
-SETTINGS_FILE, LIBRARY_FILE, PARTS = "settings.json", "tau-decays.npz", "parts"
+SETTINGS_FILE, LIBRARY_FILE, BATCHES = "settings.json", "tau-decays.npz", "batches"
 
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """What decides the events besides their number; a folder is resumed only by a run with the same settings.
+    """Settings of a sample besides its size; a folder is resumed only by a run with the same settings.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def generate_tautaugamma(
     root: bool = False,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Simulate h → γττ and its background into a folder that `qbdt.data.samples.bundled.tautaugamma` reads.
+    """Simulate h → γττ and its background into a folder that `qbdt.data.samples.tautaugamma` reads.
 
     Parameters
     ----------
@@ -119,10 +119,11 @@ def generate_tautaugamma(
             raise DataError(f"{name}={value}: must be at least 1")
     require("pythia8mc", "qbdt generate")
     if not _is_complete(out, wanted, settings):
-        _open_folder(out, settings)
+        StepFolder(out, settings.to_dict(), "an unfinished sample", force=None, record=SETTINGS_FILE)
+        (out / BATCHES).mkdir(exist_ok=True)
         with _pool(workers) as pool:
             _generate(out, wanted, settings, pool, workers, progress)
-        shutil.rmtree(out / PARTS)
+        shutil.rmtree(out / BATCHES)
     if root:
         write_ntuples(out, out, progress=progress)
     return read_metadata(out)
@@ -137,13 +138,13 @@ def _generate(
     for name in PROCESSES:
         with progress(f"simulating {name}", wanted[name]) as advance:
             records = _run_batches(out, name, wanted[name], inputs, settings, pool, workers, advance)
-        paths = [_part(out, name, number) for number in range(len(records))]
+        paths = [_batch_path(out, name, number) for number in range(len(records))]
         entries[name] = finish_process(out, name, wanted[name], records, paths, inputs.pilots[name])
     write_metadata(out, entries, settings.to_dict())
 
 
 def _is_complete(out: Path, wanted: dict[str, int], settings: GenerateSettings) -> bool:
-    """Tell whether the folder already holds this very sample; one that holds another is refused."""
+    """Whether the folder already holds this very sample; one that holds another is refused."""
     if not (out / METADATA).exists():
         return False
     metadata = read_metadata(out)
@@ -153,20 +154,8 @@ def _is_complete(out: Path, wanted: dict[str, int], settings: GenerateSettings) 
     return True
 
 
-def _open_folder(out: Path, settings: GenerateSettings) -> None:
-    path = out / SETTINGS_FILE
-    try:
-        (out / PARTS).mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            path.write_text(json.dumps(settings.to_dict(), indent=2), encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{out}: cannot write there: {error.strerror or error}") from error
-    if json.loads(path.read_text(encoding="utf-8")) != settings.to_dict():
-        raise DataError(f"{out}: holds an unfinished run with other settings ({path.name}); choose another folder")
-
-
-class _Inline(Executor):
-    """Run at once in this process."""
+class _SameProcess(Executor):
+    """Run tasks at once in this process."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
@@ -177,7 +166,7 @@ class _Inline(Executor):
 @contextmanager
 def _pool(workers: int) -> Iterator[Executor]:
     """Open workers; on an error or interruption the batches that wait are dropped."""
-    pool = _Inline() if workers == 1 else ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = _SameProcess() if workers == 1 else ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     try:
         yield pool
     finally:
@@ -214,12 +203,12 @@ def _ensure_library(path: Path, settings: GenerateSettings, pool: Executor, work
         for chunk in _in_order(tasks, 2 * workers if workers > 1 else 0):
             made.append(chunk)
             advance(len(chunk[0]))
-    with replacing(path) as scratch:
+    with replace_file(path) as scratch:
         TauLibrary.join(settings.tau_decays, made).save(scratch)
 
 
-def _part(out: Path, name: str, number: int) -> Path:
-    return out / PARTS / f"{name}-{number:06d}.parquet"
+def _batch_path(out: Path, name: str, number: int) -> Path:
+    return out / BATCHES / f"{name}-{number:06d}.parquet"
 
 
 def _run_batches(
@@ -231,13 +220,13 @@ def _run_batches(
     pool: Executor,
     workers: int,
     advance: Callable[[int], None],
-) -> list[PartRecord]:
+) -> list[BatchCounts]:
     """Make, or find, the first batches of a process until they hold the requested events."""
     tasks = (
-        pool.submit(_batch, name, number, settings.points[name], inputs, out / LIBRARY_FILE, _part(out, name, number))
-        for number in itertools.count()
+        pool.submit(_make_batch, name, i, settings.points[name], inputs, out / LIBRARY_FILE, _batch_path(out, name, i))
+        for i in itertools.count()
     )
-    records: list[PartRecord] = []
+    records: list[BatchCounts] = []
     selected = 0
     for record in _in_order(tasks, 2 * workers if workers > 1 else 0):
         records.append(record)
@@ -250,17 +239,19 @@ def _run_batches(
     return records
 
 
-def _batch(name: str, number: int, points: int, inputs: Inputs, library: Path, part: Path) -> PartRecord:
-    """Make one batch in a worker, unless a former run has."""
-    if part.exists():
-        return read_part(part)[1]
-    return write_part(part, _simulator(name, inputs, library).batch(number, points))
+def _make_batch(name: str, number: int, points: int, inputs: Inputs, library: Path, path: Path) -> BatchCounts:
+    """Make one batch in a worker, unless an earlier run has."""
+    if path.exists():
+        return read_batch(path)[1]
+    objects, counts = _get_simulator(name, inputs, library).simulate(number, points)
+    write_batch(path, objects, counts)
+    return counts
 
 
 _SIMULATORS: dict[tuple[str, Path], Simulator] = {}
 
 
-def _simulator(name: str, inputs: Inputs, library: Path) -> Simulator:
+def _get_simulator(name: str, inputs: Inputs, library: Path) -> Simulator:
     """Return this worker's simulator of a process, made on first use: Pythia starts once per worker, not per batch.
 
     A folder has one set of inputs, so its library's path stands for them; only the last simulator is kept.

@@ -24,19 +24,12 @@ GLUON = FLAVOURS.index(21)
 
 @dataclass(frozen=True, slots=True)
 class PartonDensities:
-    """x f(x, Q) of all flavours, bilinear in ln x and ln Q between grid points.
+    """x f(x, Q) of all flavours, bilinear in ln x and ln Q between grid points."""
 
-    Parameters
-    ----------
-    log_x, log_q
-        Evenly spaced grids.
-    values
-        x f, shape (len(log_q), len(log_x), len(FLAVOURS)).
-    """
-
+    # log_x, log_q: evenly spaced grids
     log_x: Floats
     log_q: Floats
-    values: Floats
+    values: Floats  # x f, shape (len(log_q), len(log_x), len(FLAVOURS))
 
     @classmethod
     def from_pythia(cls, pythia: Any, n_x: int = 300, n_q: int = 40) -> PartonDensities:

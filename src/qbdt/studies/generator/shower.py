@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.errors import require
 from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, HIGGS_MASS
-from qbdt.studies.generator.hard import HardEvents
-from qbdt.studies.generator.phasespace import boost
+from qbdt.studies.generator.phase_space import boost
+from qbdt.studies.generator.processes import HardEvents
 
 __all__ = ["Shower", "Showered", "quiet_pythia"]
 

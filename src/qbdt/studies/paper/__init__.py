@@ -1,9 +1,13 @@
-"""Front door of studies.paper."""
+"""The paper's study: in, its files or the bundled sample; out, tables and figures next to the paper's numbers.
 
-from qbdt.studies.paper.document import study_document
-from qbdt.studies.paper.methods import METHODS, named
-from qbdt.studies.paper.paper_tables import main_table
-from qbdt.studies.paper.statements import statements
+`reproduce` runs or resumes the study, `make_document` and `make_main_table` show it, `make_statements` judges the
+paper's claims.
+"""
+
+from qbdt.studies.paper.methods import METHODS, get_method
+from qbdt.studies.paper.page import make_document
+from qbdt.studies.paper.paper_tables import make_main_table
+from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
 
-__all__ = ["METHODS", "Options", "main_table", "named", "reproduce", "statements", "study_document"]
+__all__ = ["METHODS", "Options", "get_method", "make_document", "make_main_table", "make_statements", "reproduce"]

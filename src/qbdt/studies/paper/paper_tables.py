@@ -19,32 +19,37 @@ from qbdt.studies.paper.study import Study
 from qbdt.tables import Table
 
 __all__ = [
-    "appendix_table",
-    "background_table",
-    "case_table",
-    "delta_mu_table",
-    "differences_table",
-    "halves_table",
-    "main_table",
-    "methods_table",
-    "sigma_theta_table",
+    "make_appendix_table",
+    "make_background_table",
+    "make_case_table",
+    "make_delta_mu_table",
+    "make_differences_table",
+    "make_halves_table",
+    "make_main_table",
+    "make_methods_table",
+    "make_sigma_theta_table",
 ]
 
 NONE = "–"
 
-DIFFERENCES = {
+QUANTITIES = {
     "z_stat": "Z stat-only",
     "z_full": "Z full",
     "z_full_smooth": "Z full, smoothed",
     "z_full_floor": "Z full, 10 events per bin",
     "delta_mu": "Δμ",
+    "delta_mu_smooth": "Δμ, smoothed",
     "z_full_optimised": "Z full, optimised bins",
     "delta_mu_optimised": "Δμ, optimised bins",
+    "auc": "AUC",
 }
+"""Quantities of the random halves, with their column titles."""
+
+DIFFERENCES = {name: title for name, title in QUANTITIES.items() if name not in ("delta_mu_smooth", "auc")}
 """Quantities whose paired differences are shown."""
 
 
-def cell(ours: float | None, paper: float | None = None, digits: int = 2) -> str:
+def format_cell(ours: float | None, paper: float | None = None, digits: int = 2) -> str:
     """Our number, the paper's and the difference; only ours where the paper has none."""
     if ours is None:
         return NONE if paper is None else f"{NONE} / {paper:.{digits}f}"
@@ -53,7 +58,7 @@ def cell(ours: float | None, paper: float | None = None, digits: int = 2) -> str
     return f"{ours:.{digits}f} / {paper:.{digits}f} / {_signed(ours - paper, digits)}"
 
 
-def constant(c: float | None) -> str:
+def format_constant(c: float | None) -> str:
     """Constant of tanh(c·y), or that the method has bins of its own."""
     return "own bins" if c is None else f"{c:.2f}"
 
@@ -63,7 +68,7 @@ def _signed(value: float, digits: int) -> str:
     return text.replace("-", "−") if float(text) else text.replace("-", "+")
 
 
-def main_table(study: Study) -> Table:
+def make_main_table(study: Study) -> Table:
     """Case III in one table: the published split next to the paper, and the random halves."""
     rows = []
     for method in study.methods:
@@ -84,7 +89,7 @@ def _error(study: Study, method: str, quantity: str) -> float:
     return float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
 
 
-def case_table(study: Study, case: str) -> Table:
+def make_case_table(study: Study, case: str) -> Table:
     """Significances of one case for all methods."""
     rows = []
     for method in study.methods:
@@ -94,10 +99,10 @@ def case_table(study: Study, case: str) -> Table:
         rows.append(
             (
                 method.name,
-                cell(numbers["z_stat"], stat),
-                cell(numbers["z_full"], full),
-                cell(numbers["z_full_smooth"], full),
-                constant(result["c"]),
+                format_cell(numbers["z_stat"], stat),
+                format_cell(numbers["z_full"], full),
+                format_cell(numbers["z_full_smooth"], full),
+                format_constant(result["c"]),
             )
         )
     n = CASES[case]
@@ -105,7 +110,7 @@ def case_table(study: Study, case: str) -> Table:
     return Table(title, ("method", "Z stat-only", "Z full", "Z full, smoothed shifts", "c"), tuple(rows))
 
 
-def sigma_theta_table(study: Study, case: str) -> Table:
+def make_sigma_theta_table(study: Study, case: str) -> Table:
     """Post-fit uncertainties of the nuisance parameters for the methods of the paper's table."""
     columns = [m for m in study.methods if (case, m.stands_for) in SIGMA_THETA]
     rows = []
@@ -116,13 +121,13 @@ def sigma_theta_table(study: Study, case: str) -> Table:
                 numbers = study.published[method.name]["cases"][case]
                 plain = numbers["fit"]["parameters"].get(source, {}).get("error")
                 ours = plain if kind == "as they are" else numbers["smooth"]["sigma_theta"].get(source)
-                cells.append(cell(ours, SIGMA_THETA[case, str(method.stands_for)][i]))
+                cells.append(format_cell(ours, SIGMA_THETA[case, str(method.stands_for)][i]))
             rows.append((f"σ_θ({label})", kind, *cells))
     title = f"Case {case}: post-fit uncertainties; ours / paper / difference"
     return Table(title, ("", "shifts", *(m.name for m in columns)), tuple(rows))
 
 
-def delta_mu_table(study: Study) -> Table:
+def make_delta_mu_table(study: Study) -> Table:
     """Δμ from the sources, of GradBDT and of QBDTX, and their ratio."""
     rows = []
     for case, n in CASES.items():
@@ -132,13 +137,13 @@ def delta_mu_table(study: Study) -> Table:
                 continue
             grad, qbdt = (study.published[name]["cases"][case][key] for name in names)
             paper = DELTA_MU[case]
-            ratio = cell(qbdt / grad if grad > 0 else None, paper[2])
-            rows.append((case, str(n), kind, cell(grad, paper[0]), cell(qbdt, paper[1]), ratio))
+            ratio = format_cell(qbdt / grad if grad > 0 else None, paper[2])
+            rows.append((case, str(n), kind, format_cell(grad, paper[0]), format_cell(qbdt, paper[1]), ratio))
     header = ("case", "sources", "shifts", "Δμ GradBDT", "Δμ QBDTX", "ratio")
     return Table("Part of σ_μ from the sources, Δμ; ours / paper / difference", header, tuple(rows))
 
 
-def appendix_table(study: Study, kind: str) -> Table:
+def make_appendix_table(study: Study, kind: str) -> Table:
     """Z_χ², Z_0, Z_Q(1) and Z_Q(∞) of every source and method; `kind` is "plain" or "smooth"."""
     rows = []
     for source, label in SOURCES.items():
@@ -147,13 +152,13 @@ def appendix_table(study: Study, kind: str) -> Table:
             if ours is None:
                 continue
             paper = SOURCE_SIGNIFICANCE.get((source, method.stands_for or ""), (None,) * 4)
-            rows.append((label, method.name, *(cell(a, b) for a, b in zip(ours, paper, strict=True))))
+            rows.append((label, method.name, *(format_cell(a, b) for a, b in zip(ours, paper, strict=True))))
     shifts = "shifts as they are" if kind == "plain" else "smoothed shifts"
     title = f"Significance with one source, {shifts}; ours / paper / difference"
     return Table(title, ("source", "method", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)"), tuple(rows))
 
 
-def background_table(study: Study) -> Table:
+def make_background_table(study: Study) -> Table:
     """Uncertainty of the total background after the fit, with and without correlations."""
     rows = []
     for case in CASES:
@@ -163,38 +168,27 @@ def background_table(study: Study) -> Table:
             pairs: list[tuple[float | None, float | None]] = []
             for ours in (numbers["sigma_b"], numbers["smooth"]["sigma_b"]):
                 pairs += [(ours[0], paper[0]), (ours[1], paper[1] if paper[1] is not None else paper[0])]
-            rows.append((case, method.name, *(cell(a, b, 0) for a, b in pairs)))
+            rows.append((case, method.name, *(format_cell(a, b, 0) for a, b in pairs)))
     header = ("case", "method", "σ_b", "without correlations", "σ_b, smoothed", "without correlations, smoothed")
     return Table("Uncertainty of the total background (events); ours / paper / difference", header, tuple(rows))
 
 
-def halves_table(study: Study) -> Table:
+def make_halves_table(study: Study) -> Table:
     """Mean, its error and spread of every figure over the random halves."""
-    quantities = {
-        "z_stat": "Z stat-only",
-        "z_full": "Z full",
-        "z_full_smooth": "Z full, smoothed",
-        "z_full_floor": "Z full, 10 events per bin",
-        "delta_mu": "Δμ",
-        "delta_mu_smooth": "Δμ, smoothed",
-        "z_full_optimised": "Z full, optimised bins",
-        "delta_mu_optimised": "Δμ, optimised bins",
-        "auc": "AUC",
-    }
     rows = []
     for method in study.halves:
         cells = []
-        for quantity in quantities:
+        for quantity in QUANTITIES:
             values = study.values(method, quantity)
             spread = np.std(values, ddof=1) if len(values) > 1 else float("nan")
             cells.append(f"{np.mean(values):.3f} ± {_error(study, method, quantity):.3f} ({spread:.3f})")
         rows.append((method, *cells))
     n = study.options.halves
     title = f"{n} random divisions, both sides: mean ± error (spread); seven sources"
-    return Table(title, ("method", *quantities.values()), tuple(rows))
+    return Table(title, ("method", *QUANTITIES.values()), tuple(rows))
 
 
-def differences_table(study: Study, reference: str) -> Table:
+def make_differences_table(study: Study, reference: str) -> Table:
     """Paired differences of every method to one of them."""
     rows = []
     for method in study.halves:
@@ -209,7 +203,7 @@ def differences_table(study: Study, reference: str) -> Table:
     return Table(title, ("method", *DIFFERENCES.values()), tuple(rows))
 
 
-def methods_table(study: Study) -> Table:
+def make_methods_table(study: Study) -> Table:
     """Methods, libraries and settings."""
     rows: list[tuple[Any, ...]] = [
         (m.name, m.about, str(m.trees * study.options.trees), f"{study.published[m.name]['auc']:.4f}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from qbdt.report import Statement, Verdict
 from qbdt.statistics import significance
-from qbdt.studies.paper.halves import Difference, standard_deviations
+from qbdt.studies.paper.figures import naive_significance
 from qbdt.studies.paper.methods import PROFILED
 from qbdt.studies.paper.numbers import (
     CASES,
@@ -20,10 +20,10 @@ from qbdt.studies.paper.numbers import (
     SOURCE_SIGNIFICANCE,
     SOURCES,
 )
-from qbdt.studies.paper.plots import naive_significance
+from qbdt.studies.paper.random_halves import Difference, standard_deviations
 from qbdt.studies.paper.study import Study
 
-__all__ = ["statements", "verdict_of"]
+__all__ = ["judge", "make_statements"]
 
 TOLERANCE = 0.05
 """Largest difference to the paper's significances that counts as reproduced."""
@@ -42,7 +42,7 @@ LEAF = (0.10029, 0.014408)
 """Signal and background of the published leaf whose Q comes out too large."""
 
 
-def statements(study: Study) -> tuple[Statement, ...]:
+def make_statements(study: Study) -> tuple[Statement, ...]:
     """All statements that the study has numbers for."""
     found: list[Statement] = []
     if study.options.data is not None and study.options.trees == PAPER_TREES:
@@ -58,7 +58,7 @@ def statements(study: Study) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def verdict_of(difference: Difference, claimed: float) -> str:
+def judge(difference: Difference, claimed: float) -> str:
     """Judge the claim that a difference is positive, of about the claimed size.
 
     It holds where the difference is positive by `SURE` standard deviations; it does not where it is negative by as
@@ -92,7 +92,7 @@ def _reproduced(study: Study) -> Iterator[Statement]:
         worst = max(abs(gap) for gap in gaps.values())
         listed = ", ".join(f"{name} {gap:+.2f}" for name, gap in gaps.items()).replace("-", "−")
         claim = f"The paper's {what} significances of QBDT0, QBDT3 and QBDT7 come out within {TOLERANCE}."
-        yield Statement(claim, _held(worst <= TOLERANCE + 1e-9), f"Ours − paper: {listed}.")
+        yield Statement(claim, _decide(worst <= TOLERANCE + 1e-9), f"Ours − paper: {listed}.")
 
 
 def _templates(study: Study) -> Iterator[Statement]:
@@ -109,7 +109,7 @@ def _templates(study: Study) -> Iterator[Statement]:
     yield Statement(
         "Scores, nominal templates and efficiency-type sources are those of the paper; the templates of sources that "
         "move events between bins are not.",
-        _held(norm <= 0.015 and kinematic > TOLERANCE),
+        _decide(norm <= 0.015 and kinematic > TOLERANCE),
         f"Appendix A, QBDT0, QBDT3 and QBDT7, all four significances: the largest difference is {norm:.3f} for τ ID, "
         f"ℓ ID and γ ID, and {kinematic:.2f} for τ pT, ETmiss, ℓ pT and γ pT ({smooth:.2f} with smoothed shifts). The "
         "paper does not say how it treated the statistical noise of the variations.",
@@ -131,7 +131,7 @@ def _constraints(study: Study) -> Statement:
     plain, smooth = (float(np.sqrt(np.mean(np.square(gaps[kind])))) for kind in ("plain", "smooth"))
     return Statement(
         "The paper's post-fit uncertainties σ_θ are those of smoothed shifts.",
-        _held(smooth < plain / 2),
+        _decide(smooth < plain / 2),
         f"Root mean square difference over {len(gaps['plain'])} values of σ_θ: {plain:.2f} with shifts as they are, "
         f"{smooth:.2f} with smoothed ones. Unsmoothed, the noise of the simulation constrains the nuisance parameters.",
     )
@@ -149,7 +149,7 @@ def _one_treatment(study: Study) -> Statement:
     listed = {key: ", ".join(name for name, good in found.items() if good) or "none" for key, found in agrees.items()}
     evidence = "; ".join(f"{label} agree within {TOLERANCE}: {listed[key]}" for key, label in TREATMENTS.items())
     claim = "One treatment of the shifts gives the paper's full-fit significances of QBDT0, QBDT3 and QBDT7."
-    return Statement(claim, _held(any(all(found.values()) for found in agrees.values())), f"With {evidence}.")
+    return Statement(claim, _decide(any(all(found.values()) for found in agrees.values())), f"With {evidence}.")
 
 
 def _published_gain(study: Study) -> Statement:
@@ -162,7 +162,7 @@ def _published_gain(study: Study) -> Statement:
         for key, label in TREATMENTS.items()
     )
     claim = f"On the published split QBDT7 gains {claimed:.2f} over QBDT0 with seven sources, both treated alike."
-    return Statement(claim, _held(abs(best - claimed) <= TOLERANCE), f"{numbers}; the paper: QBDT0 0.68, QBDT7 0.83.")
+    return Statement(claim, _decide(abs(best - claimed) <= TOLERANCE), f"{numbers}; the paper: QBDT0 0.68, QBDT7 0.83.")
 
 
 def _appendix_gap(study: Study, name: str, sources: tuple[str, ...], kind: str) -> float:
@@ -191,7 +191,7 @@ def _correlation(study: Study) -> Iterator[Statement]:
         for label, values in (("shifts as they are:", ours), ("smoothed:", smooth), ("paper:", CORRELATION))
     )
     claim = "QBDT1 has a smaller correlation between signal strength and θ(τ pT) than GradBDT and QBDT0 (case I)."
-    yield Statement(claim, _held(reduced), evidence + ".")
+    yield Statement(claim, _decide(reduced), evidence + ".")
 
 
 def _rho(study: Study, name: str, *, smooth: bool) -> float:
@@ -228,13 +228,13 @@ def _gains(study: Study) -> Iterator[Statement]:
         plain, smooth, floor, optimised = (study.difference(first, second, key) for key in keys)
         evidence = (
             f"Full-fit Z with seven sources over {plain.n} random divisions and their swaps, paired: "
-            f"{_said(plain)}; with smoothed shifts {_said(smooth)}; with at least ten simulated background events in "
-            f"every bin {_said(floor)}; in optimised bins {_said(optimised)}."
+            f"{_format(plain)}; with smoothed shifts {_format(smooth)}; with at least ten simulated background events "
+            f"in every bin {_format(floor)}; in optimised bins {_format(optimised)}."
         )
         if claimed:
             evidence += f" The paper's one split gives {claimed:+.2f}."
         judged = optimised if first == PROFILED else plain  # the profiled method is judged in bins that all share
-        yield Statement(claim + ".", verdict_of(judged, claimed), evidence)
+        yield Statement(claim + ".", judge(judged, claimed), evidence)
 
 
 def _delta_mu(study: Study) -> Iterator[Statement]:
@@ -260,7 +260,7 @@ def _ratio(study: Study, first: str, second: str, quantity: str, claimed: float,
     error = spread / math.sqrt(n)
     smaller = Difference(1 - mean, error, standard_deviations(1 - mean, error, n), n)
     evidence = f"Ratio over {n} random divisions: {mean:.2f} ± {error:.2f}, spread {spread:.2f}."
-    return Statement(claim, verdict_of(smaller, claimed), evidence)
+    return Statement(claim, judge(smaller, claimed), evidence)
 
 
 def _growth(study: Study) -> Iterator[Statement]:
@@ -269,10 +269,10 @@ def _growth(study: Study) -> Iterator[Statement]:
         return
     first, second = (study.published[name]["cases"]["III"]["z_full"] for name in pair)
     evidence = f"Published split: {first:.2f} with the published program's counter, {second:.2f} with exactly 7 leaves."
-    verdict = _held(abs(first - second) < TOLERANCE)
+    verdict = _decide(abs(first - second) < TOLERANCE)
     if set(pair) <= set(study.halves) and study.options.halves > 1:
         d = study.difference(*pair, "z_full")
-        evidence += f" Over random halves the difference is {_said(d)}: one split cannot tell such rules apart."
+        evidence += f" Over random halves the difference is {_format(d)}: one split cannot tell such rules apart."
     yield Statement(
         "The growth rule, a detail that the paper leaves out, does not matter on one split.", verdict, evidence
     )
@@ -283,15 +283,15 @@ def _defect() -> Statement:
     naive, limit = float(naive_significance(s, b, 1e-20)), float(significance(s, b, 0.0))
     return Statement(
         "The formula of Q as printed (eq:Q) can be used as it stands.",
-        _held(naive <= limit * (1 + 1e-9)),
+        _decide(naive <= limit * (1 + 1e-9)),
         f"For a published leaf (s = {s}, b = {b}) and σ_b² = 1e-20 it gives {naive:.4f}; no σ_b can give more than "
         f"{limit:.4f}. It fires in QBDT1, wherever nominal and varied counts agree.",
     )
 
 
-def _said(d: Difference) -> str:
+def _format(d: Difference) -> str:
     return f"{d.mean:+.3f} ± {d.error:.3f} ({d.significance:+.1f}σ)".replace("-", "−")
 
 
-def _held(condition: bool) -> str:
+def _decide(condition: bool) -> str:
     return Verdict.HOLDS if condition else Verdict.FAILS

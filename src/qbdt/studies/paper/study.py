@@ -11,22 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis import examples, load, parse_analysis
+from qbdt.analysis import load, parse_analysis
+from qbdt.analysis.examples import example_text
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError
-from qbdt.files import provenance, write_text
+from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
-from qbdt.studies.paper.halves import Difference, Task, compare, run_halves
-from qbdt.studies.paper.methods import METHODS, Method
-from qbdt.studies.paper.published import published_result
-from qbdt.studies.paper.steps import Steps, fingerprint
+from qbdt.studies.paper.methods import METHODS, PaperMethod
+from qbdt.studies.paper.published_split import evaluate_published_split
+from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halves
 
 __all__ = ["Options", "Study", "load_events", "reproduce"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is run.
+    """Options of a study.
 
     Attributes
     ----------
@@ -53,44 +53,23 @@ class Options:
             if getattr(self, name) < least:
                 raise ConfigError(f"{name}={getattr(self, name)}: must be at least {least}")
         if self.data is not None and not self.data.is_dir():
-            raise ConfigError(f"--data {self.data}: no such folder")
+            raise ConfigError(f"data={self.data}: no such folder")
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """All results of a reproduction.
+    """All results of a reproduction."""
 
-    Attributes
-    ----------
-    options
-        How it was run.
-    settings
-        Everything the numbers depend on, with checksums of the files.
-    methods
-        Methods that were run, in order.
-    skipped
-        Names of those whose package is not installed.
-    published
-        For each method its results on the published split.
-    halves
-        For each method and division the results of both sides.
-    seconds
-        Time spent on each stage of this run; what was taken over from an earlier run costs nothing.
-    folder
-        Where everything lies.
-    data
-        The events.
-    """
-
-    options: Options
-    settings: dict[str, Any]
-    methods: tuple[Method, ...]
-    skipped: tuple[str, ...]
-    published: dict[str, dict[str, Any]]
-    halves: dict[str, dict[int, list[dict[str, float]]]]
+    options: Options  # How it was run
+    settings: dict[str, Any]  # Everything the numbers depend on, with checksums of the files
+    methods: tuple[PaperMethod, ...]  # Methods that were run, in order
+    skipped: tuple[str, ...]  # Names of those whose package is not installed
+    published: dict[str, dict[str, Any]]  # For each method its results on the published split
+    halves: dict[str, dict[int, list[dict[str, float]]]]  # For each method and division the results of both sides
+    # Time spent on each stage of this run; what was taken over from an earlier run costs nothing
     seconds: dict[str, float]
-    folder: Path
-    data: Dataset
+    folder: Path  # Where everything lies
+    data: Dataset  # The events
 
     def values(self, method: str, quantity: str) -> list[float]:
         """One quantity of a method on all halves."""
@@ -109,7 +88,7 @@ class Study:
 def load_events(folder: Path | None) -> Dataset:
     """Load the paper's files from a folder, or the bundled sample."""
     if folder is not None:
-        return load(parse_analysis(examples.text("tautaugamma"), "tautaugamma.yaml"), folder)
+        return load(parse_analysis(example_text("tautaugamma"), "tautaugamma.yaml"), folder)
     from qbdt.data.samples import tautaugamma
 
     return tautaugamma(k=2)
@@ -120,7 +99,7 @@ def reproduce(
     out: Path,
     progress: Progress = silent,
     force: bool = False,
-    methods: Sequence[Method] = METHODS,
+    methods: Sequence[PaperMethod] = METHODS,
 ) -> Study:
     """Run the study, or what is left of it, and write its numbers to `out/study.json`.
 
@@ -137,42 +116,42 @@ def reproduce(
     methods
         What to compare.
     """
-    kept = tuple(method for method in methods if method.available)
-    settings = _settings(options, kept)
-    steps = Steps(out, settings, force)
+    available = tuple(method for method in methods if method.available)
+    settings = _settings(options, available)
+    steps = StepFolder(out / "steps", settings, "a study", force=force)
     seconds: dict[str, float] = {}
     data = _timed(seconds, "reading", partial(load_events, options.data))
-    published = _timed(seconds, "published split", partial(_published, options, kept, data, steps, out, progress))
-    halves = _timed(seconds, "random halves", partial(_halves, options, kept, steps, progress))
+    published = _timed(seconds, "published split", partial(_published, options, available, data, steps, out, progress))
+    halves = _timed(seconds, "random halves", partial(_halves, options, available, steps, progress))
     skipped = tuple(method.name for method in methods if not method.available)
-    study = Study(options, settings, kept, skipped, published, halves, seconds, out, data)
+    study = Study(options, settings, available, skipped, published, halves, seconds, out, data)
     content = {**study.to_dict(), "provenance": provenance(data=options.data)}
     write_text(out / "study.json", json.dumps(content) + "\n")
     return study
 
 
-def _settings(options: Options, methods: Sequence[Method]) -> dict[str, Any]:
+def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any]:
     from qbdt import __version__
 
-    files = {} if options.data is None else {p.name: fingerprint(p) for p in sorted(options.data.glob("*.root"))}
+    files = {} if options.data is None else {p.name: digest_file(p) for p in sorted(options.data.glob("*.root"))}
     plain = {name: value for name, value in asdict(options).items() if name not in ("data", "jobs")}
     return {**plain, "qbdt": __version__, "methods": [m.name for m in methods], "files": files}
 
 
 def _published(
-    options: Options, methods: Sequence[Method], data: Dataset, steps: Steps, out: Path, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: StepFolder, out: Path, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     results = {}
     with progress("published split", len(methods)) as advance:
         for method in methods:
-            compute = partial(published_result, method, data, options.trees, options.seed, out / "models")
+            compute = partial(evaluate_published_split, method, data, options.trees, options.seed, out / "models")
             results[method.name] = steps.get(f"published-{method.key}", compute)
             advance(1)
     return results
 
 
 def _halves(
-    options: Options, methods: Sequence[Method], steps: Steps, progress: Progress
+    options: Options, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
         Task(method.name, number, swapped, options.trees, options.seed)

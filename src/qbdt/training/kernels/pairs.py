@@ -13,7 +13,7 @@ from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
 
-__all__ = ["add_pairs", "pair_value", "scan_pairs"]
+__all__ = ["add_pairs", "pair_value", "scan_ordered_pairs", "scan_pairs"]
 
 BLOCK = 1024
 """Rows gathered at a time: a block of words and pairs stays in the first-level cache."""
@@ -159,4 +159,73 @@ def scan_pairs(
                 for code in range(cut):
                     best_left[0] += bins[2 * code]
                     best_left[1] += bins[2 * code + 1]
+    return best_gain, best_feature, best_cut, best_missing
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pair_output(top: float, bottom: float, ridge: float, low: float, high: float) -> float:
+    """N/(D + λ) within limits."""
+    return min(max(top / (bottom + ridge), low), high)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pair_gain(top: float, bottom: float, ridge: float, output: float) -> float:
+    """What an output w gains: 2 w N − w² (D + λ), which is N²/(D + λ) for the best one."""
+    return output * (2.0 * top - output * (bottom + ridge))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scan_ordered_pairs(
+    hist: Fixed,
+    total: Fixed,
+    factor: Floats,
+    ridge: float,
+    least: float,
+    features: Fixed,
+    n_cuts: Fixed,
+    directions: Fixed,
+    low: float,
+    high: float,
+    best_left: Fixed,
+) -> tuple[float, int, int, int]:
+    """Best split over some features, as `scan_pairs`, of those that go along with the features' directions.
+
+    Parameters
+    ----------
+    hist, total, factor, ridge, least, features, n_cuts, best_left
+        As for `scan_pairs`.
+    directions, low, high
+        As for `scan_features` of the paper's criterion. Gains are those of outputs between the limits.
+    """
+    best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
+    whole_top, whole_bottom = total[0] * factor[0], total[1] * factor[1]
+    if whole_bottom + ridge <= 0.0:
+        return best_gain, best_feature, best_cut, best_missing
+    node_gain = _pair_gain(whole_top, whole_bottom, ridge, _pair_output(whole_top, whole_bottom, ridge, low, high))
+    sums = np.zeros(2, np.int64)
+    for f in range(features.size):
+        feature = features[f]
+        bins = hist[2 * feature * BINS : 2 * (feature + 1) * BINS]
+        any_missing = bins[2 * MISSING] != 0 or bins[2 * MISSING + 1] != 0
+        for option in range(2 if any_missing else 1):
+            for i in range(2):
+                sums[i] = bins[2 * MISSING + i] if option == MISSING_LEFT else 0
+            for code in range(n_cuts[feature]):
+                sums[0] += bins[2 * code]
+                sums[1] += bins[2 * code + 1]
+                top, bottom = sums[0] * factor[0], sums[1] * factor[1]
+                other_top, other_bottom = (total[0] - sums[0]) * factor[0], (total[1] - sums[1]) * factor[1]
+                if (
+                    pair_value(top, bottom, ridge, least) < 0.0
+                    or pair_value(other_top, other_bottom, ridge, least) < 0.0
+                ):
+                    continue
+                before = _pair_output(top, bottom, ridge, low, high)
+                after = _pair_output(other_top, other_bottom, ridge, low, high)
+                gain = _pair_gain(top, bottom, ridge, before) + _pair_gain(other_top, other_bottom, ridge, after)
+                if gain - node_gain > best_gain and (after - before) * directions[feature] >= 0.0:
+                    best_gain, best_feature, best_cut = gain - node_gain, feature, code + 1
+                    best_missing = option if any_missing else NONE_MISSING
+                    for i in range(2):
+                        best_left[i] = sums[i]
     return best_gain, best_feature, best_cut, best_missing

@@ -1,6 +1,5 @@
 """Front door of training.paper."""
 
-from qbdt.training.paper.boosting import Training
-from qbdt.trees import Split, Yield
+from qbdt.trees.growth import Split, Yield
 
-__all__ = ["Split", "Training", "Yield"]
+__all__ = ["Split", "Yield"]

@@ -1,207 +1,194 @@
-"""From a `Dataset` to what the core works on: segments of rows, and the quantities that a split is judged on.
+"""From a `Dataset` to segments of rows and to the quantities that a split is judged on: s, b and the Δ_k.
 
-Only the background's uncertainty enters the paper's method: what a source does to signal processes is not used here.
-Sources of weight type are columns of the nominal rows, of shape type extra rows, of norm type nothing at all: Δ is then
-a multiple of the nominal yield of the processes they act on.
+A quantity is a sum of histogram channels times a factor. A channel is one weight of the rows of one segment. Sources of
+weight type are further columns of nominal rows; of shape type further segments; of norm type nothing new: their Δ_k is
+a multiple of nominal channels. Only the background's uncertainty enters the paper's method: effects of a source on
+signal processes are not used here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from qbdt.arrays import COLUMN_BITS, Columns, Floats
-from qbdt.data import Dataset, Events, Kind, Role, Scaled, Systematic, Tally
-from qbdt.threads import Workers
-from qbdt.training.paper.criterion import PaperCriterion, Quantity, Term
-from qbdt.trees import Extras, FeatureRules, Layout, Segment, Side
+from qbdt.data import Dataset, Events, Kind, Role, Systematic, Tally
+from qbdt.training.kernels.split_scan import ChannelTable
+from qbdt.training.settings import Settings
+from qbdt.trees.rows import Channel, Extras, Layout, Segment, Side
 
-__all__ = ["Plan", "Whole", "make_plan"]
+__all__ = ["Quantities", "Quantity", "largest_background_weight", "make_quantities"]
 
 
-class Part(NamedTuple):
-    """A channel of the plan: a segment's own weight (column None) or one of its further columns, and a sign."""
+class Quantity(NamedTuple):
+    """A sum of channels times a factor: all of them weights, or all of them further columns, whose unit varies."""
 
-    segment: int
-    column: int | None = None
-    sign: int = 1
+    channels: tuple[Channel, ...]
+    factor: float = 1.0
+
+    @property
+    def of_columns(self) -> bool:
+        """Whether the channels are further columns."""
+        return all(channel.column is not None for channel in self.channels)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Segments, and the parts of s, b, each Δ_k (with a factor), Σw², and the two sums behind effective entries."""
+class Quantities:
+    """Quantities of a node, and the segments of rows that they are summed over.
+
+    Attributes
+    ----------
+    segments
+        Signal and background processes, then variations.
+    signal, background
+        s and b.
+    shifts
+        Δ_k of each source.
+    mc_variance
+        δ² = Σw² of the background, where MC statistics count.
+    entries
+        Σw and Σw² behind the effective number of simulated background events, where that is limited.
+    """
 
     segments: tuple[Segment, ...]
-    signal: tuple[Part, ...]
-    background: tuple[Part, ...]
-    sources: tuple[tuple[tuple[Part, ...], float], ...]
-    squares: tuple[Part, ...]
-    entries: tuple[tuple[tuple[Part, ...], float], ...]
+    signal: Quantity
+    background: Quantity
+    shifts: tuple[Quantity, ...] = ()
+    mc_variance: Quantity | None = None
+    entries: tuple[Quantity, ...] = ()
 
-    def criterion(self, layout: Layout, features: FeatureRules, min_entries: float, workers: Workers) -> PaperCriterion:
-        """Return the criterion that reads histograms of this layout."""
+    def in_order(self) -> list[Quantity]:
+        """All quantities in the order of the scan kernel: s, b, the Δ_k, δ², entries."""
+        variance = [] if self.mc_variance is None else [self.mc_variance]
+        return [self.signal, self.background, *self.shifts, *variance, *self.entries]
 
-        def quantity(parts: Sequence[Part], factor: float = 1.0) -> Quantity:
-            return Quantity(tuple(term(part) for part in parts), factor, all(p.column is not None for p in parts))
-
-        def term(part: Part) -> Term:
-            if part.column is None and part.segment < layout.n_nominal:
-                return Term(*layout.main(part.segment), part.sign)
-            return Term(*layout.detail(part.segment, part.column or 0), part.sign)
-
-        return PaperCriterion(
-            quantity(self.signal),
-            quantity(self.background),
-            [quantity(parts, factor) for parts, factor in self.sources],
-            quantity(self.squares) if self.squares else None,
-            [quantity(parts, factor) for parts, factor in self.entries],
-            min_entries,
-            features,
-            workers,
-        )
+    def table(self, layout: Layout) -> ChannelTable:
+        """Channels of all quantities as arrays for kernels that read histograms of this layout."""
+        channels = [channel for quantity in self.in_order() for channel in quantity.channels]
+        sizes = [len(quantity.channels) for quantity in self.in_order()]
+        places = np.array([layout.place(channel) for channel in channels], dtype=np.int64)
+        is_systematic, base, stride = (np.ascontiguousarray(column) for column in places.T)
+        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        sign = np.array([channel.sign for channel in channels], dtype=np.int64)
+        return ChannelTable(first, is_systematic, base, stride, sign)
 
 
 @dataclass
 class _Process:
-    """A background process while the plan is made."""
+    """A background process while its columns are collected."""
 
     segment: int
     events: Events
     boosted: list[Callable[[], Floats]] = field(default_factory=list)
 
-
-class Whole(NamedTuple):
-    """What a part of the events must know of all: the largest absolute weight of the background."""
-
-    largest: float
-
-    @classmethod
-    def of(cls, samples: Iterable[Tally]) -> Whole:
-        """Of tallies of all samples, nominal."""
-        return cls(max(tally.largest for tally in samples if tally.role is Role.BACKGROUND))
+    def add_column(self, values: Callable[[], Floats]) -> Channel:
+        self.boosted.append(values)
+        return Channel(self.segment, len(self.boosted) - 1)
 
 
-def make_plan(dataset: Dataset, mc_stat: bool, min_entries: float, whole: Whole | None = None) -> Plan:
+def largest_background_weight(samples: Iterable[Tally]) -> float:
+    """Largest absolute weight of the nominal background."""
+    return max(tally.largest for tally in samples if tally.role is Role.BACKGROUND)
+
+
+def make_quantities(dataset: Dataset, settings: Settings, largest: float | None = None) -> Quantities:
     """Lay out the rows and quantities of the paper's method.
 
     Parameters
     ----------
     dataset
-        The events, or a part of them.
-    mc_stat, min_entries
-        As in `Settings`.
-    whole
-        Where the dataset is a part: of which whole.
+        The events, or a partition of them.
+    settings
+        Of the training.
+    largest
+        Largest absolute background weight of all partitions, where the dataset is one of them.
     """
-    signals = [Segment(sample.name, Side.SIGNAL, sample.events) for sample in dataset.of_role(Role.SIGNAL)]
+    signal = [Segment(sample.name, Side.SIGNAL, sample.events) for sample in dataset.of_role(Role.SIGNAL)]
     processes = {
-        sample.name: _Process(len(signals) + i, sample.events)
+        sample.name: _Process(len(signal) + i, sample.events)
         for i, sample in enumerate(dataset.of_role(Role.BACKGROUND))
     }
+    # Δ_k: as multiples of nominal weights, as further columns of the processes, or as further segments.
     variations: list[Segment] = []
-    sources = []
+    shifts = []
     for source in dataset.systematics:
-        acted_on = {name: processes[name] for name in source.processes if name in processes}
-        if acted_on:
-            first = len(signals) + len(processes) + len(variations)
-            segments, parts, factor = _source(source, acted_on, first)
+        affected = {name: processes[name] for name in source.processes if name in processes}
+        if affected:
+            first = len(signal) + len(processes) + len(variations)
+            segments, shift = _shift(source, affected, first)
             variations += segments
-            sources.append((parts, factor))
-    static: list[tuple[Callable[[], Columns], ...]] = [()] * len(processes)
-    units: tuple[float, ...] = ()
-    if min_entries > 0:
-        whole = whole or Whole.of(Tally.of(s.name, s.role, s.events) for s in dataset.samples)
-        static, units = _static(list(processes.values()), whole)
-    backgrounds = [
-        Segment(name, Side.BACKGROUND, process.events, extras=Extras(tuple(process.boosted), mc_stat, integers))
-        for (name, process), integers in zip(processes.items(), static, strict=True)
+            shifts.append(shift)
+    # Columns of a process, in this order: Δ_k row by row, the squared weight, w and w² as simulated.
+    limited = settings.min_leaf_entries > 0
+    if limited and largest is None:
+        largest = largest_background_weight(Tally.of(s.name, s.role, s.events) for s in dataset.samples)
+    exponents = _entry_exponents(largest) if limited and largest is not None else ()
+    background = [
+        Segment(name, Side.BACKGROUND, process.events, extras=_extras(process, settings.mc_stat, exponents))
+        for name, process in processes.items()
     ]
 
-    def columns(after: int) -> tuple[Part, ...]:
-        """Return the column that comes so many after the boosted ones, of every process."""
-        return tuple(Part(process.segment, len(process.boosted) + after) for process in processes.values())
+    def column_after_shifts(i: int) -> tuple[Channel, ...]:
+        return tuple(Channel(process.segment, len(process.boosted) + i) for process in processes.values())
 
-    return Plan(
-        (*signals, *backgrounds, *variations),
-        tuple(Part(i) for i in range(len(signals))),
-        tuple(Part(process.segment) for process in processes.values()),
-        tuple(sources),
-        columns(0) if mc_stat else (),
-        tuple((columns(mc_stat + i), unit) for i, unit in enumerate(units)),
+    return Quantities(
+        (*signal, *background, *variations),
+        Quantity(tuple(Channel(i) for i in range(len(signal)))),
+        Quantity(tuple(Channel(process.segment) for process in processes.values())),
+        tuple(shifts),
+        Quantity(column_after_shifts(0)) if settings.mc_stat else None,
+        tuple(
+            Quantity(column_after_shifts(settings.mc_stat + i), math.ldexp(1.0, -exponent))
+            for i, exponent in enumerate(exponents)
+        ),
     )
 
 
-def _source(
-    source: Systematic, processes: dict[str, _Process], first: int
-) -> tuple[list[Segment], tuple[Part, ...], float]:
-    """New segments of a source (numbered from `first`), and its Δ: parts and factor."""
-    size = _common_size(source, list(processes))
-    if size is not None:
-        return [], tuple(Part(process.segment) for process in processes.values()), size
+def _shift(source: Systematic, processes: Mapping[str, _Process], first: int) -> tuple[list[Segment], Quantity]:
+    """New segments of a source, numbered from `first`, and its Δ_k."""
+    sizes = {source.relative_shift(name) for name in processes}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if size is not None:  # the whole background of these processes scales by one size: Δ_k = size · b
+        return [], Quantity(tuple(Channel(process.segment) for process in processes.values()), size)
     if source.kind is Kind.SHAPE:
-        return _shape(source, processes, first)
-    for name, process in processes.items():
-        process.boosted.append(_change(source, name, process.events))
-    return [], tuple(Part(process.segment, len(process.boosted) - 1) for process in processes.values()), 1.0
+        return _shift_of_events(source, processes, first)
+    columns = [
+        process.add_column(partial(source.row_shifts, name, process.events)) for name, process in processes.items()
+    ]
+    return [], Quantity(tuple(columns))
 
 
-def _common_size(source: Systematic, processes: Sequence[str]) -> float | None:
-    """Return the relative size of a source that scales whole processes by one size, otherwise None."""
-    sizes = set()
-    for name in processes:
-        up, down = source.up[name], None if source.down is None else source.down[name]
-        if not isinstance(up, Scaled) or up.where is not None:
-            return None
-        if isinstance(down, Scaled):
-            sizes.add((up.size - down.size) / 2)
-        else:
-            sizes.add(up.size)
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def _shape(
-    source: Systematic, processes: dict[str, _Process], first: int
-) -> tuple[list[Segment], tuple[Part, ...], float]:
-    """Return Δ = (b_up − b_down)/2, or b_up − b where there is no down."""
+def _shift_of_events(
+    source: Systematic, processes: Mapping[str, _Process], first: int
+) -> tuple[list[Segment], Quantity]:
+    """Segments of varied events, and Δ_k = factor · Σ sign · segment: (up − down)/2, or up − nominal."""
     segments: list[Segment] = []
-    parts: list[Part] = []
+    channels: list[Channel] = []
     for direction, effect in source.directions:
         for name, process in processes.items():
             varied = effect[name].apply(process.events)
-            parts.append(Part(first + len(segments), None, 1 if direction == "up" else -1))
+            channels.append(Channel(first + len(segments), None, 1 if source.coefficients[direction] > 0 else -1))
             segments.append(Segment(f"{name}, {source.name} {direction}", Side.BACKGROUND, varied, nominal=False))
-    if source.two_sided:
-        return segments, tuple(parts), 0.5
-    return segments, (*parts, *(Part(process.segment, None, -1) for process in processes.values())), 1.0
+    if source.coefficients["nominal"] != 0:
+        channels += [Channel(process.segment, None, -1) for process in processes.values()]
+    return segments, Quantity(tuple(channels), source.coefficients["up"])
 
 
-def _change(source: Systematic, process: str, nominal: Events) -> Callable[[], Floats]:
-    """Δ of every row of a process: half the difference of up and down, or up minus nominal."""
-
-    def change() -> Floats:
-        up = source.up[process].apply(nominal).weight
-        if source.down is None:
-            return np.asarray(up - nominal.weight)
-        return np.asarray(0.5 * (up - source.down[process].apply(nominal).weight))
-
-    return change
+def _entry_exponents(largest: float) -> tuple[int, int]:
+    """Powers of two that w and w² are multiplied by, such that the largest of each is just below 2^COLUMN_BITS."""
+    exponent = math.frexp(largest)[1]
+    return COLUMN_BITS - exponent, COLUMN_BITS - 2 * exponent
 
 
-def _static(
-    processes: Sequence[_Process], whole: Whole
-) -> tuple[list[tuple[Callable[[], Columns], ...]], tuple[float, ...]]:
-    """Columns of w and w² as integers for the effective number of events, and the value of a unit of each."""
-    exponents = tuple(COLUMN_BITS - power * math.frexp(whole.largest)[1] for power in (1, 2))
-    columns = [
-        tuple(_fixed_power(process.events, i + 1, exponent) for i, exponent in enumerate(exponents))
-        for process in processes
-    ]
-    return columns, tuple(math.ldexp(1.0, -exponent) for exponent in exponents)
+def _extras(process: _Process, mc_stat: bool, exponents: Sequence[int]) -> Extras:
+    static = tuple(partial(_fixed_power, process.events, i + 1, exponent) for i, exponent in enumerate(exponents))
+    return Extras(tuple(process.boosted), mc_stat, static)
 
 
-def _fixed_power(events: Events, power: int, exponent: int) -> Callable[[], Columns]:
-    return lambda: np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int32)
+def _fixed_power(events: Events, power: int, exponent: int) -> Columns:
+    return np.rint(np.ldexp(events.weight**power, exponent)).astype(np.int32)

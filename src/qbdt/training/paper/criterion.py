@@ -1,16 +1,12 @@
-"""What makes a split good: the paper's criterion, ΔQ.
+"""The paper's criterion: a split gains ΔQ = Q_L + Q_R − Q, with Q of eq:Q and σ_b of eq:sigmab.
 
 Flows in: integer histograms. Flows out: the best `Split` of a node and the yields of nodes. Quantities (s, b, Δ_k, …)
-are sums of histogram channels with signs, exact in integers; a factor turns them into events, with signal and
-background each scaled to one.
+are exact integers; a factor turns each into events, with signal and background each scaled to one event.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +14,15 @@ from numpy.typing import NDArray
 from qbdt.arrays import BINS, FEATURES_PER_WORD, NONE_MISSING, SUM_BITS, Fixed, Floats
 from qbdt.statistics import purity_value, significance_value
 from qbdt.threads import Workers
-from qbdt.training.kernels.ordered import scan_ordered_features
-from qbdt.training.kernels.scan import Rules, Terms, bound_features, node_variance, scan_features, total_sums
-from qbdt.trees import FREE, Arranged, Details, FeatureRules, Limits, Split, Yield, by_gain, permute_bins
+from qbdt.training.kernels.split_scan import Formula, bound_features, node_variance, scan_features, total_sums
+from qbdt.training.paper.channels import Quantities
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
+from qbdt.trees.rows import Layout
 
-__all__ = ["PaperCriterion", "Quantity", "Term"]
+__all__ = ["PaperCriterion"]
 
 NOTHING: Fixed = np.empty(0, dtype=np.int64)
-"""Details where there are none."""
-
-
-class Term(NamedTuple):
-    """A channel with a sign: in the main histogram or in the details, its first bin, the distance of its bins."""
-
-    is_detail: bool
-    base: int
-    stride: int
-    sign: int
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A sum of histogram channels, and a factor; all of them weights, or all further columns, whose unit varies."""
-
-    terms: tuple[Term, ...]
-    factor: float = 1.0
-    of_columns: bool = False
+"""Systematic histogram where there is none."""
 
 
 class PaperCriterion:
@@ -51,14 +30,10 @@ class PaperCriterion:
 
     Parameters
     ----------
-    signal, background
-        Channels of the nominal yields.
-    sources
-        Δ_k of each source, in units of the background.
-    squares
-        Sum of squared background weights, where MC statistics count.
-    entries
-        Sum of weights and of squared weights behind the effective number of simulated background events, or nothing.
+    quantities
+        s, b, Δ_k, …: sums of histogram channels.
+    layout
+        Where channels are in histograms.
     min_entries
         Least effective number of simulated background events of a node.
     features
@@ -68,41 +43,32 @@ class PaperCriterion:
     """
 
     def __init__(
-        self,
-        signal: Quantity,
-        background: Quantity,
-        sources: Sequence[Quantity],
-        squares: Quantity | None,
-        entries: Sequence[Quantity],
-        min_entries: float,
-        features: FeatureRules,
-        workers: Workers,
+        self, quantities: Quantities, layout: Layout, min_entries: float, features: FeatureRules, workers: Workers
     ) -> None:
-        extra = ([squares] if squares is not None else []) + list(entries)
-        self._quantities = [signal, background, *sources, *extra]
-        factor = np.array([quantity.factor for quantity in self._quantities])
-        self._rules = Rules(factor, len(sources), squares is not None, min_entries if entries else 0.0)
+        self._factors = np.array([quantity.factor for quantity in quantities.in_order()])
+        self._of_columns = [quantity.of_columns for quantity in quantities.in_order()]
+        has_mc, least = quantities.mc_variance is not None, min_entries if quantities.entries else 0.0
+        self._formula = Formula(self._factors, len(quantities.shifts), has_mc, least)
+        self._channels = table = quantities.table(layout)
         self._features = features
         self._workers = workers
-        sizes = [len(quantity.terms) for quantity in self._quantities]
-        columns = np.array([term for quantity in self._quantities for term in quantity.terms], dtype=np.int64).T
-        first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._terms = Terms(first, *(np.ascontiguousarray(column) for column in columns))
-        self.has_details = bool(self._terms.is_detail.any())
-        self._channels, self._detail_channels = (
-            sorted({(t.base, t.stride) for q in self._quantities for t in q.terms if t.is_detail == is_detail})
-            for is_detail in (False, True)
-        )
+        self.has_systematics = bool(table.is_systematic.any())
+        places = zip(table.is_systematic.tolist(), table.base.tolist(), table.stride.tolist(), strict=True)
+        distinct = sorted(set(places))
+        self._nominal_places = [(base, stride) for systematic, base, stride in distinct if not systematic]
+        self._systematic_places = [(base, stride) for systematic, base, stride in distinct if systematic]
 
-    def start_tree(
-        self, root: Fixed, details: Details, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
+    def normalise(
+        self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
     ) -> Fixed | None:
-        """Fix the units of a tree: after this the root has s = b = 1.
+        """Scale signal and background to one event each, so that the root has s = b = 1.
+
+        Variations get the factor of the nominal background, so that their effect on its normalisation survives.
 
         Parameters
         ----------
-        root, details
-            Histogram and details of the root.
+        root, systematics
+            Nominal and systematic histograms of the root.
         features
             Features that may be cut on.
         units
@@ -114,112 +80,111 @@ class PaperCriterion:
             Quantities of the root; None where signal or background has no positive yield, to which negative weights
             can grow.
         """
-        s, b = (sum(t.sign * int(root[t.base : t.base + BINS].sum()) for t in q.terms) for q in self._quantities[:2])
+        s, b = (int(self._bins(root, quantity, 0, BINS).sum()) for quantity in (0, 1))
         if s <= 0 or b <= 0:
             return None
-        factor = np.array([quantity.factor for quantity in self._quantities])
+        factor, n_sources = self._factors.copy(), self._formula.n_sources
         background = math.ldexp(float(b), -SUM_BITS)
         factor[0] /= s
-        for k in range(1, 2 + self._rules.n_sources):
-            factor[k] = factor[k] * units[0] / background if self._quantities[k].of_columns else factor[k] / b
-        if self._rules.has_mc:
-            factor[2 + self._rules.n_sources] *= units[1] / background**2
-        self._rules = self._rules._replace(factor=factor)
-        arranged = self._arranged(root, features)
-        leading = int(features[np.argmax(self._bounds(arranged, np.array([s, b], dtype=np.int64), features))])
-        given = details([leading // FEATURES_PER_WORD])[0] if self.has_details else NOTHING
-        return np.asarray(total_sums(root, given, leading, self._terms))
-
-    def _bounds(self, arranged: Arranged, sums: Fixed, features: Fixed) -> Floats:
-        """Return for each feature what Q_L + Q_R cannot pass."""
-        factor, terms = self._rules.factor, self._terms
-        return np.asarray(bound_features(arranged.histogram, sums, factor, terms, features, arranged.n_cuts))
-
-    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
-        """Put the categories of a node in the order of s/b."""
-
-        def yields(feature: int, n: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-            s, b = (self._bins(histogram, q, feature, n) for q in (0, 1))
-            factor, present = self._rules.factor, (np.concatenate([s, b]) != 0).any(axis=0)
-            return s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present
-
-        return self._features.arranged(histogram, features, self._channels, yields)
-
-    def _bins(self, histogram: Fixed, quantity: int, feature: int, n: int) -> Fixed:
-        """Terms of s or b in the first bins of a feature, as (term, bin)."""
-        starts = [(t.base + feature * BINS * t.stride, t) for t in self._quantities[quantity].terms]
-        return np.stack([t.sign * histogram[at : at + n * t.stride : t.stride] for at, t in starts])
-
-    def _arranged_details(self, details: Fixed, word: int, arranged: Arranged) -> Fixed:
-        own = {f: order for f, order in arranged.orders.items() if f // FEATURES_PER_WORD == word}
-        if not own:
-            return details
-        details = details.copy()
-        for feature, order in own.items():
-            permute_bins(details, self._detail_channels, feature % FEATURES_PER_WORD, order)
-        return details
+        for k in range(1, 2 + n_sources):  # b and the Δ_k: integers in units of weights, or of columns
+            factor[k] = factor[k] * units[0] / background if self._of_columns[k] else factor[k] / b
+        if self._formula.has_mc:  # δ² is quadratic in the weights
+            factor[2 + n_sources] *= units[1] / background**2
+        self._formula = self._formula._replace(factor=factor)
+        # Any feature sums to the root's quantities. Take that of the highest bound: its systematic histogram will be
+        # needed for the first split anyway.
+        bounds = self._bounds(self._arranged(root, features), np.array([s, b], dtype=np.int64), features)
+        leading = int(features[np.argmax(bounds)])
+        given = systematics([leading // FEATURES_PER_WORD])[0] if self.has_systematics else NOTHING
+        return np.asarray(total_sums(root, given, leading, self._channels))
 
     def describe(self, sums: Fixed) -> Yield:
-        """Yields, significance and output of a node."""
-        s, b = (float(sums[i] * self._rules.factor[i]) for i in range(2))
-        sigma2 = float(node_variance(sums, self._rules))
+        """Yields of a node, Q (eq:Q) and its output 2p − 1 with the purity p = s/(s + b + σ_b²)."""
+        s, b = (float(sums[i] * self._formula.factor[i]) for i in range(2))
+        sigma2 = float(node_variance(sums, self._formula))
         q = float(significance_value(s, b, sigma2))
         return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
-    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
-        """Return for each feature what ΔQ cannot pass: ΔQ without systematics, which needs no details."""
+    def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
+        """Upper bound on ΔQ per feature: Q falls with σ_b, so that ΔQ of σ_b = 0 (eq:Q0) bounds Q_L + Q_R."""
         return self._bounds(self._arranged(histogram, features), sums, features) - q
 
     def best_split(
         self,
         histogram: Fixed,
-        details: Details,
+        systematics: NodeSystematics,
         sums: Fixed,
         q: float,
         features: Fixed,
-        promises: Floats | None = None,
+        upper_bounds: Floats | None = None,
         limits: Limits = FREE,
     ) -> Split:
-        """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut.
-
-        Details are asked for where most is promised first, then at once for all words that could still do better:
-        most of them could, and rows read for several words are gathered once.
-        """
+        """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut."""
         arranged = self._arranged(histogram, features)
-        if not self.has_details:
+        if not self.has_systematics:
             return self._scan(arranged, NOTHING, sums, q, features, limits).under(self._features, arranged)
-        if promises is None:
-            promises = self._bounds(arranged, sums, features) - q
+        if upper_bounds is None:
+            upper_bounds = self._bounds(arranged, sums, features) - q
         words = features // FEATURES_PER_WORD
+        # Upper bound of each word of eight features, the largest first.
+        bound_of: dict[int, float] = {}
+        for word, bound in sorted(zip(words.tolist(), upper_bounds.tolist(), strict=True), key=lambda one: -one[1]):
+            if bound > -np.inf:
+                bound_of.setdefault(word, bound)
+        ranked = list(bound_of)
         best = Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(sums))
-        promised: dict[int, float] = {}
-        for word, promise in sorted(zip(words.tolist(), promises.tolist(), strict=True), key=lambda one: -one[1]):
-            if promise > -np.inf:
-                promised.setdefault(word, promise)
-        ranked = list(promised)
+        # The word of the largest bound alone, then all words at once that could still do better: most of them could,
+        # and rows read for several words are gathered once.
         for group in (ranked[:1], ranked[1:]):
-            asked = [word for word in group if promised[word] >= best.gain]
-            for word, given in zip(asked, details(asked), strict=True):
-                chosen = features[(words == word) & (promises >= best.gain)]
+            needed = [word for word in group if bound_of[word] >= best.gain]
+            for word, given in zip(needed, systematics(needed), strict=True):
+                chosen = features[(words == word) & (upper_bounds >= best.gain)]
                 if chosen.size:
-                    own = self._arranged_details(given, word, arranged)
-                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=by_gain)
+                    own = self._arranged_systematics(given, word, arranged)
+                    best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=Split.rank)
         return best.under(self._features, arranged)
 
     def _scan(
-        self, arranged: Arranged, details: Fixed, sums: Fixed, q: float, features: Fixed, limits: Limits
+        self, arranged: Arranged, systematics: Fixed, sums: Fixed, q: float, features: Fixed, limits: Limits
     ) -> Split:
-        """Judge these features, given in increasing order, exactly; they share a word where there are details."""
-        given = (arranged.histogram, details, sums, q, self._rules, self._terms)
-        directed = self._features.directions[features] != 0
-        free = features[~directed]
-        n_parts = max(1, min(self._workers.n_threads, len(free) // 2))
-        parts = np.array_split(free, n_parts) if n_parts > 1 else [free]
-        lefts = np.zeros((len(parts) + 1, len(self._quantities)), dtype=np.int64)
-        shares = [(*given, part, arranged.n_cuts, left) for part, left in zip(parts, lefts[1:], strict=True)]
+        """Judge features, given in increasing order, exactly; those of a systematic histogram share a word."""
+        given = (arranged.histogram, systematics, sums, q, self._formula, self._channels)
+        n_shares = max(1, min(self._workers.n_threads, len(features) // 2))
+        shared = np.array_split(features, n_shares) if n_shares > 1 else [features]
+        lefts = np.zeros((len(shared), len(self._factors)), dtype=np.int64)
+        order = (arranged.n_cuts, self._features.directions, *limits)
+        shares = [(*given, share, *order, left) for share, left in zip(shared, lefts, strict=True)]
         found = self._workers.run(scan_features, shares)
-        splits = [Split(*one, left) for one, left in zip(found, lefts[1:], strict=True)]
-        if directed.any():
-            own = (features[directed], arranged.n_cuts, self._features.directions, *limits, lefts[0])
-            splits.append(Split(*scan_ordered_features(*given, *own), lefts[0]))
-        return max(splits, key=by_gain)
+        return max((Split(*one, left) for one, left in zip(found, lefts, strict=True)), key=Split.rank)
+
+    def _bounds(self, arranged: Arranged, sums: Fixed, features: Fixed) -> Floats:
+        """Upper bound on Q_L + Q_R per feature."""
+        factor, channels = self._formula.factor, self._channels
+        return np.asarray(bound_features(arranged.histogram, sums, factor, channels, features, arranged.n_cuts))
+
+    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
+        """Put the categories of a node in the order of s/b."""
+
+        def yields(feature: int, n: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+            s, b = (self._bins(histogram, quantity, feature, n) for quantity in (0, 1))
+            factor, present = self._formula.factor, (np.concatenate([s, b]) != 0).any(axis=0)
+            return s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present
+
+        return self._features.arranged(histogram, features, self._nominal_places, yields)
+
+    def _bins(self, histogram: Fixed, quantity: int, feature: int, n: int) -> Fixed:
+        """Channels of s (quantity 0) or b (1) in the first bins of a feature, as (channel, bin)."""
+        table = self._channels
+        own = range(table.first[quantity], table.first[quantity + 1])
+        starts = [int(table.base[i]) + feature * BINS for i in own]  # bins of nominal channels are neighbours
+        return np.stack([table.sign[i] * histogram[at : at + n] for i, at in zip(own, starts, strict=True)])
+
+    def _arranged_systematics(self, systematics: Fixed, word: int, arranged: Arranged) -> Fixed:
+        """Put the categories of a word's features in the order that they have in the nominal histogram."""
+        orders = {f: order for f, order in arranged.orders.items() if f // FEATURES_PER_WORD == word}
+        if not orders:
+            return systematics
+        systematics = systematics.copy()
+        for feature, order in orders.items():
+            permute_bins(systematics, self._systematic_places, feature % FEATURES_PER_WORD, order)
+        return systematics

@@ -1,7 +1,10 @@
-"""The range that weights are kept in, agreed on by all rows of a training wherever they are.
+"""Scale of the weights: one power of two per side, agreed on by all rows of a training wherever they are.
 
-Floats are multiplied by powers of two such that the absolute weights of each side sum to at most one; fixed-point
-weights are then the same integers however rows are divided.
+Trees add up integers, since sums of floats depend on their order. A weight w becomes the integer round(w · 2^SUM_BITS),
+and no sum may pass 2^SUM_BITS: so the absolute weights of each side, signal and background with its variations, must
+sum to at most one. Boosting multiplies weights by exp(∓p W), so after each tree all weights of a side are multiplied by
+a power of two, which changes no mantissa: results do not depend on it, nor on how rows are divided. The normalisation
+to one event (see `PaperCriterion.normalise`) is done on the integers' sums, not on the weights.
 """
 
 from __future__ import annotations
@@ -13,15 +16,15 @@ import numpy as np
 
 from qbdt.arrays import COLUMN_BITS, SUM_BITS, Fixed, Floats
 from qbdt.errors import DataError
-from qbdt.trees import Side
+from qbdt.trees.rows import Side
 
-__all__ = ["ALL_ROWS", "Balance", "Weighted"]
+__all__ = ["ALL_ROWS", "WeightScaling", "Weighted"]
 
 ALL_ROWS = -1
 """Subsample threshold that takes every row."""
 
 LEAST_SUM = 2.0**-4
-"""Where a side's absolute weights sum to less than this (at most one), they are scaled up, so that no bits are lost."""
+"""Where a side's absolute weights sum to less than this, they are scaled up: at most four bits stay unused."""
 
 
 class Weighted(Protocol):
@@ -46,13 +49,13 @@ class Weighted(Protocol):
         """Return the largest column and the largest square of the tree that was begun, in units."""
 
 
-class Balance:
+class WeightScaling:
     """Keeps the absolute weights of each side summing to between LEAST_SUM and one.
 
     Parameters
     ----------
     rows
-        The rows, with weights as given. They are not kept here: a store that owns its balance is no circle.
+        The rows, with weights as given. They are not kept here: an owner of both is no circle of references.
     """
 
     def __init__(self, rows: Weighted) -> None:
@@ -69,19 +72,24 @@ class Balance:
 
     def start_tree(self, rows: Weighted, seed: int, fraction: float) -> None:
         """Fix the weights of the next tree, of which a share of the rows counts."""
-        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)
+        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)  # of the 53 random bits of a row
         self._quantise(rows, seed, threshold)
+        # The bound kept by boosting is not tight: where weights became small, scale them up and round them anew. A sum
+        # of zero says nothing about their size; rows × largest does.
         while min(self._sums) < LEAST_SUM:
             bounds = _bounds(rows) if min(self._sums) == 0 else self._sums
             self._rescale(rows, [total or bound for total, bound in zip(self._sums, bounds, strict=True)])
             self._quantise(rows, seed, threshold)
 
-    def kept_small(self, factors: Floats) -> Floats:
-        """Return leaves' factors (one row each), with powers of two that keep each side's sum below one.
+    def limit(self, factors: Floats) -> Floats:
+        """Return leaves' factors exp(∓p W) (one row each), with powers of two that keep each side's sum below one.
 
         To be called once for each tree: the rows' columns grow by what is returned.
         """
+        # No weight grows by more than the largest factor, so neither does their sum.
         scaled = factors * [_shrinking(total * float(factors[:, side].max())) for side, total in enumerate(self._sums)]
+        # The same bound for the largest column and squared weight, whose units follow it (see `units`). Half a unit was
+        # lost to rounding.
         found = (self._found + 0.5 * (self._found > 0)) * self.units
         self._largest = np.array([found[0], math.sqrt(found[1])]) * scaled[:, Side.BACKGROUND].max()
         return np.asarray(scaled)
@@ -101,7 +109,7 @@ class Balance:
 
 
 def _bounds(rows: Weighted) -> list[float]:
-    """Return what the absolute weights of each side cannot pass: rows × largest, which no order of rows changes."""
+    """Upper bound on the sum of absolute weights of each side: rows × largest, which no order of rows changes."""
     pairs = zip(rows.count_weights(), rows.largest_weights(), strict=True)
     return [int(count) * float(largest) for count, largest in pairs]
 

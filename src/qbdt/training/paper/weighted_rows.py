@@ -1,8 +1,8 @@
-"""Rows with the paper's weights: `WeightedRows`, and `LocalStore` where these are all rows of a training.
+"""`WeightedRows`: rows of one partition with the paper's weights.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept in a range that all rows of a training agree on (`Balance`), so one scale serves all trees. Further columns of
-background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
+kept in a range that all rows of a training agree on (`WeightScaling`), so one scale serves all trees. Further columns
+of background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 from qbdt.arrays import SUM_BITS, Columns, Fixed, Floats
 from qbdt.threads import Workers, share_ranges
 from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
-from qbdt.training.paper.weight_scaling import ALL_ROWS, Balance
-from qbdt.trees import Binning, Memory, RowStore, Segment, Side, in_memory, joined
-from qbdt.trees.kernels import add_details, add_rows, aligned_zeros
+from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.partitions.rows import PartitionRows
+from qbdt.trees import Binning
+from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
+from qbdt.trees.rows import Memory, Segment, Side, in_memory, sum_shares
 
-__all__ = ["LocalStore", "WeightedRows"]
+__all__ = ["WeightedRows"]
 
 
-class WeightedRows(RowStore):
+class WeightedRows(PartitionRows):
     """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
 
     Parameters
@@ -52,25 +54,25 @@ class WeightedRows(RowStore):
         self._load_weights(segments)
 
     def histogram(self, node: int) -> Fixed:
-        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.main` says where."""
+        """Sums of weights of a node's nominal rows for every feature and bin: `Layout.place` says where."""
         layout = self.layout
         shares = share_ranges(self._nodes[node][: layout.n_nominal], self._workers.n_threads)
         parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
         arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
         self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return joined(parts)
+        return sum_shares(parts)
 
-    def details(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
         layout = self.layout
         with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
         shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
-        parts: Fixed = aligned_zeros((len(shares), len(words), layout.detail_size), np.int64)
+        parts: Fixed = aligned_zeros((len(shares), len(words), layout.systematic_size), np.int64)
         weights = (self._words, words, layout.n_features, self._fixed, self._columns)
-        places = (layout.starts, layout.extra_offsets, layout.widths, layout.detail_bases)
+        places = (layout.starts, layout.extra_offsets, layout.widths, layout.systematic_bases)
         arguments = (*weights, *places, self._rows, node == 0)
-        self._workers.run(add_details, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return joined(parts)
+        self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
+        return sum_shares(parts)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
@@ -194,41 +196,6 @@ class WeightedRows(RowStore):
                 drop_rows(fixed, 1, 1, seed, threshold, low - first, high - first)
                 drop_rows(columns.ravel(), width, n_boosted + square, seed, threshold, low - first, high - first)
         return int(total), int(column), int(heaviest)
-
-
-class LocalStore(WeightedRows):
-    """All rows of a training in this process.
-
-    Parameters
-    ----------
-    segments, binning, workers, memory
-        As for `WeightedRows`.
-    """
-
-    def __init__(
-        self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
-    ) -> None:
-        super().__init__(segments, binning, workers, memory)
-        self._balance = Balance(self)
-
-    @property
-    def units(self) -> tuple[float, float]:
-        """Value of one unit of a boosted column and of a squared weight in this tree; a weight's is 2^−SUM_BITS."""
-        return self._balance.units
-
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> None:
-        """Fix the weights of the next tree; node 0 holds all rows.
-
-        Parameters
-        ----------
-        seed, fraction
-            Share of rows that count in this tree, drawn by position; the others have weight zero.
-        """
-        self._balance.start_tree(self, seed, fraction)
-
-    def boost(self, leaves: Sequence[int], factors: Floats) -> None:
-        """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
-        self.multiply(leaves, self._balance.kept_small(factors))
 
 
 def _magnitude(values: Floats) -> float:

@@ -1,28 +1,34 @@
-"""Training on more events than fit in memory: binned rows in files that are mapped, passed over part by part."""
+"""Training on more events than fit in memory: binned rows in mapped files, passed over partition by partition."""
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from qbdt.errors import OutputError
 from qbdt.threads import Workers
-from qbdt.training.partitions.calls import Answers, Call, added
-from qbdt.training.partitions.group import answers_of
-from qbdt.training.partitions.mapped_arrays import MappedArrays, Scratch
-from qbdt.training.partitions.partition import Builder, EventsInParts, Here, Part, PartHosts
+from qbdt.training.partitions.events import PartitionedEvents
+from qbdt.training.partitions.local import InMemoryPartitions, run_calls
+from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitions, Results, combine
 
-__all__ = ["OutOfCore"]
+__all__ = ["MappedArrays", "OutOfCore", "Scratch"]
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfCore(EventsInParts):
+class OutOfCore(PartitionedEvents):
     """Events whose binned rows are kept on disk during a training.
 
     Parameters
     ----------
-    parts, folds
-        As for `EventsInParts`.
+    partitions, folds
+        As for `PartitionedEvents`.
     folder
         Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features;
         docs/cluster.md has the numbers of the profiled method.
@@ -30,34 +36,82 @@ class OutOfCore(EventsInParts):
 
     folder: Path = Path()
 
-    def hosts(self, workers: Workers) -> PartHosts:
-        """Return what keeps the parts on disk."""
-        return _Disk(self.parts, self.folder, workers)
+    def place(self, workers: Workers) -> Partitions:
+        """Keep the rows on disk."""
+        return _DiskPartitions(self.partitions, self.folder, workers)
 
 
-class _Disk(Here):
-    """Partitions in mapped files."""
+class _DiskPartitions(InMemoryPartitions):
+    """Partitions whose rows are in mapped files."""
 
-    def __init__(self, parts: Sequence[Part], folder: Path, workers: Workers) -> None:
-        super().__init__(parts, workers)
+    def __init__(self, partitions: Sequence[Partition], folder: Path, workers: Workers) -> None:
+        super().__init__(partitions, workers)
         self._folder = folder
-        self._partitions: list[tuple[object, MappedArrays]] = []
+        self._arrays: list[MappedArrays] = []
 
-    def build(self, build: Builder) -> None:
-        """Bin all parts, one in memory at a time."""
-        self._partitions.clear()
+    def _build(self, build: Builder) -> None:
+        """Bin all partitions, one in memory at a time."""
         scratch = Scratch()
-        for number, part in enumerate(self._parts):
-            arrays = MappedArrays(self._folder, scratch)
-            self._partitions.append((build(number, part(), self._workers, arrays), arrays))
+        self._rows, self._arrays = [], []
+        for number, read in enumerate(self._partitions):
+            self._arrays.append(MappedArrays(self._folder, scratch))
+            self._rows.append(build(number, read(), self._workers, self._arrays[-1]))
 
-    def run(self, calls: Sequence[Call]) -> Answers:
+    def run(self, calls: Sequence[Call]) -> Results:
         """Pass over all partitions in the order they lie on disk; the next one is read while one is worked on."""
-        together: Answers | None = None
-        for (partition, _), (_, ahead) in zip(
-            self._partitions, [*self._partitions[1:], self._partitions[0]], strict=True
-        ):
+        results: Results | None = None
+        for rows, ahead in zip(self._rows, [*self._arrays[1:], self._arrays[0]], strict=True):
             ahead.fetch()
-            together = added(calls, together, answers_of(partition, calls))
-        assert together is not None
-        return together
+            results = combine(calls, results, run_calls(rows, calls))
+        assert results is not None
+        return results
+
+
+class Scratch:
+    """One array in memory that all partitions of a process use in turn."""
+
+    def __init__(self) -> None:
+        self._array: NDArray[Any] = np.empty(0, dtype=np.int32)
+
+    def of_size(self, size: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array of at least this size; those given before stay valid."""
+        if self._array.size < size or self._array.dtype != dtype:
+            self._array = np.zeros(size, dtype=dtype)
+        return self._array[:size]
+
+
+class MappedArrays:
+    """Arrays of one partition, a `Memory`: files in a folder, and a scratch array for what need not be kept.
+
+    The files are unlinked as soon as they are mapped: however the process ends, nothing is left on the disk.
+    """
+
+    def __init__(self, folder: Path, scratch: Scratch) -> None:
+        self._folder = folder
+        self._scratch = scratch
+        self._maps: list[mmap.mmap] = []
+
+    def __call__(self, name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array filled with zeros."""
+        if name == "scratch":
+            return self._scratch.of_size(size, dtype)
+        n_bytes = size * np.dtype(dtype).itemsize
+        if n_bytes == 0:
+            return np.zeros(size, dtype=dtype)
+        path = self._folder / f"{name}.{os.getpid()}.{id(self):x}"
+        try:
+            with path.open("w+b") as file:
+                path.unlink()
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+                mapped = mmap.mmap(file.fileno(), n_bytes)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OutputError(f"{self._folder}: no room for {n_bytes / 1e9:.1f} GB of binned rows: {reason}") from error
+        mapped.madvise(mmap.MADV_SEQUENTIAL)
+        self._maps.append(mapped)
+        return np.frombuffer(mapped, dtype=dtype)
+
+    def fetch(self) -> None:
+        """Have the kernel read the files ahead of their use."""
+        for mapped in self._maps:
+            mapped.madvise(mmap.MADV_WILLNEED)

@@ -1,4 +1,8 @@
-"""What the parts of a profiled training give together: one model."""
+"""The model of all folds together: how many trees of the shifts, which coefficients, and the mean of their sums.
+
+With f = (r₀, 1, f_1 … f_K) and a, G, D summed over the held-out events of all folds, the score t = v·f has
+σ_μ² = vᵀ(G + DᵀD)v/(a·v)² (docs/profiled-method.md, "How it learns it", step 3; `Integrals`).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,17 @@ from dataclasses import dataclass
 from functools import reduce
 
 from qbdt.arrays import Floats, Nodes
-from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Combination", "Part", "best_number", "combined"]
+__all__ = ["Combination", "FoldTrees", "best_number", "combine"]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Trees of one part.
+class FoldTrees:
+    """Trees of one fold.
 
     Attributes
     ----------
@@ -27,7 +31,7 @@ class Part:
     shift, values
         Trees of the shifts, with their numbers for each source (node, source).
     integrals
-        What held-out events say of the shifts after some of their trees: the last after all of them, the one before
+        Integrals over held-out events after some of the shifts' trees: the last after all of them, the one before
         without the last tree, and so on.
     """
 
@@ -41,30 +45,30 @@ class Part:
         """Smallest number of trees of the shifts for which integrals are known."""
         return len(self.shift) + 1 - len(self.integrals)
 
-    def with_shifts(self, number: int) -> Part:
-        """Return the part with so many trees of the shifts, or all where there are fewer."""
+    def with_shifts(self, number: int) -> FoldTrees:
+        """Return the fold with so many trees of the shifts, or all where there are fewer."""
         left_out = max(len(self.shift) - number, 0)
         kept = len(self.shift) - left_out
-        return Part(self.ratio, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
+        return FoldTrees(self.ratio, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
 
 
-def best_number(parts: Sequence[Part]) -> int:
-    """Number of trees of the shifts, the same in all parts, with the smallest σ_μ of all held-out events together.
+def best_number(folds: Sequence[FoldTrees]) -> int:
+    """Number of trees of the shifts, the same in all folds, with the smallest σ_μ of all held-out events together.
 
-    A part alone has too few events for this choice.
+    A fold alone has too few events for this choice.
     """
-    numbers = range(max(part.fewest for part in parts), max(len(part.shift) for part in parts) + 1)
-    return min(numbers, key=lambda number: _total([part.with_shifts(number) for part in parts]).uncertainty())
+    numbers = range(max(fold.fewest for fold in folds), max(len(fold.shift) for fold in folds) + 1)
+    return min(numbers, key=lambda number: _total([fold.with_shifts(number) for fold in folds]).uncertainty())
 
 
-def _total(parts: Sequence[Part]) -> Integrals:
-    """Integrals over the held-out events of some parts, for as many events as there are in all of them."""
-    return reduce(Integrals.__add__, (part.integrals[-1] for part in parts)).scaled(N_PARTS / len(parts))
+def _total(folds: Sequence[FoldTrees]) -> Integrals:
+    """Integrals over the held-out events of some folds, for as many events as there are in all of them."""
+    return reduce(Integrals.__add__, (fold.integrals[-1] for fold in folds)).scaled(N_FOLDS / len(folds))
 
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """How the f's of all parts are added up.
+    """How the f's of all folds are added up.
 
     Attributes
     ----------
@@ -78,9 +82,9 @@ class Combination:
     pulls: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> Combination:
-        """Choose what is best for all held-out events together."""
-        total = _total(parts)
+    def of(cls, folds: Sequence[FoldTrees]) -> Combination:
+        """Best for all held-out events together: t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k."""
+        total = _total(folds)
         v = total.best()
         return cls(-v[2:], total.pulls(v))
 
@@ -89,8 +93,8 @@ class Combination:
         return Combination(share * self.coefficients, self.pulls)
 
 
-def combined(
-    parts: Sequence[Part],
+def combine(
+    folds: Sequence[FoldTrees],
     combination: Combination,
     features: tuple[str, ...],
     sources: tuple[str, ...],
@@ -98,12 +102,12 @@ def combined(
     information: tuple[float, float] | None = None,
     categories: Mapping[int, Floats] | None = None,
 ) -> ProfiledEnsemble:
-    """Average the sums of trees of some parts.
+    """Average the sums of trees of some folds.
 
     Parameters
     ----------
-    parts, combination
-        The parts, and how to add them up.
+    folds, combination
+        The folds, and how to add them up.
     features, sources, log_odds
         Of the model.
     information
@@ -112,10 +116,10 @@ def combined(
         Those of the categorical features, by number.
     """
     known = categories or {}
-    weight = 1.0 / len(parts)
-    values = tuple(array for part in parts for array in part.values)
-    ratio = [nodes.copy() for part in parts for nodes in part.ratio]
-    shift = [nodes.copy() for part in parts for nodes in part.shift]
+    weight = 1.0 / len(folds)
+    values = tuple(array for fold in folds for array in fold.values)
+    ratio = [nodes.copy() for fold in folds for nodes in fold.ratio]
+    shift = [nodes.copy() for fold in folds for nodes in fold.shift]
     if information is not None:
         _scale_gain(ratio, information[0] / weight)
         _scale_gain(shift, information[1] / weight)

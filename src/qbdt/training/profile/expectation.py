@@ -7,32 +7,33 @@ import math
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.statistics import Expectation, SourceExpectation, profiled_information
-from qbdt.training.profile.score_rows import ScoreStore, Templates
+from qbdt.statistics import Expectation, SourceExpectation, profiled_information, quadratic_difference
+from qbdt.training.profile.score_rows import HeldScores, Templates
 
-__all__ = ["SHARES", "chosen_share", "unprofiled_sigma"]
+__all__ = ["SHARES", "choose_share", "unprofiled_sigma"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted."""
+"""Shares of the shifts' coefficients that are tried: less than all where shifts are too noisy to be trusted; σ_μ is
+flat near its minimum, so a finer grid gains little."""
 
 
-def unprofiled_sigma(store: ScoreStore) -> float:
-    """σ_μ without sources of a histogram of the store's only score."""
-    (found,) = store.templates(BINS)
+def unprofiled_sigma(scores: HeldScores) -> float:
+    """σ_μ without sources of a histogram of the only score."""
+    (found,) = scores.templates(BINS)
     signal, _, variance = _usable(*found)
     return _sigma(signal, np.zeros((0, len(signal))), variance)
 
 
-def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Floats) -> tuple[float, Expectation]:
-    """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals, and what it promises.
+def choose_share(scores: HeldScores, sources: tuple[str, ...], pulls: Floats) -> tuple[float, Expectation]:
+    """Share of the shifts' coefficients with the smallest expected σ_μ, the larger of equals; and the result.
 
-    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all parts' held-out events; the store has
-    a score for each of `SHARES`.
+    Expected are σ_μ with that score and with r₀ alone, each as a histogram of all folds' held-out events; there is a
+    score for each of `SHARES`.
     """
-    tried = {share: _usable(*found) for share, found in zip(SHARES, store.templates(BINS), strict=True)}
+    tried = {share: _usable(*found) for share, found in zip(SHARES, scores.templates(BINS), strict=True)}
     share = min(reversed(SHARES), key=lambda one: _sigma(*tried[one]))
     with_t, with_ratio = tried[share], tried[0.0]
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)
@@ -40,8 +41,8 @@ def chosen_share(store: ScoreStore, sources: tuple[str, ...], pulls: Floats) -> 
     return share, Expectation(
         _sigma(with_ratio[0], with_ratio[1][:0], with_ratio[2]),
         _sigma(*with_t),
-        _sigma(*with_ratio),
-        tuple(SourceExpectation(name, pull, *cost) for name, pull, cost in each),
+        unprofiled=_sigma(*with_ratio),
+        sources=tuple(SourceExpectation(name, pull, *cost) for name, pull, cost in each),
     )
 
 
@@ -59,4 +60,4 @@ def _costs(signal: Floats, shifts: Floats, variance: Floats) -> list[float]:
     """What each source adds to σ_μ, in quadrature."""
     full = _sigma(signal, shifts, variance)
     others = [_sigma(signal, np.delete(shifts, k, axis=0), variance) for k in range(len(shifts))]
-    return [math.sqrt(max(full**2 - other**2, 0.0)) for other in others]
+    return [quadratic_difference(full, other) for other in others]

@@ -1,47 +1,61 @@
 """Inner folds: which events a sum of trees is trained on, and which ones judge it.
 
-An event and its shifted copies belong to the same part. Where events have identifiers these decide; otherwise position
+An event and its shifted copies belong to the same fold. Where events have identifiers these decide; otherwise position
 does: every set of events is cut into many blocks of neighbouring rows, so that shifted copies in the same order mostly
-fall into the same block, and a sample that is sorted by process has all of them in every part.
+fall into the same block, and a sample that is sorted by process has all of them in every fold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data import Dataset, Events, HashFolds, Replaced
-from qbdt.training.partitions.partition import Survey, firsts
+from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
+from qbdt.training.partitions.survey import Survey, count_before
 from qbdt.training.settings import Settings
 
-__all__ = ["N_PARTS", "Division", "event_rows"]
+__all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
 
-N_PARTS = 5
-"""Parts of the events: each judges what was trained on the other four."""
+N_FOLDS = 5
+"""Inner folds: each judges trees that are trained on the other four, 80 % of the events."""
 
 BLOCKS = 20
-"""Blocks of a part: of neighbouring rows where events have no identifiers."""
+"""Blocks of a fold, whose spread gives the MC noise of a sum (`noise_shrinkage`): 20 know a variance to a third. Where
+events have no identifiers, these are blocks of neighbouring rows."""
 
 SALT = 0x70726F66696C65
-"""Makes the parts independent of folds that hash the same identifiers."""
+"""Makes the inner folds independent of cross-training folds that hash the same identifiers ("profile" in ASCII)."""
 
 BLOCK_SALT = 0x5B1D_93C6_E2A8_4F07
-"""Makes the blocks of a part independent of the parts."""
+"""Makes the blocks of a fold independent of the folds (any other number)."""
+
+
+class EventSet(NamedTuple):
+    """Key of a set of events: a process, nominal or replaced by a source in one direction."""
+
+    process: str
+    source: str = ""
+    direction: str = ""
+
+
+Masks: TypeAlias = Mapping[EventSet, NDArray[np.bool_]]
+"""Rows that are chosen from each set of events."""
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
-    """How events are divided into `N_PARTS` parts; it travels to where they are.
+class InnerFolds:
+    """Rule that divides events into `N_FOLDS` folds; it is sent to where they are.
 
     Attributes
     ----------
     names
         Identifiers that decide; none where position does.
     totals, firsts
-        Rows of each set of events in all, and before each partition of it.
+        Rows of each set of events in all, and before each partition of it, by number of the partition.
     """
 
     names: tuple[str, ...]
@@ -49,69 +63,88 @@ class Division:
     firsts: Mapping[int, tuple[int, ...]]
 
     @classmethod
-    def of(cls, survey: Survey) -> Division:
-        """Division of events that a survey has passed over."""
+    def of(cls, survey: Survey) -> InnerFolds:
+        """Folds of events that a survey has passed over."""
         empty = survey.empty
         names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
-        return cls(names, totals, firsts(survey.rows))
+        return cls(names, totals, count_before(survey.rows))
 
-    def divided(self, number: int, dataset: Dataset, part: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
-        """Events to train on, and events held out, for one of the parts and one partition of the events.
+    def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
+        """Events to train on, and events held out, for one fold and one partition of the events.
 
         With `nominal`, both come without any source.
         """
-        rule = self._rule(number, dataset)
+        numbers = self._assign(number, dataset, N_FOLDS, SALT)
         wanted = dataset.with_systematics([]) if nominal else dataset
         return (
-            wanted.select(lambda events: rule(events) != part),
-            wanted.select(lambda events: rule(events) == part),
+            _select(wanted, {key: own != fold for key, own in numbers.items()}),
+            _select(wanted, {key: own == fold for key, own in numbers.items()}),
         )
 
-    def held_blocks(self, number: int, dataset: Dataset, part: int) -> list[Dataset]:
-        """Events held out, in `BLOCKS` blocks; like parts, blocks keep an event and its shifted copies together."""
-        rule, block = self._rule(number, dataset), self._block_rule(number, dataset)
-        return [
-            dataset.select(lambda events, b=b: (rule(events) == part) & (block(events) == b))  # type: ignore[misc]
-            for b in range(BLOCKS)
-        ]
-
-    def _rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
+    def held_blocks(self, number: int, dataset: Dataset, fold: int) -> list[Dataset]:
+        """Events held out, in `BLOCKS` blocks; like folds, blocks keep an event and its shifted copies together."""
+        held = self.split(number, dataset, fold)[1]
         if self.names:
-            return HashFolds(N_PARTS, self.names, SALT).assign
-        place = self._places(number, dataset)
-        return lambda events: place(events) % N_PARTS
+            blocks = self._assign(number, held, BLOCKS, BLOCK_SALT)
+        else:
+            positions = self._positions(number, dataset)
+            blocks = {key: own[own % N_FOLDS == fold] // N_FOLDS for key, own in positions.items()}
+        return [_select(held, {key: own == block for key, own in blocks.items()}) for block in range(BLOCKS)]
 
-    def _block_rule(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
+    def _assign(self, number: int, dataset: Dataset, k: int, salt: int) -> dict[EventSet, NDArray[np.int64]]:
+        """Number, below k, of each row of each set of events: by identifiers, or by position."""
         if self.names:
-            return HashFolds(BLOCKS, self.names, BLOCK_SALT).assign
-        place = self._places(number, dataset)
-        return lambda events: place(events) // N_PARTS
+            rule = HashFolds(k, self.names, salt)
+            return {key: rule.assign(events) for key, events in _event_sets(dataset)}
+        return {key: own % k for key, own in self._positions(number, dataset).items()}
 
-    def _places(self, number: int, dataset: Dataset) -> Callable[[Events], NDArray[np.int64]]:
-        places = zip(self.firsts[number], self.totals, strict=True)
-        where = {id(events): place for events, place in zip(_sets(dataset), places, strict=True)}
-        return lambda events: _by_position(events.n_rows, *where[id(events)])
+    def _positions(self, number: int, dataset: Dataset) -> dict[EventSet, NDArray[np.int64]]:
+        """Block of neighbouring rows that each row is in, counted over all partitions."""
+        places = zip(_event_sets(dataset), self.firsts[number], self.totals, strict=True)
+        return {key: _blocks_of_rows(events.n_rows, first, total) for (key, events), first, total in places}
 
 
-def event_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
+def count_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
     """Rows of each set of events, nominal and varied."""
-    return tuple(events.n_rows for events in _sets(dataset))
+    return tuple(events.n_rows for _, events in _event_sets(dataset))
 
 
-def _sets(dataset: Dataset) -> list[Events]:
-    """Return all sets of events that rows are selected of."""
-    changes = [c for s in dataset.systematics for _, effect in s.directions for c in effect.values()]
-    return [s.events for s in dataset.samples] + [c.events for c in changes if isinstance(c, Replaced)]
+def _event_sets(dataset: Dataset) -> Iterator[tuple[EventSet, Events]]:
+    """All sets of events that have rows of their own: processes, then what shape sources replace them by."""
+    for sample in dataset.samples:
+        yield EventSet(sample.name), sample.events
+    for source in dataset.systematics:
+        for direction, effect in source.directions:
+            for process, change in effect.items():
+                if change.replacement is not None:
+                    yield EventSet(process, source.name, direction), change.replacement
+
+
+def _select(dataset: Dataset, masks: Masks) -> Dataset:
+    """Keep some rows of each set of events."""
+
+    def varied(change: Variation, key: EventSet) -> Variation:
+        return change.select(masks[EventSet(key.process)], lambda _: masks[key])
+
+    samples = [Sample(s.name, s.role, s.events[masks[EventSet(s.name)]]) for s in dataset.samples]
+    sources = []
+    for source in dataset.systematics:
+        sides = {
+            direction: {name: varied(one, EventSet(name, source.name, direction)) for name, one in effect.items()}
+            for direction, effect in source.directions
+        }
+        sources.append(Systematic(source.name, source.kind, sides["up"], sides.get("down")))
+    return Dataset(samples, sources, dataset.folds)
 
 
 def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
     """Identifiers that all events have, nominal and varied."""
-    found = [events.id_names for events in _sets(dataset)]
+    found = [events.id_names for _, events in _event_sets(dataset)]
     return tuple(name for name in found[0] if all(name in names for names in found))
 
 
-def _by_position(n_rows: int, first: int, total: int) -> NDArray[np.int64]:
-    """Block of each of some rows, out of those of all parts."""
-    n_blocks = min(N_PARTS * BLOCKS, max(1, total))
+def _blocks_of_rows(n_rows: int, first: int, total: int) -> NDArray[np.int64]:
+    """Block of each of some rows that begin at `first`, when all `total` rows are cut into blocks of equal size."""
+    n_blocks = min(N_FOLDS * BLOCKS, max(1, total))
     return np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)

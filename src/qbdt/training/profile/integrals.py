@@ -25,7 +25,8 @@ from qbdt.training.profile.shift_sums import LeafSums
 __all__ = ["Integrals"]
 
 RIDGE = 1e-3
-"""Added to the diagonal of (G + DᵀD) scaled to ones there: below what its entries are known to."""
+"""Added to the diagonal of (G + DᵀD) scaled to ones there, so that nearly equal f's do not cancel with large
+coefficients; below the MC precision of its entries."""
 
 
 @dataclass
@@ -43,7 +44,12 @@ class Integrals:
         return cls(np.pad(signal, (0, more)), np.pad(gram, (0, more)), np.pad(shifts, ((0, 0), (0, more))))
 
     def add_tree(self, held: LeafSums, outputs: Floats) -> None:
-        """Take note that the f_k of each leaf's events grow by its outputs (leaf, source)."""
+        """Take note that the f_k of each leaf's events grow by its outputs (leaf, source).
+
+        With o_k the output of the leaf j that an event falls into, f_k → f_k + o_k changes the integrals by sums over
+        leaves: a_k by Σ_j s_j o_k; G_0k, G_1k by Σ_j (∫_j n r₀) o_k, Σ_j n_j o_k; G_kl by Σ_j (∫_j n f_k) o_l + (k ↔ l)
+        + n_j o_k o_l; D_lk by Σ_j Δ_l,j o_k.
+        """
         mixed = held.fitted.T @ outputs
         self.signal[2:] += held.signal @ outputs
         self.gram[:2, 2:] += np.stack([held.ratio, held.n]) @ outputs
@@ -74,7 +80,11 @@ class Integrals:
         return cls(**{name: np.array(plain[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()})
 
     def best(self) -> Floats:
-        """Coefficients v of the best score, scaled to v_0 = 1."""
+        """Coefficients v ∝ (G + DᵀD)⁻¹ a of the best score, scaled to v_0 = 1.
+
+        The matrix is brought to a unit diagonal first, so that the ridge is relative, whatever the units of the f's.
+        Where r₀ would count negative, which only noise does, the score is r₀ alone.
+        """
         matrix = self.gram + self.shifts.T @ self.shifts
         size = np.sqrt(np.diag(matrix))
         used = size > 0

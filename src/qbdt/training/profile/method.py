@@ -1,4 +1,4 @@
-"""The profiled training: both sums of trees on each part of the events, then the best combination of all."""
+"""The profiled training: both sums of trees on each fold of the events, then the best combination of all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
-from qbdt.training.inputs import categories_by_number
+from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
-from qbdt.training.paper.boosting import Training, require_resumable
-from qbdt.training.partitions.partition import EventsInParts, parts_of
-from qbdt.training.profile.combination import Combination, Part, best_number, combined
-from qbdt.training.profile.expectation import SHARES, chosen_share
-from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.partitions.events import PartitionedEvents, place_events
+from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
+from qbdt.training.profile.expectation import SHARES, choose_share
+from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio import fit_ratio
@@ -30,54 +29,45 @@ __all__ = ["train_profiled"]
 
 
 def train_profiled(
-    dataset: Dataset | EventsInParts,
+    dataset: Dataset | PartitionedEvents,
     settings: Settings,
     *,
     n_threads: int | None = None,
     monitor: Monitor | None = None,
     progress: Progress = silent,
-    resume: Training | None = None,
-    checkpoint: Callable[[Training], None] | None = None,
-) -> Training:
-    """Train the profiled method.
+    resume: TrainedModel | None = None,
+    checkpoint: Callable[[TrainedModel], None] | None = None,
+) -> TrainedModel:
+    """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
-    The events are divided into five parts. For each, F and the shifts are fitted on the other four, and stop growing
-    where the held-out part says so; the sums of the five are averaged, and combined to the score that is best for all
-    held-out events together.
-
-    Parameters
-    ----------
-    dataset
-        Signal, background and sources, with true yields as weights: in memory, on disk (`OutOfCore`) or on a cluster
-        (`qbdt.training.partitions.dask`).
-    settings
-        How to train. `n_trees` is what each sum of each part gets, or less.
-    n_threads
-        Threads; None for all cores. Results do not depend on it.
-    monitor
-        Callbacks; the profiled method judges itself, so it takes no validation sample.
-    progress
-        Shows how far it is.
-    resume
-        An interrupted training on the same events with the same settings: finished parts are taken from it.
-    checkpoint
-        Called with what is there after every finished part.
-
-    Returns
-    -------
-    Training
-        Interrupting with Ctrl-C returns what the finished parts give, or F so far where there is none.
+    The events are divided into five inner folds. For each, F and the shifts are fitted on the other four, and stop
+    growing where the held-out fold says so; the sums of the five are averaged, and combined to the score that is best
+    for all held-out events together. So it takes no validation sample. `checkpoint` is called after every finished
+    fold, and `resume` takes over finished folds. Interrupting with Ctrl-C returns the model of the finished folds, or F
+    so far where there is none.
     """
     monitor = monitor or Monitor()
     if monitor.validation is not None:
         raise ConfigError(
             "method='profile' holds out events itself and stops where these say so: give no validation sample"
         )
-    events = EventsInParts(parts_of(dataset, 1)) if isinstance(dataset, Dataset) else dataset
+    end = End()
     with Workers(n_threads) as workers:
-        profiled = ProfiledEvents(events.hosts(workers), settings, workers)
-        profiling = _Profiling(profiled, settings, workers, monitor, resume)
-        return profiling.run(progress, checkpoint)
+        events = ProfiledEvents(place_events(dataset, workers), settings, workers)
+        state = _Profiling(events, settings, workers, monitor, resume)
+        with progress("training", state.most_trees) as advance:
+            state.advance = advance
+            advance(len(state.folds) * state.most_trees // N_FOLDS)
+            try:
+                while len(state.folds) < N_FOLDS:
+                    state.fit_fold()
+                    if checkpoint is not None and len(state.folds) < N_FOLDS:
+                        checkpoint(state.result(state.end(Ending.INTERRUPTED)))
+            except KeyboardInterrupt:
+                end = state.end(Ending.INTERRUPTED)
+            except _StoppedByCallback:
+                end = state.end(Ending.STOPPED_EARLY)
+        return state.result(end)
 
 
 class _StoppedByCallback(Exception):
@@ -88,58 +78,49 @@ class _Profiling:
     """State of one training."""
 
     def __init__(
-        self, events: ProfiledEvents, settings: Settings, workers: Workers, monitor: Monitor, resume: Training | None
+        self,
+        events: ProfiledEvents,
+        settings: Settings,
+        workers: Workers,
+        monitor: Monitor,
+        resume: TrainedModel | None,
     ) -> None:
         self.events = events
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
-        self.categories = categories_by_number(events.binning)
-        self.parts = _resumed(resume, events.binning, settings, events.data, len(events.sources))
+        self.categories = events.binning.categories_by_number
+        self.folds = _resume_folds(resume, events.binning, settings, events.data, len(events.sources))
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
+        self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
-    def run(self, progress: Progress, checkpoint: Callable[[Training], None] | None) -> Training:
-        per_part = self._most_trees // N_PARTS
-        stopped = None
-        with progress("training", self._most_trees) as advance:
-            advance(len(self.parts) * per_part)
-            try:
-                while len(self.parts) < N_PARTS:
-                    before = self.n_trees
-                    self.parts.append(self._part(len(self.parts), advance))
-                    advance(per_part - (self.n_trees - before))
-                    if checkpoint is not None and len(self.parts) < N_PARTS:
-                        checkpoint(self._result(f"interrupted after {len(self.parts)} of {N_PARTS} parts"))
-            except KeyboardInterrupt:
-                stopped = f"interrupted after {len(self.parts)} of {N_PARTS} parts"
-            except _StoppedByCallback:
-                stopped = f"stopped early after {len(self.parts)} of {N_PARTS} parts"
-        return self._result(stopped)
-
-    def _part(self, number: int, advance: Callable[[int], None]) -> Part:
-        """Fit both sums of trees without one part of the events."""
-        self.unfinished = []
-
-        def after_tree(nodes: Nodes) -> None:
-            advance(1)
-            report = TreeReport(self.n_trees, self._most_trees, Tree(nodes, 1.0, self.categories))
-            self.n_trees += 1
-            if self.monitor.judge(report, self.events.features, self.workers.n_threads):
-                raise _StoppedByCallback
-
-        def after_ratio_tree(nodes: Nodes) -> None:
-            self.unfinished.append(nodes)
-            after_tree(nodes)
-
-        own = fit_ratio(self.events, number, self.settings, self.workers, after_ratio_tree)
-        shifts = fit_shifts(self.events, number, self._ratio(own), self.settings, self.workers, after_tree)
-        return Part(own, shifts.trees, shifts.values, shifts.integrals)
-
     @property
-    def _most_trees(self) -> int:
-        return N_PARTS * self.settings.n_trees * (1 + bool(self.events.sources))
+    def most_trees(self) -> int:
+        """Trees of all folds and both sums, if none stops early."""
+        return N_FOLDS * self.settings.n_trees * (1 + bool(self.events.sources))
+
+    def fit_fold(self) -> None:
+        """Fit both sums of trees without the next fold."""
+        number, before = len(self.folds), self.n_trees
+        self.unfinished = []
+        given = (self.settings, self.workers)
+        ratio = fit_ratio(self.events, number, *given, self._note_ratio_tree)
+        shifts = fit_shifts(self.events, number, self._ratio(ratio), *given, self._note_tree)
+        self.folds.append(FoldTrees(ratio, shifts.trees, shifts.values, shifts.integrals))
+        self.advance(self.most_trees // N_FOLDS - (self.n_trees - before))
+
+    def _note_ratio_tree(self, nodes: Nodes) -> None:
+        self.unfinished.append(nodes)
+        self._note_tree(nodes)
+
+    def _note_tree(self, nodes: Nodes) -> None:
+        self.advance(1)
+        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.categories))
+        self.n_trees += 1
+        if self.monitor.judge(report, self.events.features, self.workers.n_threads):
+            raise _StoppedByCallback
 
     def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
         """Return the model of the first sum of trees alone."""
@@ -147,45 +128,50 @@ class _Profiling:
         ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
         return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
 
-    def _result(self, stopped: str | None) -> Training:
+    def end(self, how: Ending) -> End:
+        return End(how, f"{len(self.folds)} of {N_FOLDS} folds")
+
+    def result(self, end: End) -> TrainedModel:
         events = self.events
-        if not self.parts:
-            return Training(self._ratio(self.unfinished), events.binning, self.settings, (), stopped, events.data)
+        if not self.folds:
+            return TrainedModel(self._ratio(self.unfinished), events.binning, self.settings, (), end, events.data)
         names = (events.features, events.sources, events.log_odds)
-        parts, expected = self.parts, None
-        if len(parts) == N_PARTS:
-            number = best_number(self.parts)
-            parts = [part.with_shifts(number) for part in self.parts]
-            combination = Combination.of(parts)
-            models = [combined([part], combination, *names, categories=self.categories) for part in parts]
-            share, expected = chosen_share(events.score_store(models, SHARES), events.sources, combination.pulls)
-            won = expected.full**-2 - expected.unprofiled**-2
-            information = (expected.stat**-2, won)
-            model = combined(parts, combination.times(share), *names, information, self.categories)
+        folds, expected = self.folds, None
+        if len(folds) == N_FOLDS:
+            number = best_number(self.folds)
+            folds = [fold.with_shifts(number) for fold in self.folds]
+            combination = Combination.of(folds)
+            models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
+            share, expected = choose_share(events.build_score_rows(models, SHARES), events.sources, combination.pulls)
+            won = expected.sigma_full**-2 - expected.unprofiled**-2
+            information = (expected.sigma_stat**-2, won)
+            model = combine(folds, combination.times(share), *names, information, self.categories)
         else:
-            model = combined(parts, Combination.of(parts), *names, categories=self.categories)
-        known = [
-            {"ratio": len(part.ratio), "shift": len(part.shift), "integrals": [one.to_dict() for one in part.integrals]}
-            for part in parts
+            model = combine(folds, Combination.of(folds), *names, categories=self.categories)
+        known = [  # the file format calls folds "parts"
+            {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
+            for fold in folds
         ]
-        return Training(model, events.binning, self.settings, (), stopped, {**events.data, "parts": known}, expected)
+        return TrainedModel(model, events.binning, self.settings, (), end, {**events.data, "parts": known}, expected)
 
 
-def _resumed(
-    resume: Training | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
-) -> list[Part]:
-    """Return the finished parts of an earlier training."""
+def _resume_folds(
+    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
+) -> list[FoldTrees]:
+    """Return the finished folds of an earlier training."""
     if resume is None:
         return []
     require_resumable(resume, binning, settings, data)
     assert isinstance(resume.ensemble, ProfiledEnsemble)
     if resume.settings.n_trees != settings.n_trees:
-        raise DataError("cannot resume: the parts of a profiled training stop by themselves; n_trees must be the same")
-    model, parts = resume.ensemble, []
+        raise DataError("cannot resume: the folds of a profiled training stop by themselves; n_trees must be the same")
+    model, folds = resume.ensemble, []
     ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
-    for part in resume.data.get("parts", []):
-        own = tuple(tree.nodes for tree in islice(ratio, part["ratio"]))
-        pairs = list(islice(shift, part["shift"]))
-        integrals = tuple(Integrals.from_dict(one, n_sources) for one in part["integrals"])
-        parts.append(Part(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals))
-    return parts
+    for fold in resume.data.get("parts", []):
+        own = tuple(tree.nodes for tree in islice(ratio, fold["ratio"]))
+        pairs = list(islice(shift, fold["shift"]))
+        integrals = tuple(Integrals.from_dict(one, n_sources) for one in fold["integrals"])
+        folds.append(
+            FoldTrees(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
+        )
+    return folds

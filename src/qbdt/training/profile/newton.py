@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.threads import Workers
-from qbdt.training.kernels.ordered import scan_ordered_pairs
-from qbdt.training.kernels.pairs import pair_value, scan_pairs
-from qbdt.trees import FREE, Arranged, Details, FeatureRules, Limits, Split, Yield, by_gain
+from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
 
 __all__ = ["NewtonCriterion"]
 
@@ -38,7 +37,7 @@ class NewtonCriterion:
         Threads.
     """
 
-    has_details = False
+    has_systematics = False
 
     def __init__(self, ridge: float, least: float, features: FeatureRules, workers: Workers) -> None:
         self._ridge = ridge
@@ -58,18 +57,18 @@ class NewtonCriterion:
         value = top / (bottom + self._ridge) if bottom + self._ridge > 0 else 0.0
         return Yield(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
 
-    def promises(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
-        """Promise everything: there are no details that a judgement could wait for."""
+    def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
+        """Return no bound: there are no systematic histograms that a judgement could wait for."""
         return np.full(len(features), np.inf)
 
     def best_split(
         self,
         histogram: Fixed,
-        details: Details,
+        systematics: NodeSystematics,
         sums: Fixed,
         q: float,
         features: Fixed,
-        promises: Floats | None = None,
+        upper_bounds: Floats | None = None,
         limits: Limits = FREE,
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
@@ -86,7 +85,7 @@ class NewtonCriterion:
             shares = [(*given, part, arranged.n_cuts, lefts[i]) for i, part in enumerate(parts)]
             found = self._workers.run(scan_pairs, shares)
         splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
-        return max(splits, key=by_gain).under(self._features, arranged)
+        return max(splits, key=Split.rank).under(self._features, arranged)
 
     def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
         """Put the categories of a node in the order of N/D."""

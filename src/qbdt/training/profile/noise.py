@@ -1,8 +1,9 @@
-"""How much of what a source seems to do is a fluctuation of the simulation.
+"""MC noise of the effect of each source, and the shrinkage that it calls for.
 
-The effect of a source on r₀, and on the yield, is found in blocks of held-out events, an event and its shifted copies
-in the same block. How much the blocks differ says how well their sum is known. A source whose effects are within the
-noise would only turn the score away from what is known: it is believed less, down to not at all.
+The effect of a source on r₀, ∫ Δ_k r₀, and on the yield, ∫ Δ_k, is found in blocks of held-out events, an event and its
+shifted copies in the same block. The spread of the blocks gives the variance σ² of their sum. A source whose effects
+are within the noise would only turn the score away from sources that are known, so its effects are shrunk, down to zero
+(docs/profiled-method.md, "How it learns it", step 3).
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
-from qbdt.training.profile.inner_folds import Division
+from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Side, exact_sum, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
+from qbdt.trees.rows import Side
 
-__all__ = ["BlockSums", "HeldStart", "belief", "sums_of_blocks"]
+__all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 
 
-class HeldStart(NamedTuple):
+class HeldIntegrals(NamedTuple):
     """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1."""
 
     signal: Floats
@@ -42,17 +43,17 @@ class BlockSums(NamedTuple):
     weight: Fixed
     columns: Fixed
 
-    def merged(self, other: BlockSums) -> BlockSums:
+    def merge(self, other: BlockSums) -> BlockSums:
         """Sums over the rows of both."""
         return BlockSums(self.weight + other.weight, self.columns + other.columns)
 
-    def start(self, segments: Sequence[ShiftSegment]) -> HeldStart:
+    def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
         signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
-        blocks = zip(rounded(self.weight), rounded(self.columns), strict=True)
-        return HeldStart(
-            rounded(self.weight[:, signal].sum(axis=(0, 1))),
-            _shifts(segments, rounded(self.weight.sum(axis=0)), rounded(self.columns.sum(axis=0))),
+        blocks = zip(round_sums(self.weight), round_sums(self.columns), strict=True)
+        return HeldIntegrals(
+            round_sums(self.weight[:, signal].sum(axis=(0, 1))),
+            _shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
             np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
         )
 
@@ -67,8 +68,8 @@ def _shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Floats) -
     return shifts
 
 
-def sums_of_blocks(
-    number: int, dataset: Dataset, workers: Workers, division: Division, part: int, model: ProfiledEnsemble
+def sum_blocks(
+    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, model: ProfiledEnsemble
 ) -> BlockSums:
     """Pass over one partition of the events; the model's first sum of trees gives r₀."""
 
@@ -76,7 +77,7 @@ def sums_of_blocks(
         ratio = model.probability(model.ratio.score(events, workers.n_threads))
         return ratio, np.ones(len(ratio))
 
-    blocks = [_block(shift_segments(held), functions) for held in division.held_blocks(number, dataset, part)]
+    blocks = [_block(shift_segments(held), functions) for held in folds.held_blocks(number, dataset, fold)]
     return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
 
 
@@ -95,20 +96,20 @@ def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple
     return found
 
 
-def belief(blocks: Floats) -> Floats:
-    """Share of each source's squared effect that is believed, from ∫ Δ_k f as (block, source, f).
+def noise_shrinkage(blocks: Floats) -> Floats:
+    """Factor of each source's squared effect, shrunk by its MC noise, from ∫ Δ_k f as (block, source, f).
 
-    An effect of known variance σ² is on average too large by σ² when it is squared, so the share is
-    1 − (σ/∫ Δ_k f)², or zero where that is negative, of the better known of its effects.
+    An effect D of variance σ² has E[D²] = (true effect)² + σ², so the share of D² that is no noise is 1 − σ²/D², or
+    zero where that is negative. It is that of the better known of the effects on r₀ and on the yield.
 
     Examples
     --------
     >>> known, noise = np.full(20, 1.0), np.resize([1.0, -1.0], 20)
-    >>> belief(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
+    >>> noise_shrinkage(np.stack([known, noise, known + noise], axis=1)[:, :, None]).round(2)
     array([1.  , 0.  , 0.95])
     """
     effect = blocks.sum(axis=0)
-    variance = len(blocks) * blocks.var(axis=0, ddof=1)
+    variance = len(blocks) * blocks.var(axis=0, ddof=1)  # of a sum of equally distributed blocks
     known = effect**2 > variance
     share = np.where(known, 1.0 - np.divide(variance, effect**2, out=np.zeros_like(variance), where=known), 0.0)
     return np.asarray(share.max(axis=1))

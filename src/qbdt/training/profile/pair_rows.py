@@ -1,7 +1,4 @@
-"""Rows with a numerator and a denominator each, for trees that are grown on residuals.
-
-`PairRows` are those of one partition, `PairStore` asks all of them.
-"""
+"""`PairRows`: rows of one partition with a numerator and a denominator each, for trees that are grown on residuals."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats
+from qbdt.arrays import BINS, SUM_BITS, Fixed
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.kernels.weights import drop_rows
 from qbdt.training.paper.weight_scaling import ALL_ROWS
-from qbdt.training.partitions.node_histograms import KeptNodes
-from qbdt.training.partitions.parted_rows import PartedRows
-from qbdt.trees import Binning, Memory, Segment, in_memory, joined
+from qbdt.training.partitions.rows import PartitionRows
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
-__all__ = ["PairRows", "PairStore", "fixed_scale"]
+__all__ = ["PairRows", "fixed_scale"]
 
 Result = TypeVar("Result")
 
@@ -38,13 +35,13 @@ def fixed_scale(largest: float, n_rows: int) -> float:
     return math.ldexp(1.0, SUM_BITS - math.frexp(bound)[1]) if bound > 0 else 1.0
 
 
-class PairRows(KeptNodes, ABC):
+class PairRows(PartitionRows, ABC):
     """Binned rows of a partition, the first segments of which are trained on; the others only follow the trees.
 
     Parameters
     ----------
     segments, binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     n_trained
         Number of segments whose rows trees are grown on.
     """
@@ -88,14 +85,14 @@ class PairRows(KeptNodes, ABC):
         self._over(self._trained, fill)
         self._gather_rows()
 
-    def _added_up(self, node: int) -> Fixed:
+    def histogram(self, node: int) -> Fixed:
         """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
         n_features = self.layout.n_features
         shares = share_ranges(self._nodes[node][: self._n_trained], self._workers.n_threads)
-        parts = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
+        found = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
         arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
-        self._workers.run(add_pairs, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return joined(parts)
+        self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
+        return sum_shares(found)
 
     def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
         """Rows of all leaves as (leaf · segments + segment, begin, end)."""
@@ -110,34 +107,4 @@ class PairRows(KeptNodes, ABC):
             return [work(int(label), int(low), int(high)) for label, low, high in share]
 
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
-        return [one for part in self._workers.run(do_share, [(share,) for share in shares]) for one in part]
-
-
-class PairStore(PartedRows, ABC):
-    """All rows of a training by residuals, wherever their partitions are."""
-
-    @abstractmethod
-    def _scales(self) -> tuple[float, float]:
-        """Scales of numerators and denominators of the next tree."""
-
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> Floats:
-        """Fix the pairs of the next tree; node 0 holds all rows.
-
-        Parameters
-        ----------
-        seed, fraction
-            Share of rows that count in this tree, drawn by position.
-
-        Returns
-        -------
-        array
-            Value of one unit of the numerator and of the denominator.
-        """
-        scales = self._scales()
-        self._tell("begin_tree", scales, seed, ALL_ROWS if fraction >= 1 else int(fraction * 2**53), begins=True)
-        self._begin()
-        return 1.0 / np.array(scales)
-
-    def details(self, node: int, words: Fixed) -> Fixed:
-        """Return nothing for each word of features: pairs are all there is."""
-        return np.empty((len(words), 0), dtype=np.int64)
+        return [one for found in self._workers.run(do_share, [(share,) for share in shares]) for one in found]

@@ -1,7 +1,4 @@
-"""Rows on which the ratio of signal to background is learnt, by a logistic loss, and rows that judge it.
-
-`RatioRows` are those of one partition, `RatioStore` asks all of them.
-"""
+"""`RatioRows`: rows of one partition on which F is learnt, by a logistic loss, and rows that judge it."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, sum_weights
-from qbdt.training.partitions.calls import Call, Hosts, Together
-from qbdt.training.profile.pair_rows import PairRows, PairStore
-from qbdt.training.profile.score_rows import Scored, ScoreRows, ScoreStore
+from qbdt.training.profile.pair_rows import PairRows
+from qbdt.training.profile.score_rows import ScoredSegment, ScoreRows
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Binning, Memory, Segment, Side, in_memory
+from qbdt.trees import Binning
+from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
-__all__ = ["RatioRows", "RatioStore"]
+__all__ = ["RatioRows"]
 
 
 class RatioRows(PairRows):
@@ -33,7 +30,7 @@ class RatioRows(PairRows):
     held
         As many that only follow, with their own weights; none has a source.
     binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     factors
         What the weights of each side are multiplied by in training, so that both have the same sum: F = 0 is no
         preference.
@@ -61,7 +58,7 @@ class RatioRows(PairRows):
         self._total: Floats = memory("total", self.layout.n_rows - first, np.float64)
         ranges = zip(held, self.layout.whole[len(trained) :] - first, strict=True)
         scored = [
-            Scored(i, one, self._total[low:high], np.broadcast_to(0.0, (high - low,)))
+            ScoredSegment(i, one, self._total[low:high], np.broadcast_to(0.0, (high - low,)))
             for i, (one, (_, low, high)) in enumerate(ranges)
         ]
         self._held = ScoreRows(scored, held, (0.0,), scale, workers, memory)
@@ -72,7 +69,7 @@ class RatioRows(PairRows):
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf to F."""
-        own = np.array(outputs)  # may have travelled
+        own = np.array(outputs)  # may be a read-only array received over the network
 
         def add_range(label: int, low: int, high: int) -> None:
             leaf = label // self.layout.n_segments
@@ -102,33 +99,3 @@ class RatioRows(PairRows):
     def fill(self, edges: Floats) -> Fixed:
         """Exact sums over rows held out, see `ScoreRows`."""
         return self._held.fill(edges)
-
-
-class RatioStore(PairStore):
-    """All nominal rows of a training, those that are trained on and those held out (`held`).
-
-    Parameters
-    ----------
-    hosts
-        What holds their partitions: `RatioRows`.
-    scale
-        What weights are multiplied by before they are rounded, see `fixed_scale`.
-    held
-        Segments held out; they may be those of no rows.
-    """
-
-    def __init__(self, hosts: Hosts, scale: float, held: Sequence[ShiftSegment]) -> None:
-        super().__init__(hosts)
-        self._scale = scale
-        self.held = ScoreStore(lambda call: self._ask(call)[0], held, 1)
-
-    def _scales(self) -> tuple[float, float]:
-        return self._scale, self._scale
-
-    def add(self, leaves: Sequence[int], outputs: Floats) -> None:
-        """Add one output per leaf to F."""
-        self._tell("add", tuple(leaves), outputs)
-
-    def yields(self, leaves: Sequence[int]) -> Floats:
-        """Sums of the weights of trained rows as (leaf, side)."""
-        return self._ask(Call("yields", (tuple(leaves), self._scale), Together.SUM))[0] / self._scale

@@ -14,7 +14,7 @@ any knowledge of x, t₀ = S/(S + B):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -80,18 +80,49 @@ class ProfiledEnsemble:
         return np.concatenate([self.ratio.weights, self.shift.weights])
 
     @property
+    def folds(self) -> None:
+        """No fold rule: one model scores all events."""
+
+    @property
+    def members(self) -> tuple[ProfiledEnsemble, ...]:
+        """The model itself: there are no folds."""
+        return (self,)
+
+    @property
+    def components(self) -> dict[str, Ensemble]:
+        """The two sums of trees by name."""
+        return {"ratio": self.ratio, "shift": self.shift}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Numbers in the formula of the score besides the two sums."""
+        return {"log_odds": self.log_odds, "share": self.share}
+
+    @property
     def share(self) -> float:
         """Share t₀ = S/(S + B) of the signal in all events."""
         return 1.0 / (1.0 + math.exp(-self.log_odds))
 
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
         """Score of every event, in (−1, 1)."""
-        return self.combined(self.ratio.score(events, n_threads), self.shift.score(events, n_threads))
+        return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
 
-    def combined(self, log_ratio: Floats, shift: Floats) -> Floats:
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """The score: there is one model to average."""
+        return self.score(events, n_threads)
+
+    def combine(self, sums: Mapping[str, Floats]) -> Floats:
         """Score from the two sums of trees, F and g."""
-        above = (self.probability(log_ratio) - shift) / self.share - 1.0
+        above = (self.probability(sums["ratio"]) - sums["shift"]) / self.share - 1.0
         return np.asarray(above / (1.0 + np.abs(above)))
+
+    def bound_error(self, errors: Mapping[str, float]) -> float:
+        """Upper bound on the error of a score: |dp/dF| is at most 1/4, and |d score/du| at most 1."""
+        return (errors["ratio"] / 4 + errors["shift"]) / self.share + 1e-15
+
+    def probabilities(self, score: Floats) -> Floats:
+        """Return (1 − score)/2 and (1 + score)/2, which order events as t* does but estimate no probability."""
+        return np.stack([0.5 * (1.0 - score), 0.5 * (1.0 + score)], axis=1)
 
     def probability(self, log_ratio: Floats) -> Floats:
         """Share p = s/n of the signal, from F."""
@@ -100,16 +131,15 @@ class ProfiledEnsemble:
 
     def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
         """Scores with one tree of each sum, with two, and so on; the shorter sum stays as it is at its end."""
-        zero = np.zeros(events.n_rows)
-        parts = [zero, zero]
-        stages = (part.staged_scores(events, n_threads) for part in (self.ratio, self.shift))
+        sums = dict.fromkeys(self.components, np.zeros(events.n_rows))
+        stages = (component.staged_scores(events, n_threads) for component in self.components.values())
         for stage in zip_longest(*stages):
-            parts = [old if new is None else new for old, new in zip(parts, stage, strict=True)]
-            yield self.combined(*parts)
+            sums |= {name: value for name, value in zip(sums, stage, strict=True) if value is not None}
+            yield self.combine(sums)
 
     def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
         """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
-        return np.concatenate([part.leaves(events, n_threads) for part in (self.ratio, self.shift)], axis=1)
+        return np.concatenate([one.leaves(events, n_threads) for one in self.components.values()], axis=1)
 
     def gains(self) -> Floats:
         """Gain of all splits on each feature, in units of the profiled information."""
@@ -118,5 +148,5 @@ class ProfiledEnsemble:
     def to_frame(self) -> Any:
         """Return all nodes as a pandas table; the column `sum` says which of the two sums a tree belongs to."""
         pandas = require("pandas", "to_frame")
-        frames = {"ratio": self.ratio.to_frame(), "shift": self.shift.to_frame()}
+        frames = {name: one.to_frame() for name, one in self.components.items()}
         return pandas.concat(frames, names=["sum"]).reset_index(level=0).reset_index(drop=True)

@@ -1,31 +1,31 @@
-"""Held-out events with their scores: `ScoreRows` those of one partition, `ScoreStore` all of them, as histograms.
+"""Held-out events with their scores: `ScoreRows` those of one partition, `HeldScores` all of them, as histograms.
 
 A score is r − a g for each of several shares a. Its bins hold equal absolute signal; their edges are scores of events,
-found by asking how much signal there is up to some value, eight bits of the value at a time.
+found by asking how much signal there is up to some value, eight bits of the value at a time: eight questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
-from qbdt.training.partitions.calls import Call, Hosts, Together
+from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Memory, Side, binned_sums, copied, in_memory, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
+from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
-__all__ = ["ScoreRows", "ScoreStore", "Scored", "Templates"]
+__all__ = ["HeldScores", "ScoreRows", "ScoredSegment", "Templates"]
 
 BITS = 8
-"""Bits of an edge that are found at a time."""
+"""Bits of an edge that are found at a time: 8 × 256 numbers are one answer for each edge."""
 
 
-class Scored(NamedTuple):
+class ScoredSegment(NamedTuple):
     """Rows of one segment: its number, what they add to the shifts, and their r (r₀, or F) and g = Σ_k c_k f_k."""
 
     number: int
@@ -42,7 +42,9 @@ class Templates(NamedTuple):
     variance: Floats
 
 
-class _Kept(NamedTuple):
+class _WeightedScores(NamedTuple):
+    """Rows of one segment: r, g, and their weights, then shifts given row by row."""
+
     number: int
     nominal: bool
     ratio: Floats
@@ -64,12 +66,12 @@ class ScoreRows:
     scale
         What absolute weights are multiplied by before they are rounded.
     workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     """
 
     def __init__(
         self,
-        scored: Iterable[Scored],
+        scored: Iterable[ScoredSegment],
         segments: Sequence[ShiftSegment],
         shares: Sequence[float],
         scale: float,
@@ -78,17 +80,17 @@ class ScoreRows:
     ) -> None:
         self._shares, self._scale, self._workers = shares, scale, workers
         self._signal = [_is_signal(one) for one in segments]
-        self._places = _places(segments)
-        self._kept = [_kept(one, memory) for one in scored]
+        self._offsets = _offsets(segments)
+        self._segments = [_copy_weights(one, memory) for one in scored]
 
     def signal_up_to(self, keys: Fixed) -> Fixed:
         """Absolute signal, in units, with a score of at most each of some keys, as (share, key)."""
-        return np.stack(self._workers.run(self._up_to, list(zip(self._shares, keys, strict=True))))
+        return np.stack(self._workers.run(self._sum_up_to, list(zip(self._shares, keys, strict=True))))
 
-    def _up_to(self, share: float, keys: Fixed) -> Fixed:
+    def _sum_up_to(self, share: float, keys: Fixed) -> Fixed:
         order = np.argsort(keys, kind="stable")
         sums = np.zeros(len(keys) + 1, dtype=np.int64)
-        for one in self._kept:
+        for one in self._segments:
             if self._signal[one.number]:
                 above = np.searchsorted(keys[order], ordered(one.ratio - share * one.shift), side="left")
                 np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * self._scale).astype(np.int64))
@@ -101,78 +103,94 @@ class ScoreRows:
 
         Summed are the weights of each segment, then the squared weights and the columns of each nominal one.
         """
-        sums = self._workers.run(self._filled, list(zip(self._shares, edges, strict=True)))
+        sums = self._workers.run(self._fill, list(zip(self._shares, edges, strict=True)))
         return np.stack(sums)
 
-    def _filled(self, share: float, edges: Floats) -> Fixed:
+    def _fill(self, share: float, edges: Floats) -> Fixed:
         n_bins = len(edges) + 1
-        sums = np.zeros((self._places[-1], n_bins, LIMBS), dtype=np.int64)
-        for one in self._kept:
+        sums = np.zeros((self._offsets[-1], n_bins, LIMBS), dtype=np.int64)
+        for one in self._segments:
             bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
             sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
             if one.nominal:
                 for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
-                    sums[self._places[one.number] + j] += binned_sums(weight, bins, n_bins)
+                    sums[self._offsets[one.number] + j] += binned_sums(weight, bins, n_bins)
         return sums
 
 
-class ScoreStore:
+class HasScores(Protocol):
+    """Rows with a score: `ScoreRows`, or those of F, which keep their own."""
+
+    def signal_up_to(self, keys: Fixed) -> Fixed:
+        """Absolute signal up to some keys."""
+
+    def fill(self, edges: Floats) -> Fixed:
+        """Exact sums in bins."""
+
+
+def _signal_up_to(rows: HasScores, keys: Fixed) -> Fixed:
+    return rows.signal_up_to(keys)
+
+
+def _fill(rows: HasScores, edges: Floats) -> Fixed:
+    return rows.fill(edges)
+
+
+class HeldScores:
     """All held-out rows with their scores.
 
     Parameters
     ----------
-    ask
-        Makes a call on all partitions: `ScoreRows`, or whatever has its methods.
+    rows
+        Partitions of rows that have scores.
     segments
         All segments, by number; they may be those of no rows.
     n_shares
         Number of shares of g.
     """
 
-    def __init__(self, ask: Callable[[Call], Fixed], segments: Sequence[ShiftSegment], n_shares: int) -> None:
-        self._ask, self._segments, self._n_shares = ask, segments, n_shares
-
-    @classmethod
-    def on(cls, hosts: Hosts, segments: Sequence[ShiftSegment], n_shares: int) -> ScoreStore:
-        """Rows that some hosts hold, and nothing else."""
-        return cls(lambda call: np.array(hosts.run([call])[0]), segments, n_shares)
+    def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], n_shares: int) -> None:
+        self._rows, self._segments, self._n_shares = rows, segments, n_shares
 
     def templates(self, n_bins: int) -> list[Templates]:
         """Histograms in bins of equal signal, for each share."""
         edges = self._equal_signal(n_bins)
-        return [self._collected(rounded(sums)) for sums in self._asked("fill", edges)]
+        return [self._collect(round_sums(sums)) for sums in self._rows.ask(total(_fill, edges))[0]]
 
     def _equal_signal(self, n_bins: int) -> Floats:
         """Inner edges (share, edge): the smallest scores up to which there are 1/n, 2/n … of the signal."""
         largest = np.full((self._n_shares, 1), np.iinfo(np.int64).max)
-        total = int(self._asked("signal_up_to", largest)[0, 0])
-        targets = np.array([-(-i * total // n_bins) for i in range(1, n_bins)], dtype=np.int64)
+        signal = int(self._find_signal(largest)[0, 0])
+        targets = np.array([-(-i * signal // n_bins) for i in range(1, n_bins)], dtype=np.int64)
         found = np.zeros((self._n_shares, n_bins - 1, 1), dtype=np.uint64)
         for shift in range(64 - BITS, -1, -BITS):
+            # The next digit of each edge is the smallest one for which the keys up to it, whatever their lower
+            # digits (all ones), hold at least the target.
             step, rest = np.uint64(shift), np.uint64(2**shift - 1)
             digits = np.arange(2**BITS, dtype=np.uint64) << step
             keys = _signed(found | digits | rest)
-            signal = self._asked("signal_up_to", keys.reshape(self._n_shares, -1)).reshape(keys.shape)
-            digit = np.argmax(signal >= targets[:, None], axis=2)
+            below = self._find_signal(keys.reshape(self._n_shares, -1)).reshape(keys.shape)
+            digit = np.argmax(below >= targets[:, None], axis=2)
             found |= digit[:, :, None].astype(np.uint64) << step
         return _values(_signed(found[:, :, 0]))
 
-    def _collected(self, sums: Floats) -> Templates:
+    def _collect(self, sums: Floats) -> Templates:
+        """Histograms of s, of Δ_k = Σ a_k w + Σ columns, and of n = w + w², from sums over segments."""
         segments = self._segments
-        places = _places(segments)
+        offsets = _offsets(segments)
         signal = sums[[i for i, one in enumerate(segments) if _is_signal(one)]].sum(axis=0)
         variance = np.zeros_like(signal)
         shifts = np.zeros((len(segments[0].factors), len(signal)))
         for i, one in enumerate(segments):
             shifts += one.factors[:, None] * sums[i]
             if one.segment.nominal:
-                variance += sums[i] + sums[places[i]]
+                variance += sums[i] + sums[offsets[i]]
             for j, (source, _) in enumerate(one.columns):
-                shifts[source] += sums[places[i] + 1 + j]
+                shifts[source] += sums[offsets[i] + 1 + j]
         return Templates(signal, shifts, variance)
 
-    def _asked(self, method: str, argument: NDArray[np.generic]) -> Fixed:
-        return self._ask(Call(method, (argument,), Together.SUM))
+    def _find_signal(self, keys: Fixed) -> Fixed:
+        return self._rows.ask(total(_signal_up_to, keys))[0]
 
 
 def ordered(values: Floats) -> Fixed:
@@ -206,13 +224,13 @@ def _is_signal(one: ShiftSegment) -> bool:
     return one.segment.nominal and one.segment.side is Side.SIGNAL
 
 
-def _places(segments: Sequence[ShiftSegment]) -> Fixed:
+def _offsets(segments: Sequence[ShiftSegment]) -> Fixed:
     """Where the sums of a segment's squared weights and columns are, and the number of all sums."""
     sizes = [1 + len(one.columns) if one.segment.nominal else 0 for one in segments]
     return np.cumsum([len(segments), *sizes])
 
 
-def _kept(one: Scored, memory: Memory) -> _Kept:
-    weight = copied(one.segment.segment.events.weight, "weight", memory)
-    columns = [copied(column(), "shift_column", memory) for _, column in one.segment.columns]
-    return _Kept(one.number, one.segment.segment.nominal, one.ratio, one.shift, (weight, *columns))
+def _copy_weights(one: ScoredSegment, memory: Memory) -> _WeightedScores:
+    weight = copy_values(one.segment.segment.events.weight, "weight", memory)
+    columns = [copy_values(column(), "shift_column", memory) for _, column in one.segment.columns]
+    return _WeightedScores(one.number, one.segment.segment.nominal, one.ratio, one.shift, (weight, *columns))

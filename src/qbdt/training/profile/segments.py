@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Replaced, Role, Scaled, Systematic
+from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.training.profile.shift_rows import ShiftSegment
-from qbdt.trees import Segment, Side
+from qbdt.trees.rows import Segment, Side
 
 __all__ = ["nominal_segments", "shift_segments"]
 
@@ -22,10 +23,7 @@ def nominal_segments(dataset: Dataset) -> list[Segment]:
 
 
 def shift_segments(dataset: Dataset) -> list[ShiftSegment]:
-    """Segments of all processes, then of all variations, with what each adds to the shifts of the sources.
-
-    Δ_k is up − nominal, or (up − down)/2 where both are given.
-    """
+    """Segments of all processes, then of all variations, with what each adds to the Δ_k of the sources."""
     n_sources = len(dataset.systematics)
     nominal, varied = [], []
     for segment in nominal_segments(dataset):
@@ -46,19 +44,13 @@ def _terms(
     source: Systematic, process: str, nominal: Events
 ) -> tuple[float, Callable[[], Floats] | None, list[tuple[float, Events]]]:
     """Δ of one process: a multiple of its weights, weights row by row, or signed sets of other events."""
-    sides = [effect[process] for _, effect in source.directions]
-    signs, of_nominal = ([0.5, -0.5], 0.0) if source.two_sided else ([1.0], -1.0)
-    if any(isinstance(side, Replaced) for side in sides):
-        return of_nominal, None, [(sign, side.apply(nominal)) for sign, side in zip(signs, sides, strict=True)]
-    sizes = [side.size for side in sides if isinstance(side, Scaled) and side.where is None]
-    if len(sizes) == len(sides):
-        return sum(sign * size for sign, size in zip(signs, sizes, strict=True)), None, []
-
-    def column() -> Floats:
-        parts = [sign * side.apply(nominal).weight for sign, side in zip(signs, sides, strict=True)]
-        return np.asarray(sum(parts) + of_nominal * nominal.weight)
-
-    return 0.0, column, []
+    if source.replaces_events(process):
+        (of_nominal, _), *varied = source.shift_terms(process, nominal)
+        return of_nominal, None, varied
+    size = source.relative_shift(process)
+    if size is not None:
+        return size, None, []
+    return 0.0, partial(source.row_shifts, process, nominal), []
 
 
 def _varied(nominal: Segment, source: Systematic, k: int, n_sources: int, sign: float, events: Events) -> ShiftSegment:

@@ -1,10 +1,10 @@
-"""Rows of one partition on which the relative shifts of all sources are learnt, and what they add to them."""
+"""`ShiftRows`: rows of one partition on which the relative shifts r_k = Δ_k/n of all sources are learnt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,16 @@ from qbdt.data import Events
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
 from qbdt.training.profile.pair_rows import PairRows
-from qbdt.trees import Binning, Memory, Segment, exact_sum, in_memory
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees import Binning
+from qbdt.trees.kernels import LIMBS, exact_sum
+from qbdt.trees.rows import Memory, Segment, in_memory
 
-__all__ = ["N_SUMS", "ShiftRows", "ShiftSegment", "SumScales", "variance"]
-
-N_SUMS = 2
-"""Sums of a nominal segment before those of the f_k and the columns: n and n r₀; that of w is kept apart."""
+__all__ = ["ShiftRows", "ShiftSegment", "SumScales", "SumSlots", "variance"]
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftSegment:
-    """Rows and what they add to the shifts of the sources.
+    """Rows, and the shifts Δ_k that they add to the sources: a_k w, and columns row by row.
 
     Parameters
     ----------
@@ -43,11 +41,51 @@ class ShiftSegment:
 
 
 class SumScales(NamedTuple):
-    """Scales of w, n and n r₀; of n f_k; and of the columns of each nominal segment."""
+    """Scales of w, n and n r₀ (by slot); of n f_k; and of the columns of each nominal segment."""
 
     first: Floats
     fitted: Floats
     columns: tuple[Floats, ...]
+
+
+@dataclass(frozen=True)
+class SumSlots:
+    """Where the sums over a leaf's rows of one segment are: as the kernel `sum_nominal` writes them.
+
+    Segments of variations have that of w only, so all others are sent for nominal segments alone.
+    """
+
+    n_sources: int
+    n_columns: int
+
+    weight: ClassVar = 0
+    """Σ w."""
+    n: ClassVar = 1
+    """Σ n, n = w + w²."""
+    n_ratio: ClassVar = 2
+    """Σ n r₀."""
+
+    @property
+    def fitted(self) -> slice:
+        """Σ n f_k of every source."""
+        return slice(3, 3 + self.n_sources)
+
+    @property
+    def columns(self) -> slice:
+        """Sums of the shifts given row by row."""
+        return slice(self.fitted.stop, self.fitted.stop + self.n_columns)
+
+    def pack(self, sums: Fixed, nominal: Sequence[int]) -> Fixed:
+        """Array (leaf, number) to be sent, of sums (leaf, segment, slot)."""
+        others = sums[:, list(nominal), 1:].reshape(len(sums), -1)
+        return np.concatenate([sums[:, :, self.weight], others], axis=1)
+
+    def unpack(self, sent: Fixed, n_segments: int, nominal: Sequence[int]) -> Fixed:
+        """Inverse of `pack`, with zeros where nothing was sent."""
+        sums = np.zeros((len(sent), n_segments, self.columns.stop), dtype=np.int64)
+        sums[:, :, self.weight] = sent[:, :n_segments]
+        sums[:, list(nominal), 1:] = sent[:, n_segments:].reshape(len(sent), len(nominal), -1)
+        return sums
 
 
 def variance(events: Events) -> Floats:
@@ -76,7 +114,7 @@ class ShiftRows(PairRows):
     trained, held
         Segments to train on, and as many that only follow; nominal ones come first.
     binning, workers, memory
-        As for `RowStore`.
+        As for `BinnedRows`.
     means
         Mean relative shift m_k of each source.
     ratio
@@ -124,7 +162,7 @@ class ShiftRows(PairRows):
 
     def direct(self, coefficients: Floats) -> None:
         """Let the next trees fit Σ_k c_k r_k."""
-        self._coefficients = np.array(coefficients)  # may have travelled
+        self._coefficients = np.array(coefficients)  # may be read-only, as received over the network
 
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
         common = float(self._factors[segment] @ self._coefficients)
@@ -141,11 +179,11 @@ class ShiftRows(PairRows):
         shift_pairs(weight, columns, current, common, chosen, self._coefficients, mean, *scales, out)
 
     def sums(self, leaves: Sequence[int], scales: SumScales) -> Fixed:
-        """Sums over the rows of each leaf, in units: of w for every segment, then of all else for the nominal ones."""
-        n_segments, k = self.layout.n_segments, self.n_sources
-        n_columns = max(len(state.sources) for state in self._nominal.values())
-        totals = np.zeros((len(leaves), n_segments, 1 + N_SUMS + k + n_columns), dtype=np.int64)
-        first, fitted = np.array(scales.first), np.array(scales.fitted)  # may have travelled
+        """Sums over the rows of each leaf, in units, as `SumSlots.pack` has them."""
+        n_segments = self.layout.n_segments
+        slots = SumSlots(self.n_sources, max(len(state.sources) for state in self._nominal.values()))
+        totals = np.zeros((len(leaves), n_segments, slots.columns.stop), dtype=np.int64)
+        first, fitted = np.array(scales.first), np.array(scales.fitted)  # may be read-only, as received
         columns = {i: np.array(scales.columns[i % self._n_trained]) for i in self._nominal}
 
         def sum_range(label: int, low: int, high: int) -> tuple[int, Fixed]:
@@ -154,13 +192,12 @@ class ShiftRows(PairRows):
             if segment in self._nominal:
                 self._sum_nominal(segment, low, high, (first, fitted, columns[segment]), out)
             else:
-                out[0] = sum_weights(self._weight, self._rows, low, high, 0, first[0])
+                out[slots.weight] = sum_weights(self._weight, self._rows, low, high, 0, first[slots.weight])
             return label, out
 
-        for label, part in self._over(self._leaf_ranges(leaves), sum_range):
-            totals[label // n_segments, label % n_segments] += part
-        others = totals[:, list(self._nominal), 1:].reshape(len(leaves), -1)
-        return np.concatenate([totals[:, :, 0], others], axis=1)
+        for label, found in self._over(self._leaf_ranges(leaves), sum_range):
+            totals[label // n_segments, label % n_segments] += found
+        return slots.pack(totals, list(self._nominal))
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf and source to the f_k."""

@@ -1,4 +1,4 @@
-"""All rows on which the relative shifts r_k = Δ_k/n of all sources are learnt together, wherever they are."""
+"""`ShiftSums`: sums over all rows on which the relative shifts r_k = Δ_k/n are learnt, wherever they are."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats
-from qbdt.training.partitions.calls import Call, Hosts, Together
-from qbdt.training.profile.pair_rows import PairStore, fixed_scale
-from qbdt.training.profile.shift_rows import N_SUMS, ShiftSegment, SumScales
-from qbdt.trees import Side, rounded
+from qbdt.training.partitions.protocol import Partitions, total
+from qbdt.training.profile.pair_rows import fixed_scale
+from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment, SumScales, SumSlots
+from qbdt.trees.kernels import round_sums
+from qbdt.trees.rows import Side
 
-__all__ = ["LeafSums", "ShiftBounds", "ShiftStore"]
+__all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
 
 
 class LeafSums(NamedTuple):
@@ -29,20 +30,20 @@ class LeafSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ShiftBounds:
-    """What no number of any row passes: rows in all, absolute weights, and columns of each nominal segment."""
+    """Upper bounds: rows in all, absolute weights, and columns of each nominal segment."""
 
     n_rows: int
     weight: float
     columns: tuple[Floats, ...]
 
 
-class ShiftStore(PairStore):
-    """Rows of all processes and variations, trained on or held out.
+class ShiftSums:
+    """Rows of all processes and variations, trained on or held out, and the scales that keep their sums exact.
 
     Parameters
     ----------
-    hosts
-        What holds their partitions: `ShiftRows`.
+    rows
+        Partitions of `ShiftRows`.
     segments
         The segments, nominal ones first; they may be those of no rows. There are as many that are held out.
     means
@@ -51,33 +52,35 @@ class ShiftStore(PairStore):
         Bounds on the rows' numbers.
     """
 
-    def __init__(self, hosts: Hosts, segments: Sequence[ShiftSegment], means: Floats, bounds: ShiftBounds) -> None:
-        super().__init__(hosts)
+    def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], means: Floats, bounds: ShiftBounds) -> None:
+        self.rows = rows
         self._segments = segments
         self._nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
         self._signal = [i for i in self._nominal if segments[i].segment.side is Side.SIGNAL]
-        self._sources = [[source for source, _ in segments[i].columns] for i in self._nominal]
+        self._slots = SumSlots(len(means), max(len(segments[i].columns) for i in self._nominal))
         self._means = means
         self._bounds = bounds
         self._largest_n = bounds.weight * (1.0 + bounds.weight)
         self._coefficients: Floats = np.zeros(len(means))
-        self._reach: Floats = np.zeros(len(means))
+        self._reach: Floats = np.zeros(len(means))  # bounds on |f_k| so far
 
     def direct(self, coefficients: Floats) -> None:
         """Let the next trees fit Σ_k c_k r_k."""
         self._coefficients = np.ascontiguousarray(coefficients)
-        self._tell("direct", self._coefficients)
+        self.rows.tell(ShiftRows.direct, self._coefficients)
 
     def gram(self) -> Floats:
         """∫ n f g over the events held out, for f and g of r₀ and a constant."""
-        squares, products, ones = rounded(self._ask(Call("gram", (), Together.SUM))[0])
+        squares, products, ones = round_sums(self.rows.ask(total(ShiftRows.gram))[0])
         return np.array([[squares, products], [products, ones]])
 
-    def _scales(self) -> tuple[float, float]:
+    def pair_scales(self) -> tuple[float, float]:
+        """Scales of Σ_k c_k (Δ_k − n (m_k + f_k)) and of n, from bounds on both."""
         bounds, size = self._bounds, np.abs(self._coefficients)
         fitted = self._largest_n * float(size @ (self._reach + np.abs(self._means)))
         common = max(float(np.abs(one.factors @ self._coefficients)) for one in self._segments) * bounds.weight
-        columns = max(float(size[own] @ most) for own, most in zip(self._sources, bounds.columns, strict=True))
+        own = [[source for source, _ in self._segments[i].columns] for i in self._nominal]
+        columns = max(float(size[sources] @ most) for sources, most in zip(own, bounds.columns, strict=True))
         return (
             fixed_scale(fitted + common + columns, bounds.n_rows),
             fixed_scale(self._largest_n, bounds.n_rows),
@@ -85,41 +88,43 @@ class ShiftStore(PairStore):
 
     def sums(self, leaves: Sequence[int]) -> tuple[LeafSums, LeafSums]:
         """Sums over the leaves' trained rows, and over those held out."""
-        scales = self._sum_scales()
-        found = self._ask(Call("sums", (tuple(leaves), scales), Together.SUM))[0]
-        n_segments, n_nominal = 2 * len(self._segments), 2 * len(self._nominal)
-        weights = found[:, :n_segments].reshape(len(leaves), 2, -1)
-        nominal = found[:, n_segments:].reshape(len(leaves), 2, n_nominal // 2, -1)
-        trained, held = (self._collect(weights[:, i], nominal[:, i], scales) for i in range(2))
-        return trained, held
+        scales, n = self._sum_scales(), len(self._segments)
+        nominal = [*self._nominal, *(n + i for i in self._nominal)]  # trained segments, then those held out
+        sent = self.rows.ask(total(ShiftRows.sums, tuple(leaves), scales))[0]
+        sums = self._slots.unpack(sent, 2 * n, nominal)
+        return self._collect(sums[:, :n], scales), self._collect(sums[:, n:], scales)
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf and source to the f_k."""
         self._reach = self._reach + np.abs(outputs).max(axis=0)
-        self._tell("add", tuple(leaves), outputs)
+        self.rows.tell(ShiftRows.add, tuple(leaves), outputs)
 
     def _sum_scales(self) -> SumScales:
         n_rows = self._bounds.n_rows
         of_n = fixed_scale(self._largest_n, n_rows)
-        first = np.array([fixed_scale(self._bounds.weight, n_rows), of_n, of_n])
+        first = np.array([fixed_scale(self._bounds.weight, n_rows), of_n, of_n])  # w, n, n r₀ with r₀ ≤ 1
         fitted = np.array([fixed_scale(self._largest_n * reach, n_rows) for reach in self._reach])
         columns = [np.array([fixed_scale(one, n_rows) for one in most]) for most in self._bounds.columns]
         return SumScales(first, fitted, tuple(columns))
 
-    def _collect(self, weights: Fixed, nominal: Fixed, scales: SumScales) -> LeafSums:
-        """Sums in events, from integers (leaf, segment) and (leaf, nominal segment, what is summed)."""
-        k = len(self._means)
-        shifts = np.zeros((len(weights), k))
+    def _collect(self, sums: Fixed, scales: SumScales) -> LeafSums:
+        """Sums in events, from integers (leaf, segment, slot)."""
+        slots = self._slots
+        weights = sums[:, :, slots.weight]
+        # ∫ Δ_k = Σ_segments a_k Σ w: variations with their sign, nominal rows with −1 or a normalisation's size …
+        shifts = np.zeros((len(sums), slots.n_sources))
         for i, one in enumerate(self._segments):
-            shifts += (weights[:, i] / scales.first[0])[:, None] * one.factors
-        for i, own in enumerate(self._sources):
-            for j, source in enumerate(own):
-                shifts[:, source] += nominal[:, i, N_SUMS + k + j] / scales.columns[i][j]
-        own = nominal.sum(axis=1)
+            shifts += (weights[:, i] / scales.first[slots.weight])[:, None] * one.factors
+        # … + the sums of columns, for sources given as weights of the nominal rows
+        for i, scale in zip(self._nominal, scales.columns, strict=True):
+            columns = sums[:, i, slots.columns]
+            for j, (source, _) in enumerate(self._segments[i].columns):
+                shifts[:, source] += columns[:, j] / scale[j]
+        nominal = sums[:, self._nominal].sum(axis=1)
         return LeafSums(
-            own[:, 0] / scales.first[1],
+            nominal[:, slots.n] / scales.first[slots.n],
             shifts,
-            own[:, N_SUMS : N_SUMS + k] / scales.fitted,
-            weights[:, self._signal].sum(axis=1) / scales.first[0],
-            own[:, 1] / scales.first[2],
+            nominal[:, slots.fitted] / scales.fitted,
+            weights[:, self._signal].sum(axis=1) / scales.first[slots.weight],
+            nominal[:, slots.n_ratio] / scales.first[slots.n_ratio],
         )

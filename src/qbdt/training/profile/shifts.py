@@ -1,7 +1,8 @@
 """The second sum of trees: the relative shifts r_k = Δ_k/n of all sources, in leaves of several numbers.
 
-A tree is grown for one combination, Σ_k c_k r_k, the one that the score needs: c_k = ∫ Δ_k t of the best score that
-the trees so far allow, on held-out events. Its leaves then hold the shifts of every source.
+A tree is grown for one combination, Σ_k c_k r_k, which the score t* = (s − Σ_k c_k Δ_k)/n needs: c_k = ∫ Δ_k t of the
+best score that the trees so far allow, on held-out events. Its leaves then hold the shifts of every source, so a
+tree costs the same however many sources there are (docs/profiled-method.md, "How it learns it", step 2).
 """
 
 from __future__ import annotations
@@ -13,27 +14,29 @@ import numpy as np
 
 from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
-from qbdt.training.inputs import feature_rules
-from qbdt.training.profile.inner_folds import N_PARTS
+from qbdt.training.inputs import make_feature_rules
+from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
-from qbdt.training.profile.noise import belief
+from qbdt.training.profile.noise import noise_shrinkage
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.trees import STEP, grow_next, with_yields
 from qbdt.training.settings import Settings
-from qbdt.trees import Side, with_thresholds
+from qbdt.trees.rows import Side
 
 __all__ = ["FittedShifts", "fit_shifts"]
 
 PERIOD = 5
-"""Trees between two solutions for c."""
+"""Trees between two solutions for c. Chosen, not tuned: with a step of 0.2, c moves little in fewer."""
 
 PATIENCE = 40
-"""Trees without a smaller σ_μ of held-out events after which the shifts have learnt what they can."""
+"""Trees without a smaller σ_μ of held-out events after which the shifts have learnt what they can: those of eight
+solutions for c, since trees for a new combination need some time to show what they gain. Chosen, not tuned."""
 
 ENTRIES = 200.0
-"""Least simulated events of average weight in a leaf: shifts of fewer are mostly noise."""
+"""Least simulated events of average weight in a leaf: shifts of fewer are mostly noise, since a relative yield is known
+to 1/√200 = 7 %. Chosen, not tuned."""
 
 
 @dataclass(frozen=True)
@@ -50,42 +53,48 @@ class FittedShifts:
 
 def fit_shifts(
     events: ProfiledEvents,
-    part: int,
+    fold: int,
     model: ProfiledEnsemble,
     settings: Settings,
     workers: Workers,
     after_tree: Callable[[Nodes], None],
 ) -> FittedShifts:
-    """Fit the shifts without the events of one part, and follow what they do there, where the model gives r₀."""
-    binning, means = events.binning, events.means(part)
-    start = events.held_start(part, model)
-    believed = np.sqrt(belief(start.blocks))
-    store = events.shift_store(part, model)
-    now = Integrals.without_shifts(start.signal, store.gram(), believed[:, None] * start.shifts)
-    background = events.trained(part, Side.BACKGROUND)
+    """Fit the shifts without the events of one fold, and follow what they do there, where the model gives r₀."""
+    means = events.means(fold)
+    # Integrals a, G, D of f = (r₀, 1) over held-out events. D_k is multiplied by the square root of its shrinkage: DᵀD
+    # then counts the part of (∫ Δ_k f)² that is not MC noise.
+    held = events.held_integrals(fold, model)
+    shrunk = np.sqrt(noise_shrinkage(held.blocks))
+    sums = events.build_shift_rows(fold, model)
+    now = Integrals.without_shifts(held.signal, sums.gram(), shrunk[:, None] * held.shifts)
+    # A split gains N²/D with N = Σ_k c_k ∫ (Δ_k − n (m_k + f_k)), the residual of the combination, and D = ∫ n.
+    background = events.trained(fold, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
-    rules = feature_rules(binning, settings)
+    rules = make_feature_rules(events.binning, settings)
     criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Floats] = []
-    history, uncertainties = [now.copy()], [now.scaled(N_PARTS).uncertainty()]
+    # Only 1/N_FOLDS of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
+    history, uncertainties = [now.copy()], [now.scaled(N_FOLDS).uncertainty()]
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
-            scaled = now.scaled(N_PARTS)
-            store.direct(believed * scaled.pulls(scaled.best()))
-        grown = grow_next(store, criterion, features, settings, number)
+            # c is solved for, not stepped to: v = (G + DᵀD)⁻¹ a gives the best score t = v·f, and c_k = ∫ Δ_k t.
+            scaled = now.scaled(N_FOLDS)
+            sums.direct(shrunk * scaled.pulls(scaled.best()))
+        grown = grow_next(sums.rows, sums.pair_scales(), criterion, features, settings, number)
         if grown is None:
             break
-        fitted, judged = store.sums(grown.leaves)
-        outputs = STEP * settings.learning_rate * ((fitted.shifts - fitted.fitted) / fitted.n[:, None] - means)
-        now.add_tree(judged._replace(shifts=believed * judged.shifts), outputs)
-        store.add(grown.leaves, outputs)
-        nodes = with_thresholds(grown, binning.edges)
-        trees.append(with_yields(nodes, fitted.signal, fitted.n - fitted.signal))
+        # Output of a leaf for every source: the mean of Δ_k/n − m_k − f_k over its trained events, times the step.
+        trained, judged = sums.sums(grown.leaves)
+        outputs = STEP * settings.learning_rate * ((trained.shifts - trained.fitted) / trained.n[:, None] - means)
+        now.add_tree(judged._replace(shifts=shrunk * judged.shifts), outputs)
+        sums.add(grown.leaves, outputs)
+        nodes = grown.with_thresholds(events.binning.edges)
+        trees.append(with_yields(nodes, trained.signal, trained.n - trained.signal))
         values.append(_of_nodes(nodes, outputs))
         history.append(now.copy())
-        uncertainties.append(now.scaled(N_PARTS).uncertainty())
+        uncertainties.append(now.scaled(N_FOLDS).uncertainty())
         after_tree(trees[-1])
         if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
             break

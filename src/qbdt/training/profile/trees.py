@@ -1,32 +1,44 @@
-"""What both sums of trees have in common: how the next tree is grown, and the yields of its nodes."""
+"""Steps that both sums of trees share: how the next tree is grown, and the yields of its nodes."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from qbdt.arrays import Fixed, Floats, Nodes
-from qbdt.training.draws import drawn_features, row_seed
+from qbdt.training.inputs import draw_features, draw_seed
+from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.partitions.protocol import Call, Partitions
 from qbdt.training.profile.newton import NewtonCriterion
-from qbdt.training.profile.pair_rows import PairStore
+from qbdt.training.profile.pair_rows import PairRows
 from qbdt.training.settings import Settings
-from qbdt.trees import Grown, LeafGrowth, grow
+from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
 
 __all__ = ["STEP", "grow_next", "with_yields"]
 
 STEP = 0.2
-"""Share of a tree's best output that is added to a sum, for a learning rate of one."""
+"""Share of a tree's best output that is added to a sum, for a learning rate of one. It was 0.1 until measured
+on the physics benchmark (P2 and P3)."""
 
 
 def grow_next(
-    store: PairStore, criterion: NewtonCriterion, allowed: Fixed, settings: Settings, number: int
+    rows: Partitions,
+    scales: tuple[float, float],
+    criterion: NewtonCriterion,
+    allowed: Fixed,
+    settings: Settings,
+    number: int,
 ) -> Grown | None:
-    """Grow the tree with this number on a store's pairs by allowed features; None where no split gains anything."""
-    factor = store.start_tree(row_seed(settings, number), settings.row_fraction)
-    root = store.histogram(0)
-    sums = criterion.start_tree(root, factor)
-    features = allowed[drawn_features(settings, number, len(allowed))]
-    rule = LeafGrowth(settings.n_leaves)
-    grown = grow(store, criterion, rule, root, sums, features, settings.max_depth or settings.n_leaves)
+    """Grow the tree with this number by allowed features; None where no split gains anything.
+
+    `rows` are `PairRows`; `scales` are the powers of two that their numerators and denominators are multiplied by.
+    """
+    drawn = ALL_ROWS if settings.row_fraction >= 1 else int(settings.row_fraction * 2**53)  # of 53 random bits
+    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, draw_seed(settings, number), drawn)))
+    root = nodes.histogram(0)
+    sums = criterion.start_tree(root, 1.0 / np.array(scales))
+    features = allowed[draw_features(settings, number, len(allowed))]
+    depth = settings.max_depth or settings.n_leaves
+    grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
     return grown if len(grown.leaves) > 1 else None
 
 

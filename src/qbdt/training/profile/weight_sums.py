@@ -1,4 +1,4 @@
-"""What all events of a profiled training must agree on: exact sums and bounds of their weights, part by part."""
+"""Exact sums and upper bounds of the weights of all events of a profiled training, fold by fold."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
 from qbdt.errors import DataError
 from qbdt.threads import Workers
-from qbdt.training.partitions.partition import firsts
-from qbdt.training.profile.inner_folds import N_PARTS, Division
+from qbdt.training.partitions.survey import count_before
+from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.profile.shift_rows import ShiftSegment, variance
 from qbdt.training.profile.shift_sums import ShiftBounds
-from qbdt.trees import Side, exact_sum, rounded
-from qbdt.trees.kernels import LIMBS
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
+from qbdt.trees.rows import Side
 
-__all__ = ["Sums", "WeightSums", "sums_of_part"]
+__all__ = ["EventSums", "WeightSums", "sum_partition"]
 
 
 class WeightSums(NamedTuple):
@@ -31,17 +31,17 @@ class WeightSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over the rows of each segment in each inner part.
+class EventSums:
+    """Sums over the rows of each segment in each fold.
 
     Attributes
     ----------
     rows
-        Number of rows as (inner part, segment), by number of the partition.
+        Number of rows as (fold, segment), by number of the partition.
     weight, square, variance
-        Exact sums of w, w² and n = w + w², as (inner part, segment, limb); n of nominal segments only.
+        Exact sums of w, w² and n = w + w², as (fold, segment, limb); n of nominal segments only.
     columns
-        Exact sums of the shifts given row by row, as (inner part, segment, column, limb).
+        Exact sums of the shifts given row by row, as (fold, segment, column, limb).
     largest, largest_columns
         Largest absolute weight of each segment, and of each of its columns.
     """
@@ -54,9 +54,9 @@ class Sums:
     largest: Floats
     largest_columns: Floats
 
-    def merged(self, other: Sums) -> Sums:
+    def merge(self, other: EventSums) -> EventSums:
         """Return the sums over the rows of both."""
-        return Sums(
+        return EventSums(
             {**self.rows, **other.rows},
             self.weight + other.weight,
             self.square + other.square,
@@ -66,62 +66,62 @@ class Sums:
             np.maximum(self.largest_columns, other.largest_columns),
         )
 
-    def of_side(self, segments: Sequence[ShiftSegment], side: Side, parts: Sequence[int]) -> WeightSums:
-        """Sums over all nominal events of one side in some inner parts."""
+    def of_side(self, segments: Sequence[ShiftSegment], side: Side, folds: Sequence[int]) -> WeightSums:
+        """Sums over all nominal events of one side in some folds."""
         own = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is side]
         first, second = (
-            float(rounded(sums[np.ix_(parts, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
+            float(round_sums(sums[np.ix_(folds, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
         )
         return WeightSums(first, second)
 
-    def means(self, segments: Sequence[ShiftSegment], parts: Sequence[int]) -> Floats:
-        """Mean relative shift ∫ Δ_k / ∫ n of each source in some inner parts."""
-        chosen = list(parts)
-        weight, columns = (rounded(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
+    def means(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> Floats:
+        """Mean relative shift ∫ Δ_k / ∫ n of each source in some folds."""
+        chosen = list(folds)
+        weight, columns = (round_sums(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
         out = np.zeros(len(segments[0].factors))
         for i, one in enumerate(segments):
             out += one.factors * weight[i]
             for j, (source, _) in enumerate(one.columns):
                 out[source] += columns[i, j]
-        return out / float(rounded(self.variance[chosen].sum(axis=(0, 1))))
+        return out / float(round_sums(self.variance[chosen].sum(axis=(0, 1))))
 
-    def nominal_bounds(self, segments: Sequence[ShiftSegment], parts: Sequence[int]) -> tuple[int, list[float]]:
-        """Nominal rows in some inner parts, and the largest absolute weight of each side."""
+    def nominal_bounds(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> tuple[int, list[float]]:
+        """Nominal rows in some folds, and the largest absolute weight of each side."""
         nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
-        n_rows = sum(int(rows[np.ix_(parts, nominal)].sum()) for rows in self.rows.values())
+        n_rows = sum(int(rows[np.ix_(folds, nominal)].sum()) for rows in self.rows.values())
         return n_rows, [
             max(float(self.largest[i]) for i in nominal if segments[i].segment.side is side) for side in Side
         ]
 
     def bounds(self, segments: Sequence[ShiftSegment]) -> ShiftBounds:
-        """Return what no number of any row passes."""
+        """Upper bounds on the numbers of any row."""
         nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
         columns = tuple(self.largest_columns[i, : len(segments[i].columns)] for i in nominal)
         return ShiftBounds(int(sum(rows.sum() for rows in self.rows.values())), float(self.largest.max()), columns)
 
-    def firsts(self, parts: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return where each partition's rows of some inner parts begin in each segment."""
-        return firsts({number: rows[list(parts)].sum(axis=0).tolist() for number, rows in self.rows.items()})
+    def count_before(self, folds: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Rows of some folds in all partitions before each one, by segment."""
+        return count_before({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
 
-    def require_full_parts(self, segments: Sequence[ShiftSegment]) -> None:
-        """Refuse events of which an inner part, or what is left without it, has no positive yield."""
-        for part in range(N_PARTS):
-            for chosen in ([p for p in range(N_PARTS) if p != part], [part]):
+    def require_full_folds(self, segments: Sequence[ShiftSegment]) -> None:
+        """Refuse events of which an fold, or what is left without it, has no positive yield."""
+        for fold in range(N_FOLDS):
+            for chosen in ([p for p in range(N_FOLDS) if p != fold], [fold]):
                 for side in Side:
                     if not self.of_side(segments, side, chosen).first > 0:
                         role = side.name.lower()
                         raise DataError(
-                            f"too few {role} events: a {1 / N_PARTS:.0%} part of them has no positive yield"
+                            f"too few {role} events: a {1 / N_FOLDS:.0%} fold of them has no positive yield"
                         )
 
 
-def sums_of_part(number: int, dataset: Dataset, workers: Workers, division: Division) -> Sums:
+def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
     """Sums over one partition of the events."""
-    divided = [shift_segments(division.divided(number, dataset, part)[1]) for part in range(N_PARTS)]
+    divided = [shift_segments(folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
     n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
-    rows = np.array([[one.segment.events.n_rows for one in part] for part in divided], dtype=np.int64)
-    weight, square, nominal = (np.zeros((N_PARTS, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
-    columns = np.zeros((N_PARTS, n_segments, n_columns, LIMBS), dtype=np.int64)
+    rows = np.array([[one.segment.events.n_rows for one in fold] for fold in divided], dtype=np.int64)
+    weight, square, nominal = (np.zeros((N_FOLDS, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
+    columns = np.zeros((N_FOLDS, n_segments, n_columns, LIMBS), dtype=np.int64)
     largest, largest_columns = np.zeros(n_segments), np.zeros((n_segments, n_columns))
     for p, segments in enumerate(divided):
         for i, one in enumerate(segments):
@@ -134,7 +134,7 @@ def sums_of_part(number: int, dataset: Dataset, workers: Workers, division: Divi
                 values = column()
                 columns[p, i, j] = exact_sum(values)
                 largest_columns[i, j] = max(largest_columns[i, j], _magnitude(values))
-    return Sums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
+    return EventSums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
 
 
 def _magnitude(values: Floats) -> float:

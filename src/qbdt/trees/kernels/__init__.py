@@ -1,7 +1,7 @@
-"""Front door of trees.kernels."""
+"""Compiled loops over arrays: bin codes, histograms, division of rows, scores, exact sums."""
 
-from qbdt.trees.kernels.exact import LIMBS
-from qbdt.trees.kernels.histogram import add_details, add_rows
+from qbdt.trees.kernels.exact_sums import LIMBS, binned_sums, exact_sum, round_sums
+from qbdt.trees.kernels.histogram import add_rows, add_systematics
 from qbdt.trees.kernels.lanes import aligned_zeros
 
-__all__ = ["LIMBS", "add_details", "add_rows", "aligned_zeros"]
+__all__ = ["LIMBS", "add_rows", "add_systematics", "aligned_zeros", "binned_sums", "exact_sum", "round_sums"]

@@ -1,9 +1,9 @@
 """Histograms of fixed-point weights over bin codes: the loop that training spends most of its time in.
 
-A node has a histogram of *main* channels, one weight per nominal row (signal, each background process), for all
-features: flat, laid out as (segment, feature, bin). What else a split is judged on (further weight columns of nominal
-rows, rows of variations) are *details*, asked for word by word, eight features at a time: flat, segment by segment, a
-segment's columns in planes of eight (the last may be four), each as (feature in word, bin, column of the plane).
+The *nominal* histogram of a node sums one weight per nominal row (signal, each background process) for all features:
+flat, laid out as (segment, feature, bin). Its *systematic* histograms sum all other channels (further weight columns of
+nominal rows, rows of variations), asked for word by word, eight features at a time: flat, segment by segment, the
+columns of a segment in planes of eight (the last may be four), each as (feature in word, bin, column of the plane).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 from qbdt.trees.kernels.lanes import LANES, add_word, copy_lanes
 
-__all__ = ["PLANE", "add_details", "add_rows"]
+__all__ = ["PLANE", "add_rows", "add_systematics"]
 
 PLANE = 8
 """Columns whose sums lie side by side: a cache line."""
@@ -164,7 +164,7 @@ def add_rows(words: Words, weights: Fixed, n_features: int, rows: Rows, whole: b
 
 
 @njit(cache=True, nogil=True)
-def add_details(
+def add_systematics(
     words: Words,
     chosen: Fixed,
     n_features: int,
@@ -179,7 +179,7 @@ def add_details(
     share: Fixed,
     out: Fixed,
 ) -> None:
-    """Add a share of a node's details for some words.
+    """Add a share of a node's rows to its systematic histograms of some words.
 
     Parameters
     ----------
@@ -190,10 +190,10 @@ def add_details(
     columns
         Further columns: segment j's from `offsets[j]`, `widths[j]` for each row, a multiple of four.
     starts, offsets, widths, bases
-        Of each segment: its first row, where its further columns start, how many a row has (0: its one weight is the
-        detail, as for variations), and where it starts in the details of a word.
+        Of each segment: its first row, where its further columns start, how many a row has (0: its one weight counts,
+        as for variations), and where it starts in the histogram of a word.
     out
-        Details that are added to, one row per word.
+        The histograms that are added to, one row per word.
     """
     flat, step = out.ravel(), out.shape[1]
     for p in range(share.shape[0]):

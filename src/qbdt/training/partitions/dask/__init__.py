@@ -1,9 +1,9 @@
-"""Front door of training.partitions.dask."""
+"""Partitions on a Dask cluster. In: a client (`connect`) and partitions of events; out: `OnCluster`, to train on."""
 
-from qbdt.training.partitions.dask.cluster import connected
-from qbdt.training.partitions.dask.collections import collection_parts
-from qbdt.training.partitions.dask.hosts import OnCluster
-from qbdt.training.partitions.dask.merging import over_parts
+from qbdt.training.partitions.dask.cluster import connect
+from qbdt.training.partitions.dask.collections import collection_partitions
+from qbdt.training.partitions.dask.map_reduce import map_reduce
+from qbdt.training.partitions.dask.partitions import OnCluster
 from qbdt.training.partitions.dask.traffic import Traffic
 
-__all__ = ["OnCluster", "Traffic", "collection_parts", "connected", "over_parts"]
+__all__ = ["OnCluster", "Traffic", "collection_partitions", "connect", "map_reduce"]

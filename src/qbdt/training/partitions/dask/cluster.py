@@ -1,4 +1,4 @@
-"""How a cluster is found or started, and what is said when it is gone."""
+"""Finds or starts a cluster, and says in one message when it is lost."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from qbdt.errors import ClusterError, require
-from qbdt.threads import available_threads
+from qbdt.threads import count_cores
 
-__all__ = ["connected", "said_clearly"]
+__all__ = ["connect", "explain_losses"]
 
 LOCAL = "local"
 """Address that stands for a cluster on this machine."""
 
 TIMEOUT = "20s"
-"""How long a scheduler may take to answer."""
+"""How long a scheduler may take to answer: starting Python on a busy machine takes some seconds."""
 
 
 @contextmanager
-def connected(address: str = LOCAL, n_workers: int | None = None) -> Iterator[Any]:
+def connect(address: str = LOCAL, n_workers: int | None = None) -> Iterator[Any]:
     """Yield a client of a cluster.
 
     Parameters
@@ -37,7 +37,7 @@ def connected(address: str = LOCAL, n_workers: int | None = None) -> Iterator[An
     if address == LOCAL:
         with (
             distributed.LocalCluster(
-                n_workers=n_workers or available_threads(),
+                n_workers=n_workers or count_cores(),
                 threads_per_worker=1,
                 dashboard_address=":0",
                 silence_logs=logging.ERROR,
@@ -46,15 +46,15 @@ def connected(address: str = LOCAL, n_workers: int | None = None) -> Iterator[An
         ):
             yield client
     elif ":" in address and "//" not in address and not address.rpartition(":")[2].isdigit():
-        with _made(address) as cluster, distributed.Client(cluster) as client:
+        with _start(address) as cluster, distributed.Client(cluster) as client:
             cluster.scale(n_workers or 1)
             yield client
     else:
-        with _joined(distributed, address) as client:
+        with _join(distributed, address) as client:
             yield client
 
 
-def _joined(distributed: Any, address: str) -> Any:
+def _join(distributed: Any, address: str) -> Any:
     try:
         if address.endswith(".json"):
             return distributed.Client(scheduler_file=address, timeout=TIMEOUT)
@@ -65,16 +65,16 @@ def _joined(distributed: Any, address: str) -> Any:
         ) from error
 
 
-def _made(name: str) -> Any:
+def _start(name: str) -> Any:
     module, _, kind = name.partition(":")
-    found = getattr(require(module, f"--scheduler {name}"), kind, None)
+    found = getattr(require(module, f"the cluster {name}"), kind, None)
     if found is None:
-        raise ClusterError(f"--scheduler {name}: {module} has no {kind}")
+        raise ClusterError(f"address={name!r}: {module} has no {kind}")
     return found()
 
 
 @contextmanager
-def said_clearly(client: Any) -> Iterator[None]:
+def explain_losses(client: Any) -> Iterator[None]:
     """Turn what Dask raises when the scheduler is gone into one message."""
     distributed = require("distributed", "training on a cluster")
     closed = require("distributed.comm.core", "training on a cluster").CommClosedError
@@ -83,10 +83,10 @@ def said_clearly(client: Any) -> Iterator[None]:
     except distributed.KilledWorker as error:
         raise ClusterError(f"several workers died one after the other at the same work: {error}") from error
     except (closed, CancelledError) as error:
-        raise ClusterError(gone(client)) from error
+        raise ClusterError(describe_loss(client)) from error
 
 
-def gone(client: Any) -> str:
+def describe_loss(client: Any) -> str:
     """Say that the scheduler is lost."""
     return (
         f"the Dask scheduler at {client.scheduler.address if client.scheduler else 'its address'} is gone; start a "

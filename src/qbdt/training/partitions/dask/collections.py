@@ -1,4 +1,4 @@
-"""Dask collections as parts of events: dask.dataframe, dask-awkward, or anything else that has partitions."""
+"""Dask collections as partitions of events: dask.dataframe, dask-awkward, or anything else that has partitions."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from qbdt.data import Dataset
 from qbdt.errors import DataError, require
 
-__all__ = ["CollectionPart", "collection_parts"]
+__all__ = ["CollectionPartition", "collection_partitions"]
 
 
 @dataclass(frozen=True, eq=False)
-class CollectionPart:
+class CollectionPartition:
     """One partition of every collection; called, it computes them where it is and makes a dataset of them."""
 
     partitions: Mapping[str, Any]
     make: Callable[[Mapping[str, Any]], Dataset]
 
     def __call__(self) -> Dataset:
-        """Return the part."""
+        """Return its events."""
         dask = require("dask", "a Dask collection")
         tables = dask.compute(*self.partitions.values(), scheduler="synchronous")
         return self.make(dict(zip(self.partitions, tables, strict=True)))
 
 
-def collection_parts(
+def collection_partitions(
     collections: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Dataset]
-) -> list[CollectionPart]:
-    """Parts of events from Dask collections; nothing is computed yet.
+) -> list[CollectionPartition]:
+    """Partitions of events from Dask collections; nothing is computed yet.
 
     Parameters
     ----------
@@ -49,8 +49,9 @@ def collection_parts(
     ...     roles = {"higgs": Role.SIGNAL, "ttbar": Role.BACKGROUND}
     ...     return Dataset([Sample(name, role, read_events(tables[name], ["m"])) for name, role in roles.items()])
     >>> table = pd.DataFrame({"m": [125.0, 124.0, 80.0, 90.0]})
-    >>> parts = collection_parts({name: dd.from_pandas(table, npartitions=2) for name in ("higgs", "ttbar")}, make)
-    >>> [part().sample("higgs").events.n_rows for part in parts]
+    >>> collections = {name: dd.from_pandas(table, npartitions=2) for name in ("higgs", "ttbar")}
+    >>> partitions = collection_partitions(collections, make)
+    >>> [read().sample("higgs").events.n_rows for read in partitions]
     [2, 2]
     """
     dask = require("dask", "a Dask collection")
@@ -60,4 +61,5 @@ def collection_parts(
         described = ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
         raise DataError(f"collections must have the same number of partitions ({described}); use repartition")
     culled = {name: dask.optimize(*partitions) for name, partitions in delayed.items()}
-    return [CollectionPart(dict(zip(culled, row, strict=True)), make) for row in zip(*culled.values(), strict=True)]
+    rows = zip(*culled.values(), strict=True)
+    return [CollectionPartition(dict(zip(culled, row, strict=True)), make) for row in rows]

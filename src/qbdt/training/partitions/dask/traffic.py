@@ -24,7 +24,7 @@ class Traffic:
     waiting
         Seconds of the trips that nobody computed in: communication.
     rebuilt
-        Partitions that were made anew after a worker was lost.
+        Partitions that were built anew after a worker was lost.
     """
 
     trees: int = 0
@@ -36,8 +36,8 @@ class Traffic:
     waiting: float = 0.0
     rebuilt: int = 0
 
-    def table(self) -> Table:
-        """Return it for people."""
+    def tables(self) -> tuple[Table, ...]:
+        """Return the counts per tree and per split."""
         trees, splits = max(self.trees, 1), max(self.splits, 1)
         rows = (
             ("trees", f"{self.trees}"),
@@ -46,6 +46,6 @@ class Traffic:
             ("communication, seconds per tree", f"{self.waiting / trees:.4f}"),
             ("bytes to workers per split", f"{self.sent / splits:.0f}"),
             ("bytes from workers per split", f"{self.received / splits:.0f}"),
-            ("partitions made anew", f"{self.rebuilt}"),
+            ("partitions built anew", f"{self.rebuilt}"),
         )
-        return Table("Training on the cluster", ("", "value"), rows)
+        return (Table("Training on the cluster", ("", "value"), rows),)

@@ -1,0 +1,181 @@
+"""A YAML file to an `Analysis`: every complaint with file and line, and a hint where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from qbdt.analysis.schema import Analysis
+from qbdt.errors import ConfigError, hint_at
+
+__all__ = ["YamlFile", "parse_analysis", "read_analysis"]
+
+
+def read_analysis(path: str | Path) -> Analysis:
+    """Read and check an analysis file."""
+    return _checked(YamlFile.read(Path(path)))
+
+
+def parse_analysis(text: str, label: str = "analysis") -> Analysis:
+    """Check the text of an analysis file.
+
+    Examples
+    --------
+    >>> parse_analysis("dataset: {name: inferno}").training.max_bins
+    256
+    """
+    return _checked(YamlFile(text, label))
+
+
+def _checked(file: YamlFile) -> Analysis:
+    try:
+        return Analysis.model_validate(file.data)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        misspelt = {problem["loc"][:-1] for problem in problems if problem["type"] == "extra_forbidden"}
+        told = [p for p in problems if not (p["type"] == "missing" and p["loc"][:-1] in misspelt)]
+        first = {tuple(_path_in_file(file.data, problem)): problem for problem in reversed(told)}  # one of each union
+        raise ConfigError("\n".join(_message(file, first[path]) for path in reversed(first))) from error
+
+
+def _message(file: YamlFile, problem: Any) -> str:
+    path = _path_in_file(file.data, problem)
+    name = ".".join(str(key) for key in path)
+    match problem["type"]:
+        case "extra_forbidden":
+            known = _keys_at(Analysis, problem["loc"][:-1])
+            reason = f"unknown key; {hint_at(str(path[-1]), known)}"
+        case "missing":
+            reason = "is missing"
+        case "union_tag_not_found":
+            reason = "kind is missing: weight, shape or norm"
+        case "union_tag_invalid":
+            reason = f"kind {problem['ctx']['tag']!r}: must be weight, shape or norm"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            reason = "a mapping of keys to values is needed"
+        case "list_type":
+            reason = "a list is needed"
+        case "value_error":
+            reason = str(problem["ctx"]["error"])
+        case _:
+            given = f", not {problem['input']!r}" if not isinstance(problem["input"], dict | list) else ""
+            reason = problem["msg"][0].lower() + problem["msg"][1:] + given
+    return f"{file.place(path)}: {name}{': ' * bool(name)}{reason}"
+
+
+def _path_in_file(data: Any, problem: Any) -> list[str | int]:
+    """Keys that lead to the problem; what pydantic adds for unions and validators is left out."""
+    path: list[str | int] = []
+    for key in problem["loc"]:
+        inside: Any = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(inside, dict) and key in inside:
+            data = inside[key]
+            path.append(key)
+    return [*path, problem["loc"][-1]] if problem["type"] == "missing" else path
+
+
+def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
+    """Keys that the schema knows where an unknown one was found."""
+    schema = model.model_json_schema()
+    definitions = schema.get("$defs", {})
+    found = schema
+    for key in loc:
+        found = _descend(found, key, definitions)
+    return list(found.get("properties", {}))
+
+
+def _descend(schema: dict[str, Any], key: str | int, definitions: dict[str, Any]) -> dict[str, Any]:
+    inner: dict[str, Any] = schema.get("properties", {}).get(key) or schema.get("additionalProperties") or {}
+    mapping = schema.get("discriminator", {}).get("mapping", {})
+    if key in mapping:
+        inner = {"$ref": mapping[key]}
+    for option in inner.get("anyOf", ()):
+        if "$ref" in option:
+            inner = option
+    reference = inner.get("$ref")
+    return definitions[reference.rpartition("/")[2]] if reference else inner
+
+
+class YamlFile:
+    """A parsed YAML file: `data`, and the line of each entry. Keys given twice are refused, tags are not executed."""
+
+    def __init__(self, text: str, label: str) -> None:
+        self.label = label
+        try:
+            loader = yaml.SafeLoader(text)
+            root = loader.get_single_node()
+            if not isinstance(root, yaml.MappingNode):
+                raise ConfigError(f"{label}: an analysis file is a mapping of keys to values (see `qbdt init`)")
+            self._root = root
+            self._refuse_repeated_keys(self._root, ())
+            self.data: dict[str, Any] = loader.construct_document(self._root)
+        except (ValueError, TypeError, RecursionError) as error:
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise ConfigError(f"{label}: not valid YAML: {reason}") from error
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f":{mark.line + 1}" if mark else ""
+            reason = getattr(error, "problem", None) or str(error).splitlines()[0]
+            hint = "; quote text that begins with { or holds {…}" if "{" in _line(text, mark) else ""
+            raise ConfigError(f"{label}{line}: not valid YAML: {reason}{hint}") from error
+
+    @classmethod
+    def read(cls, path: Path) -> YamlFile:
+        """Read a file, or say why it cannot be read."""
+        try:
+            return cls(path.read_text(encoding="utf-8"), str(path))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: not a text file") from error
+
+    def place(self, keys: Sequence[str | int]) -> str:
+        """`file:line` of the entry that a path of keys leads to, or of the deepest one that exists."""
+        node: yaml.Node = self._root
+        line = node.start_mark.line
+        for key in keys:
+            entry = _child(node, key)
+            if entry is not None:
+                line, node = entry
+        return f"{self.label}:{line + 1}"
+
+    def _refuse_repeated_keys(self, node: yaml.Node, path: tuple[str, ...]) -> None:
+        if isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                self._refuse_repeated_keys(item, (*path, str(i)))
+        if not isinstance(node, yaml.MappingNode):
+            return
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.tag != "tag:yaml.org,2002:str":
+                kind = key.tag.rpartition(":")[2]
+                raise ConfigError(f"{self.label}:{line}: the name {key.value} is read as {kind}; put it in quotes")
+            if key.value in seen:
+                inside = f" under {'.'.join(path)}" if path else ""
+                raise ConfigError(
+                    f"{self.label}:{line}: {key.value} is given twice{inside} (first in line {seen[key.value]})"
+                )
+            seen[str(key.value)] = line
+            self._refuse_repeated_keys(value, (*path, str(key.value)))
+
+
+def _line(text: str, mark: Any) -> str:
+    return text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
+
+
+def _child(node: yaml.Node, key: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            if name.value == str(key):
+                return name.start_mark.line, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+        item = node.value[key]
+        return item.start_mark.line, item
+    return None

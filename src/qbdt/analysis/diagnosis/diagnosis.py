@@ -1,0 +1,195 @@
+"""`diagnose`: all tests of a training in one call, and the result, `Diagnosis`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, compute_size_curve, compute_tree_curve
+from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
+from qbdt.analysis.diagnosis.overtraining import OverTraining, check_over_training
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.analysis.diagnosis.sources import SourceEffect, describe_sources
+from qbdt.data import Dataset
+from qbdt.errors import ConfigError, DataError
+from qbdt.inference import FitSettings, build_templates
+from qbdt.progress import Progress, silent
+from qbdt.statistics import Sensitivity
+from qbdt.tables import Table
+from qbdt.training import FoldedEnsemble
+
+__all__ = ["DIAGNOSIS_FILE", "Diagnosis", "diagnose", "read_diagnosis"]
+
+DIAGNOSIS_FILE = "diagnosis/diagnosis.json"
+"""Where a diagnosis lies in the folder of its run."""
+
+SHOWN = 3
+"""Features of a source in the table; `to_dict` has all."""
+
+CERTAIN = 10
+"""Standard deviations beyond which a number says nothing more."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Sensitivity of a training and the reasons for it.
+
+    Attributes
+    ----------
+    strength
+        σ_μ of the out-of-fold scores.
+    over_training
+        Test of signal and of background.
+    features
+        All features, the most important for the full σ_μ first.
+    sources
+        All sources, the most costly first.
+    edges
+        Bin edges of the fit, for `SourceEffect.bins`.
+    trees, sizes
+        Learning curves; `sizes` is None where it was not asked for.
+    """
+
+    strength: Sensitivity
+    over_training: tuple[OverTraining, ...]
+    features: tuple[FeatureRank, ...]
+    sources: tuple[SourceEffect, ...]
+    edges: tuple[float, ...]
+    trees: LearningCurve
+    sizes: LearningCurve | None = None
+
+    def tables(self) -> tuple[Table, ...]:
+        """Over-training, features, sources, what moves with each source, learning curves."""
+        curves = [_curve_table(curve) for curve in (self.trees, self.sizes) if curve is not None]
+        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves)
+        return tuple(table for table in tables if table.rows)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(table) for table in self.tables())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Diagnosis:
+        """Inverse of `to_dict`."""
+        return TypeAdapter(cls).validate_python(plain)
+
+    def _over_training(self) -> Table:
+        rows = tuple((t.role, f"{t.distance:.4f}", f"{t.expected:.4f}", f"{t.p:.3f}") for t in self.over_training)
+        header = ("events", "distance", "by chance", "p")
+        return Table("Scores of trained-on against unseen events (weighted KS distance, permutations)", header, rows)
+
+    def _features(self) -> Table:
+        def rise(value: float, spread: float) -> str:
+            return f"{value:+.3f} ± {spread:.3f}"
+
+        rows = tuple(
+            (r.feature, f"{100 * r.gain:.1f}", rise(r.full, r.full_spread), rise(r.stat, r.stat_spread))
+            for r in self.features
+        )
+        found = self.strength
+        title = f"Features: σ_μ = {found.sigma_full:.3f} (stat {found.sigma_stat:.3f}) rises by … when scrambled"
+        return Table(title, ("feature", "gain (%)", "full", "stat"), rows)
+
+    def _sources(self) -> Table:
+        rows = []
+        for s in self.sources:
+            largest = max(range(len(s.bins)), key=lambda i: abs(s.bins[i] - s.total))
+            cells = (f"{s.cost:.3f}", f"{s.without:.3f}", f"{100 * s.total:+.2f}", f"{100 * s.bins[largest]:+.2f}")
+            rows.append((s.source, *cells, f"{largest + 1} of {len(s.bins)}"))
+        header = ("source", "cost in σ_μ", "σ_μ without", "Δ/b (%)", "… at most (%)", "in bin")
+        return Table("Sources: what each costs and which bin of the score it moves most", header, tuple(rows))
+
+    def _moved(self) -> Table:
+        rows = []
+        for s in self.sources:
+            for f in [f for f in s.features if f.significance > 2][:SHOWN]:
+                i = f.strongest
+                shift = f"{100 * f.shift[i]:+.2f} ± {100 * f.error[i]:.2f}"
+                known = f"{f.significance:.1f}" if f.significance < CERTAIN else f"> {CERTAIN}"
+                rows.append((s.source, f.feature, f"{100 * f.shape:.2f}", known, f.region, shift))
+        header = ("source", "feature", "spread of Δ/b (%)", "significance", "strongest where", "Δ/b there (%)")
+        return Table("Features and regions that drive each source", header, tuple(rows))
+
+
+def diagnose(
+    dataset: Dataset,
+    models: FoldedEnsemble,
+    settings: FitSettings,
+    *,
+    trainer: Trainer | None = None,
+    repeats: int = 3,
+    seed: int = 0,
+    n_threads: int | None = None,
+    progress: Progress = silent,
+) -> Diagnosis:
+    """Diagnose trained models.
+
+    Parameters
+    ----------
+    dataset
+        Events with features, sources and the folds of the models.
+    models
+        One model per fold, each trained without it.
+    settings
+        How scores become templates and templates a fit.
+    trainer
+        Trains on given events, for the curve against their number; without it that curve is left out.
+    repeats
+        Times that features are scrambled and shares of the events drawn.
+    seed
+        Of everything random.
+    n_threads, progress
+        Threads; told how far it is.
+    """
+    if dataset.folds != models.folds:
+        raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")
+    scored = dataset.transform(lambda events: {"score": models.score(events, n_threads)})
+    templates = build_templates(scored, settings).templates
+    strength = compute_template_sensitivity(templates, settings.mc_stat)
+    tests = check_over_training(dataset, models, seed=seed, n_threads=n_threads)
+    ranks = rank_features(dataset, models, settings, repeats=repeats, seed=seed, n_threads=n_threads, progress=progress)
+    trees = compute_tree_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
+    sizes = None
+    if trainer is not None:
+        sizes = compute_size_curve(
+            dataset,
+            trainer,
+            settings,
+            repeats=repeats,
+            seed=seed,
+            whole=strength,
+            n_threads=n_threads,
+            progress=progress,
+        )
+    effects = describe_sources(dataset, templates, settings)
+    return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
+
+
+def read_diagnosis(folder: Path) -> Diagnosis | None:
+    """Read the diagnosis in the folder of a run, if there is one."""
+    path = folder / DIAGNOSIS_FILE
+    if not path.exists():
+        return None
+    try:
+        return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"{path}: not a diagnosis of this version; run qbdt diagnose again") from error
+
+
+def _curve_table(curve: LearningCurve) -> Table:
+    columns = zip(curve.at, curve.full, curve.full_spread, curve.stat, curve.stat_spread, strict=True)
+    several = any(curve.full_spread)
+
+    def cell(value: float, spread: float) -> str:
+        return f"{value:.3f} ± {spread:.3f}" if several and spread else f"{value:.3f}"
+
+    rows = tuple((f"{at:g}", cell(full, df), cell(stat, ds)) for at, full, df, stat, ds in columns)
+    return Table(f"σ_μ against {curve.against}", (curve.against, "full", "stat"), rows)

@@ -1,0 +1,135 @@
+"""The folder of a run or of a fit, opened again: results, templates, models and events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.diagnosis import Diagnosis, read_diagnosis
+from qbdt.analysis.loader import load
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.scored_files import ANALYSIS_FILE
+from qbdt.data import Dataset
+from qbdt.errors import ConfigError
+from qbdt.files import digest_file
+from qbdt.inference import FitSummary, Scan
+from qbdt.inference.templates import TemplateSet
+from qbdt.models import read_cross_trained
+from qbdt.progress import Progress, silent
+from qbdt.tables import Table
+from qbdt.training import CrossTrainedModel
+
+__all__ = ["MODEL_FILE", "RunFolder", "read_run", "read_tables"]
+
+MODEL_FILE = "model.qbdt"
+"""The cross-trained model of a run."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunFolder:
+    """Content of the folder of a run, or of a fit: results and templates, and where they are there, models and events.
+
+    Attributes
+    ----------
+    name, analysis, version
+        The analysis, its name, and the version of qbdt that ran it; no analysis for a fit by itself.
+    summary, scan, templates, tables
+        The fit to the recorded data, or to Asimov data where there are none.
+    settings
+        Settings of analysis and fit by dotted names.
+    model
+        The models of all folds; None for a fit by itself.
+    scored, data
+        Events with their scores, and with their features where they could be read again.
+    files
+        SHA-256 of the files that the numbers come from.
+    diagnosis
+        The diagnosis of the run, if there is one.
+    """
+
+    name: str
+    analysis: Analysis | None
+    summary: FitSummary
+    scan: Scan | None
+    templates: TemplateSet
+    tables: tuple[Table, ...]
+    settings: Mapping[str, Any]
+    version: str
+    model: CrossTrainedModel | None
+    scored: Dataset | None
+    data: Dataset | None
+    files: Mapping[str, str]
+    diagnosis: Diagnosis | None
+
+
+def read_run(folder: Path, data: Path | None = None, progress: Progress = silent) -> RunFolder:
+    """Read the folder of a run or of a fit; arguments as in `run_document`."""
+    if (folder / "study.json").exists():
+        raise ConfigError(f"{folder} was made by qbdt reproduce: run that again, it redoes nothing but the report")
+    fits = folder / "fit" if (folder / "fit").is_dir() else folder
+    plain = _read_json(fits / "fit.json", folder)
+    result = _read_json(folder / "result.json", folder) if (folder / "result.json").exists() else {}
+    analysis = _parse(result.get("analysis"))
+    scored = folder / "scored" / ANALYSIS_FILE
+    model = folder / MODEL_FILE
+    models = [model] if model.exists() else []
+    return RunFolder(
+        str(result.get("name", folder.resolve().name)),
+        analysis,
+        FitSummary.from_dict(plain["observed"] or plain["expected"]),
+        None if plain["scan"] is None else Scan.from_dict(plain["scan"]),
+        TemplateSet.from_dict(_read_json(fits / "templates.json", folder)),
+        read_tables(result),
+        {**plain["settings"], **_flatten(result.get("analysis", {}))},
+        str(result.get("qbdt", "")),
+        read_cross_trained(model)[0] if models else None,
+        load(read_analysis(scored), scored.parent) if scored.exists() else None,
+        None if analysis is None else _load_events(analysis, data, progress),
+        {str(path.relative_to(folder)): digest_file(path) for path in (*models, fits / "fit.json")},
+        read_diagnosis(folder),
+    )
+
+
+def _read_json(path: Path, folder: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{folder}: no {path.name}: not the folder of a finished qbdt run or qbdt fit") from None
+    except (OSError, json.JSONDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
+    """Return the analysis that was run; one on a bundled dataset has no samples of its own."""
+    if plain is None:
+        return None
+    if plain.get("dataset") is not None:
+        plain = {key: plain[key] for key in ("name", "dataset", "folds", "training", "fit")}
+    return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
+
+
+def _load_events(analysis: Analysis, data: Path | None, progress: Progress) -> Dataset | None:
+    if data is None and analysis.dataset is None:
+        return None
+    return load(analysis, data or Path(), progress)
+
+
+def read_tables(result: Mapping[str, Any]) -> tuple[Table, ...]:
+    """Tables in the content of `result.json`."""
+    tables = result.get("tables", ())
+    return tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in tables)
+
+
+def _flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted names; what is not set is left out."""
+    found: dict[str, Any] = {}
+    for key, value in plain.items():
+        if isinstance(value, Mapping):
+            found |= _flatten(value, f"{prefix}{key}.")
+        elif value not in (None, [], ""):
+            found[f"{prefix}{key}"] = value
+    return found

@@ -1,0 +1,59 @@
+"""Histograms of a run's events: its variables, and the scores of events that models have seen and have not seen."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Role
+from qbdt.inference.templates import score_histogram
+from qbdt.training import FoldedEnsemble
+
+__all__ = ["Shape", "fill_scores", "fill_variable"]
+
+Shape: TypeAlias = tuple[Floats, Floats]
+"""Contents of the bins and their statistical errors, for unit area."""
+
+VARIABLE_BINS, SCORE_BINS = 40, 20
+
+RANGE = (0.002, 0.995)
+"""Quantiles between which a variable is drawn, so that a long tail does not squeeze the rest."""
+
+
+def fill_variable(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
+    """Bin edges of a variable, and its unit-area histograms of signal and background; the outer bins are open."""
+    columns = {role: _collect(data, role, name) for role in (Role.SIGNAL, Role.BACKGROUND)}
+    finite = np.concatenate([values[np.isfinite(values)] for values, _ in columns.values()])
+    low, high = np.quantile(finite, RANGE) if finite.size else (0.0, 1.0)
+    edges = np.linspace(low, high if high > low else low + 1.0, VARIABLE_BINS + 1)
+    return edges, {role: _fill(values, weight, edges) for role, (values, weight) in columns.items()}
+
+
+def fill_scores(data: Dataset, models: FoldedEnsemble, c: float, *, seen: bool) -> dict[str, list[float]]:
+    """Histograms of tanh(c·y), summed over models, of the events that each was, or was not, trained on."""
+    edges = np.linspace(-1, 1, SCORE_BINS + 1)
+    nominal = data.with_systematics([])
+    total: dict[str, Floats] = {}
+    for fold, model in enumerate(models.members):
+        events = nominal.without_fold(fold) if seen else nominal.fold(fold)
+        scored = events.transform(lambda each, model=model: {"score": model.score(each)})  # type: ignore[misc]
+        found = score_histogram(scored, edges, c)
+        total = {name: np.asarray(values) + total.get(name, 0.0) for name, values in found.items() if name != "edges"}
+    return {"edges": edges.tolist(), **{name: values.tolist() for name, values in total.items()}}
+
+
+def _collect(data: Dataset, role: Role, name: str) -> tuple[Floats, Floats]:
+    """Values and weights of all events of a role."""
+    events = [sample.events for sample in data.of_role(role)]
+    values = np.concatenate([np.asarray(each.column(name), dtype=np.float64) for each in events])
+    return values, np.concatenate([each.weight for each in events])
+
+
+def _fill(values: Floats, weight: Floats, edges: Floats) -> Shape:
+    known = np.isfinite(values)
+    inside = np.clip(values[known], edges[0], edges[-1])  # under- and overflow go into the outer bins
+    content = np.histogram(inside, edges, weights=weight[known])[0]
+    error = np.sqrt(np.histogram(inside, edges, weights=weight[known] ** 2)[0])
+    return content / weight.sum(), error / weight.sum()

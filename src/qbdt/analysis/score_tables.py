@@ -1,0 +1,127 @@
+"""Tables of events with their scores: a cross-trained model scores every event by its own fold rule."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qbdt.analysis.loader import load
+from qbdt.analysis.schema import Analysis, Folds
+from qbdt.data import Dataset, Events
+from qbdt.errors import ConfigError
+from qbdt.progress import Progress, silent
+from qbdt.training import AnyTrainedModel, TrainedModel
+
+__all__ = ["load_named_events", "score_tables", "training_samples"]
+
+
+def score_tables(
+    plan: Analysis,
+    folder: Path,
+    training: AnyTrainedModel,
+    column: str,
+    *,
+    average: Sequence[str] = (),
+    n_threads: int | None = None,
+    progress: Progress = silent,
+) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
+    """Tables of all events of an analysis, nominal and varied, with their score.
+
+    Parameters
+    ----------
+    plan, folder, progress
+        As for `load`.
+    training
+        A model; a cross-trained one brings the rule that divides the events.
+    column
+        Name of the score.
+    average
+        Samples (wildcards allowed) that took no part in the training, which the average of all models scores.
+    n_threads
+        Threads.
+    """
+    if plan.dataset is None:
+        averaged = _averaged(training, average, list(plan.samples))
+        dataset = load(_ruled(plan, training, averaged), folder, progress, to_train=False)
+    else:
+        dataset = load(plan, folder, progress, to_train=False)
+        averaged = _averaged(training, average, [sample.name for sample in dataset.samples])
+    if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
+        raise ConfigError(f"column={column}: the events have a column of this name")
+    return _tables(dataset, training, column, averaged, n_threads)
+
+
+def load_named_events(
+    plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
+) -> Iterator[tuple[str, Events]]:
+    """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
+    dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
+    for name, _, events in _named(dataset):
+        yield name, events
+
+
+def training_samples(training: AnyTrainedModel) -> list[str]:
+    """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
+    return _simulated(training.trainings[0]) if training.folds is None else []
+
+
+def _simulated(training: TrainedModel) -> list[str]:
+    """Names of the samples of signal and background that a training says it was on."""
+    return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
+
+
+def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
+    """Samples that the average of the models scores; refused for what a model was trained on."""
+    if patterns and training.folds is None:
+        raise ConfigError("average: the model is a single one: there is nothing to average")
+    trained = {name for one in training.trainings for name in _simulated(one)}
+    found: set[str] = set()
+    for pattern in patterns:
+        matched = set(fnmatch.filter(samples, pattern))
+        if not matched:
+            raise ConfigError(f"average={pattern}: no such sample; there are: {', '.join(samples)}")
+        if seen := sorted(matched & trained):
+            raise ConfigError(f"average={pattern}: the models were trained on {', '.join(seen)}")
+        found |= matched
+    return found
+
+
+def _ruled(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str]) -> Analysis:
+    """Return the analysis with the model's own rule, whose columns are read; without any where all are averaged."""
+    if training.folds is None:
+        return plan
+    all_averaged = set(averaged) == set(plan.samples)
+    return plan.model_copy(update={"folds": None if all_averaged else Folds(**training.folds.to_dict())})
+
+
+def _tables(
+    dataset: Dataset,
+    training: AnyTrainedModel,
+    column: str,
+    averaged: Collection[str],
+    threads: int | None,
+) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
+    model = training.ensemble
+
+    def table(process: str, events: Events) -> dict[str, NDArray[Any]]:
+        columns = {name: events.column(name) for name in events.features}
+        identifiers = {name: events.identifier(name) for name in events.id_names}
+        scores = (model.average if process in averaged else model.score)(events, threads)
+        return {**columns, **identifiers, "weight": events.weight, column: scores}
+
+    for name, process, events in _named(dataset):
+        yield name, table(process, events)
+
+
+def _named(dataset: Dataset) -> Iterator[tuple[str, str, Events]]:
+    """Name, process and events of every nominal sample and every variation."""
+    for sample in dataset.samples:
+        yield sample.name, sample.name, sample.events
+    for source in dataset.systematics:
+        for direction, _ in source.directions:
+            for process, events in dataset.varied(source.name, direction).items():
+                yield f"{process}__{source.name}_{direction}", process, events

@@ -1,0 +1,128 @@
+"""Columns of a file that is read in chunks: the branches they need, their values in a chunk, and chunks joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.data.expressions import Expression
+from qbdt.errors import DataError, ExpressionError, hint_at
+
+__all__ = ["ColumnPlan", "ColumnStack"]
+
+
+class ColumnPlan:
+    """Derived columns over the branches of one file.
+
+    A derived column may use branches and other derived columns. A column that is named like a branch hides it; inside
+    its own expression the name stands for the branch (`pt_tau: pt_tau * 1.02`).
+    """
+
+    def __init__(self, derived: Mapping[str, Expression], available: Iterable[str], label: str) -> None:
+        self._derived = dict(derived)
+        self._available = tuple(available)
+        self._label = label
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._available)
+
+    def branches(self, expression: Expression | str, within: tuple[str, ...] = ()) -> frozenset[str]:
+        """Branches that a column name or an expression needs in the end."""
+        if isinstance(expression, Expression):
+            return frozenset().union(*(self.branches(name, within) for name in expression.names))
+        name = expression
+        if name in self._derived and (not within or within[-1] != name):
+            if name in within:
+                raise ExpressionError(f"derived columns use each other in a circle: {' → '.join((*within, name))}")
+            return self.branches(self._derived[name], (*within, name))
+        if name not in self._known:
+            used = f", which the column {within[-1]} needs" if within else ""
+            raise DataError(f"{self._label}: no branch {name}{used}; {hint_at(name, self._available)}")
+        return frozenset((name,))
+
+    def evaluate(self, expression: Expression | str, branches: Mapping[str, Any], within: str | None = None) -> Any:
+        """Values of a column or an expression from the branches of one chunk."""
+        if isinstance(expression, Expression):
+            names = {name: self.evaluate(name, branches, within) for name in expression.names}
+            return expression.evaluate(names)
+        if expression in self._derived and expression != within:
+            return self.evaluate(self._derived[expression], branches, expression)
+        return branches[expression]
+
+    def mask(self, selection: Expression, branches: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Rows that pass a selection."""
+        return selection.mask({name: self.evaluate(name, branches) for name in selection.names})
+
+    def find_needed(self, names: Iterable[str]) -> frozenset[str]:
+        """Columns and branches that these need, on the way and in the end."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self._derived[name].names if name in self._derived else ()
+        return frozenset(found)
+
+
+class ColumnStack:
+    """Collects chunks of columns.
+
+    Where the number of rows to come is known (`expect`), chunks are copied to their place at once; otherwise they are
+    joined column by column at the end.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._blocks: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+        self._room = 0
+        self._filled = 0
+
+    def expect(self, n_rows: int) -> None:
+        """Announce that exactly this many rows follow."""
+        self._require_full()
+        self._room, self._filled = n_rows, 0
+
+    def append(self, chunk: Mapping[str, NDArray[Any]]) -> None:
+        """Add a chunk; its arrays are copied."""
+        n_rows = len(next(iter(chunk.values()))) if chunk else 0
+        if n_rows == 0:
+            return
+        for name, blocks in self._blocks.items():
+            values = chunk[name]
+            if not self._room:
+                blocks.append(_native(values).copy() if values.base is not None else _native(values))
+                continue
+            if self._filled == 0:
+                blocks.append(np.empty(self._room, dtype=_native_type(values.dtype)))
+            elif np.result_type(blocks[-1], _native_type(values.dtype)) != blocks[-1].dtype:
+                blocks[-1] = blocks[-1].astype(np.result_type(blocks[-1], _native_type(values.dtype)))
+            blocks[-1][self._filled : self._filled + n_rows] = values
+        self._filled += n_rows
+        if self._room and self._filled >= self._room:
+            self._room, self._filled = 0, 0
+
+    def finish(self) -> dict[str, NDArray[Any]]:
+        """Join the blocks of each column and let go of them."""
+        self._require_full()
+        columns = {}
+        for name in list(self._blocks):
+            blocks = self._blocks.pop(name)
+            columns[name] = blocks[0] if len(blocks) == 1 else np.concatenate(blocks) if blocks else np.empty(0)
+        return columns
+
+    def _require_full(self) -> None:
+        if self._room:
+            raise DataError(f"a table promised {self._room} rows and gave {self._filled}; is it truncated or damaged?")
+
+
+def _native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype.newbyteorder("=")
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(_native_type(values.dtype), copy=False)

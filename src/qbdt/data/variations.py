@@ -1,0 +1,123 @@
+"""`Variation`: the effect of one direction of a source on one process, in three kinds.
+
+Other weights for the same rows, other events, or a relative size. All answer the same questions, so that nothing
+outside asks which kind it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data.events import Events, Selection
+
+__all__ = ["Replacement", "Reweighting", "Scaling", "Variation"]
+
+
+class Variation(ABC):
+    """Effect of one direction of a source on one process."""
+
+    @abstractmethod
+    def apply(self, nominal: Events) -> Events:
+        """Varied events of the process whose nominal events are given."""
+
+    @abstractmethod
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Variation:
+        """Keep some of the rows: `nominal` are those kept of the nominal events, `choose` picks from other events."""
+
+    @abstractmethod
+    def map_weights(self, change: Callable[[Floats], Floats]) -> Variation:
+        """Return the variation of a process all of whose weights are changed by a linear function."""
+
+    def map_events(self, change: Callable[[Events], Events]) -> Variation:
+        """Change the features of events that it brings; a variation that brings none stays."""
+        return self
+
+    @property
+    def replacement(self) -> Events | None:
+        """Events that take the place of the nominal ones; None where these are kept."""
+        return None
+
+    @property
+    def relative_size(self) -> float | None:
+        """Relative change of all weights, where it is the same for all rows; None for anything else."""
+        return None
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows that the nominal events must have; None where any number will do."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Reweighting(Variation):
+    """The nominal rows with other weights."""
+
+    weight: Floats
+
+    def apply(self, nominal: Events) -> Events:
+        return nominal.with_weight(self.weight)
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Reweighting:
+        return Reweighting(self.weight[nominal])
+
+    def map_weights(self, change: Callable[[Floats], Floats]) -> Reweighting:
+        return Reweighting(change(self.weight))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement(Variation):
+    """Another set of events; their number may differ, since events migrate across the selection."""
+
+    events: Events
+
+    def apply(self, nominal: Events) -> Events:
+        return self.events
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Replacement:
+        return Replacement(self.events[choose(self.events)])
+
+    def map_weights(self, change: Callable[[Floats], Floats]) -> Replacement:
+        return Replacement(self.events.with_weight(change(self.events.weight)))
+
+    def map_events(self, change: Callable[[Events], Events]) -> Replacement:
+        return Replacement(change(self.events))
+
+    @property
+    def replacement(self) -> Events:
+        return self.events
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling(Variation):
+    """The nominal rows (or those marked in `where`) with weights × (1 + size)."""
+
+    size: float
+    where: NDArray[np.bool_] | None = None
+
+    def apply(self, nominal: Events) -> Events:
+        scale = 1.0 + self.size
+        return nominal.with_weight(nominal.weight * (scale if self.where is None else np.where(self.where, scale, 1.0)))
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Scaling:
+        return self if self.where is None else Scaling(self.size, self.where[nominal])
+
+    def map_weights(self, change: Callable[[Floats], Floats]) -> Scaling:
+        return self  # the size is relative
+
+    @property
+    def relative_size(self) -> float | None:
+        return self.size if self.where is None else None
+
+    @property
+    def n_rows(self) -> int | None:
+        return None if self.where is None else len(self.where)

@@ -1,0 +1,83 @@
+"""One look for all figures: mplhep's style, sizes, colours, and how a figure is made and saved without global state."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+__all__ = ["COLOURS", "DOWN", "SIGNAL", "UP", "figure", "save", "styled"]
+
+COLOURS = ("#5790fc", "#f89c20", "#964a8b", "#9c9ca1", "#7a21dd", "#86c8dd", "#b9ac70", "#717581", "#92dadd")
+"""Fill colours of processes: Petroff's accessible palette, without its red, which is the signal's."""
+
+SIGNAL = "#e42536"
+UP, DOWN = "#1f4e9c", "#c3341f"
+"""Up and down variations: blue dashed and red dotted, as in the paper's envelope plots."""
+
+NOTEBOOK_DPI = 80
+
+_SETTINGS: dict[Any, Any] = {
+    "font.size": 12,
+    "axes.labelsize": 13,
+    "axes.titlesize": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "axes.linewidth": 1.2,
+    "axes.unicode_minus": True,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "xtick.major.size": 6,
+    "xtick.minor.size": 3,
+    "ytick.major.size": 6,
+    "ytick.minor.size": 3,
+    "xaxis.labellocation": "right",
+    "yaxis.labellocation": "top",
+    "figure.dpi": 100,
+    "savefig.dpi": 150,
+    "savefig.bbox": None,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Apply the style to figures that are drawn or saved inside, and to no others."""
+    import matplotlib as mpl
+    import mplhep
+
+    base = {key: value for key, value in mplhep.style.ROOT.items() if key in mpl.rcParams}
+    with mpl.rc_context({**base, **_SETTINGS}):
+        yield
+
+
+def figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
+    """Make a figure of a size in inches and its axes, without pyplot; call within `styled`. Notebooks draw it."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
+    FigureCanvasAgg(made)
+    made._repr_png_ = partial(_png, made)  # type: ignore[attr-defined]  # what notebooks ask for
+    return made, made.subplots(**subplots)
+
+
+def _png(drawn: Any) -> bytes:
+    content = io.BytesIO()
+    with styled():
+        drawn.savefig(content, format="png", dpi=NOTEBOOK_DPI)
+    return content.getvalue()
+
+
+def save(drawn: Any, path: Path | str) -> Path:
+    """Save a figure; the suffix chooses the format (png, pdf, svg)."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with styled():
+        drawn.savefig(target)
+    return target

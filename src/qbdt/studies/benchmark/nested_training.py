@@ -1,0 +1,269 @@
+"""Nested cross-training of a contestant: its settings are never chosen on events that are fitted.
+
+The model of an outer fold is trained on all other folds; its settings are those with the best fit of out-of-fold scores
+among the inner folds of these events (`NestedFolds`). All results are kept in a folder, so that nothing is trained
+twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from qbdt.analysis.tuning import Cells, NestedFolds
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role
+from qbdt.files import StepFolder, digest, replace_file
+from qbdt.studies.benchmark.contestants import Contestant
+from qbdt.studies.benchmark.results import measure_scores
+from qbdt.studies.methods import Parameters, Scorer, Trained
+
+__all__ = ["Cache", "CrossTraining", "Division", "choose_settings", "collect_scores", "cross_train", "rescale_scores"]
+
+Key: TypeAlias = Mapping[str, Any]
+
+JUDGE = ("equal_signal", 20)
+"""Binning and number of bins of the fits that tuning looks at."""
+
+
+class Cache(StepFolder):
+    """A folder of results, each in a file that is named by a digest of everything that it depends on.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     cache = Cache(Path(folder))
+    ...     first = cache.get_values("sum", {"of": [1, 2]}, lambda: {"sum": 3})
+    ...     cache.get_values("sum", {"of": [1, 2]}, lambda: {"sum": "not computed again"})
+    {'sum': 3}
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, None)
+
+    def get_values(self, label: str, key: Key, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+        """Plain values: those of an earlier run, or computed now."""
+        return self.get(_file_name(label, key), compute)
+
+    def get_arrays(self, label: str, key: Key, compute: Callable[[], Sequence[Floats]]) -> list[Floats]:
+        """Arrays of one dimension, in order: those of an earlier run, or computed now."""
+        path = self.path / f"{_file_name(label, key)}.npz"
+        if not path.exists():
+            computed = [np.asarray(array, dtype=np.float64) for array in compute()]
+            lengths = np.array([len(array) for array in computed], dtype=np.int64)
+            with replace_file(path) as scratch, scratch.open("wb") as file:
+                np.savez(file, values=np.concatenate(computed), lengths=lengths)
+        with np.load(path) as stored:
+            return np.split(stored["values"], np.cumsum(stored["lengths"])[:-1])
+
+
+def _file_name(label: str, key: Key) -> str:
+    plain = "".join(letter if letter.isalnum() else "-" for letter in label.lower())
+    return f"{plain}-{digest(key)[:20]}"
+
+
+@dataclass(frozen=True)
+class Division:
+    """Outer and inner folds of a dataset."""
+
+    data: Dataset  # The events
+    identifiers: tuple[str, ...]  # Columns that are hashed
+    # inner, outer: numbers of folds. `outer` divides `inner`, so that an outer fold is one inner fold or several; it
+    # is 1 where all events are trained on and others are fitted
+    inner: int
+    outer: int
+    seed: int  # Salt of the hash and seed of the trainings
+
+    @property
+    def rule(self) -> FoldRule:
+        """From an event to its outer fold."""
+        return HashFolds(self.outer, self.identifiers, self.seed)
+
+    @cached_property
+    def nested(self) -> NestedFolds:
+        """Both folds of the events."""
+        inner = HashFolds(self.inner, self.identifiers, self.seed)
+        return NestedFolds(self.data.with_folds(None), None if self.outer == 1 else self.rule, inner)
+
+    def training_events(self, fold: int) -> Dataset:
+        """Events outside of an outer fold; all where there is only one."""
+        return self.nested.select(self.nested.cells_outside(fold))
+
+    def make_key(self) -> dict[str, Any]:
+        """Everything that results depend on, with a digest of all events; it reads all of them."""
+        return {
+            "events": _digest_events(self.data),
+            "identifiers": list(self.identifiers),
+            "units": self.inner,
+            "outer": self.outer,
+            "seed": self.seed,
+        }
+
+
+def _digest_events(data: Dataset) -> str:
+    """Digest of all events of a dataset, nominal and varied."""
+    found = hashlib.sha256()
+    events = [sample.events for sample in data.samples]
+    for source in data.systematics:
+        found.update(repr(source).encode())
+        for direction, _ in source.directions:
+            events += data.varied(source.name, direction).values()
+    for each in events:
+        for name in each.features:
+            found.update(np.ascontiguousarray(each.column(name)).tobytes())
+        found.update(each.weight.tobytes())
+    return found.hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class CrossTraining:
+    """Out-of-fold scores of one contestant."""
+
+    # All events with the score of the model that did not see them, on a common scale; its folds are the outer ones
+    scored: Dataset
+    settings: tuple[Parameters, ...]  # Chosen for each outer fold
+
+
+def choose_settings(
+    contestant: Contestant, division: Division, key: Key, budget: int, cache: Cache, by: str = "z_full"
+) -> list[Parameters]:
+    """Choose settings for each outer fold: those with the largest `by` ("z_full", or "z_stat" without sources).
+
+    `key` holds everything that the division depends on; the caller makes it once, since it reads all events. `budget`
+    is the number of settings to try.
+    """
+    candidates = contestant.candidates(budget)
+    if len(candidates) == 1:
+        return candidates * division.outer
+    judged = []
+    for settings in candidates:
+        full_key = {**key, "release": contestant.release, "settings": settings, "judge": JUDGE}
+        compute = partial(_judge, contestant, division, settings)
+        found = cache.get_values(f"judge {contestant.name}", full_key, compute)
+        judged.append([fold[by] for fold in found["folds"]])
+    best = np.argmax(np.array(judged), axis=0)
+    return [candidates[int(i)] for i in best]
+
+
+def cross_train(
+    contestant: Contestant,
+    division: Division,
+    budget: int,
+    cache: Cache,
+    *,
+    sources: Sequence[str] | None = None,
+    by: str = "z_full",
+) -> CrossTraining:
+    """Out-of-fold scores of all events and variations, each outer fold with its own tuned settings.
+
+    `sources` are those that training is told of, all by default; peers use none anyway. `budget` and `by` are those of
+    `choose_settings`.
+    """
+    key = division.make_key()
+    if sources is not None and contestant.ours:
+        key["sources in training"] = list(sources)
+        contestant = contestant.restrict_to(sources)
+    settings = choose_settings(contestant, division, key, budget, cache, by)
+    arrays = []
+    for fold in range(division.outer):
+        full_key = {**key, "release": contestant.release, "settings": settings[fold], "fold": fold}
+        compute = partial(_score_fold, contestant, division, settings[fold], fold)
+        arrays.append(cache.get_arrays(f"scores {contestant.name}", full_key, compute))
+    return CrossTraining(rescale_scores(_assemble(division, arrays)), tuple(settings))
+
+
+def rescale_scores(scored: Dataset) -> Dataset:
+    """Map the scores of each fold to its share of events below, half of it of signal and half of background.
+
+    Models of different folds may have different settings, and then scores of different sizes: the same bins would not
+    mean the same. The map is monotonic, the same for all methods, and looks at the nominal events of a fold only.
+
+    Examples
+    --------
+    >>> from qbdt import Sample
+    >>> from qbdt.data import ModuloFolds
+    >>> ids = {"n": [0, 1, 2, 3]}
+    >>> signal = Sample("s", "signal", Events({"score": [2.0, 20.0, 4.0, 40.0]}, np.ones(4), ids))
+    >>> background = Sample("b", "background", Events({"score": [1.0, 10.0, 3.0, 30.0]}, np.ones(4), ids))
+    >>> scaled = rescale_scores(Dataset([signal, background], folds=ModuloFolds(2, "n")))
+    >>> scaled.sample("s").events.column("score")
+    array([0.5, 0.5, 1. , 1. ])
+    """
+    rule = scored.folds
+    assert rule is not None
+    maps = [_share_below(scored.fold(number)) for number in range(rule.k)]
+
+    def compute(events: Events) -> dict[str, Floats]:
+        fold, score = rule.assign(events), events.column("score")
+        out = np.empty(events.n_rows)
+        for number, (at, share) in enumerate(maps):
+            rows = fold == number
+            out[rows] = np.interp(score[rows], at, share)
+        return {"score": out}
+
+    return scored.transform(compute)
+
+
+def _share_below(fold: Dataset) -> tuple[Floats, Floats]:
+    """Scores in order, and the share of events up to each."""
+    scores, weights = [], []
+    for role in (Role.SIGNAL, Role.BACKGROUND):
+        for sample in fold.of_role(role):
+            scores.append(np.asarray(sample.events.column("score"), dtype=np.float64))
+            weights.append(sample.events.weight / (2 * fold.total(role)))
+    score = np.concatenate(scores)
+    order = np.argsort(score, kind="stable")
+    share = np.maximum.accumulate(np.cumsum(np.concatenate(weights)[order]))
+    at, last = score[order], np.append(np.diff(score[order]) > 0, True)
+    return at[last], share[last]
+
+
+def _judge(contestant: Contestant, division: Division, settings: Parameters) -> dict[str, Any]:
+    """Sensitivity of out-of-fold scores among the training events of each outer fold, scaled to all events."""
+    models: dict[Cells, Scorer] = {}
+    found = []
+    for fold in range(division.outer):
+        scored = division.nested.score_inside(
+            fold, lambda events: contestant.fit(events, settings, division.seed).score, models
+        )
+        share = scored.total(Role.BACKGROUND) / division.data.total(Role.BACKGROUND)
+        found.append(asdict(measure_scores(scored, *JUDGE, scale=1 / share)))
+    return {"settings": dict(settings), "folds": found}
+
+
+def collect_scores(trained: Trained, data: Dataset) -> list[Floats]:
+    """Scores of nominal and varied events, in the order in which `Dataset.transform` asks for them."""
+    collected: list[Floats] = []
+
+    def compute(events: Events) -> dict[str, Floats]:
+        collected.append(trained.score(events))
+        return {"score": collected[-1]}
+
+    data.transform(compute)
+    return collected
+
+
+def _score_fold(contestant: Contestant, division: Division, settings: Parameters, fold: int) -> list[Floats]:
+    trained = contestant.fit(division.training_events(fold), settings, division.seed)
+    return collect_scores(trained, division.data.with_folds(division.rule).fold(fold))
+
+
+def _assemble(division: Division, arrays: Sequence[Sequence[Floats]]) -> Dataset:
+    """Put the scores of the outer folds, in the order of `collect_scores`, back to their events."""
+    calls = iter(range(len(arrays[0])))
+
+    def compute(events: Events) -> dict[str, Floats]:
+        call, fold = next(calls), division.rule.assign(events)
+        out = np.empty(events.n_rows)
+        for number, scores in enumerate(arrays):
+            out[fold == number] = scores[call]
+        return {"score": out}
+
+    return division.data.with_folds(division.rule).transform(compute)

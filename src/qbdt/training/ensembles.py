@@ -1,0 +1,146 @@
+"""Models as they score: the protocol of every model, and models by folds.
+
+A model is a paper's `Ensemble`, a `ProfiledEnsemble`, or a `FoldedEnsemble` of either. Scoring, drawing and exporting
+use the protocols below and never ask which of the three it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import Events, FoldRule
+from qbdt.errors import DataError
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["FoldedEnsemble", "Model", "SingleModel", "gain_shares"]
+
+
+class Model(Protocol):
+    """Scores events; made of one member, or of one for each fold."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in order."""
+
+    @property
+    def folds(self) -> FoldRule | None:
+        """Rule that says which member scores an event; None where there is one member only."""
+
+    @property
+    def members(self) -> tuple[SingleModel, ...]:
+        """Models of the folds in their order, or the model itself."""
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Score of every event."""
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Mean of the scores of all members."""
+
+
+class SingleModel(Model, Protocol):
+    """A model without folds: its score is a function of a few sums of trees, its components."""
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """Trees of all components."""
+
+    @property
+    def weights(self) -> Floats:
+        """Tree weights, in the order of `trees`."""
+
+    @property
+    def components(self) -> dict[str, Ensemble]:
+        """Sums of trees by name: `score`, or `ratio` and `shift`."""
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Numbers besides the components that the score is computed from: none, or `log_odds` and `share`."""
+
+    def combine(self, sums: Mapping[str, Floats]) -> Floats:
+        """Score from the values of the components."""
+
+    def bound_error(self, errors: Mapping[str, float]) -> float:
+        """Upper bound on the error of a score, from those of the components."""
+
+    def probabilities(self, score: Floats) -> Floats:
+        """Predicted probabilities of background and signal, from scores, as (event, class)."""
+
+    def gains(self) -> Floats:
+        """Gain of all splits on each feature."""
+
+    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
+        """Scores with one tree of each component, with two, and so on."""
+
+    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
+        """Index of the leaf of each event in each tree, as (event, tree)."""
+
+    def to_frame(self) -> Any:
+        """Return all nodes as a pandas table."""
+
+
+def gain_shares(model: Model) -> Floats:
+    """Share of each feature in the gain of all splits, as (member, feature); zeros where nothing was split.
+
+    Examples
+    --------
+    >>> gain_shares(Ensemble(("pt", "m"), ()))
+    array([[0., 0.]])
+    """
+    gains = np.array([member.gains() for member in model.members])
+    return np.asarray(gains / np.maximum(gains.sum(axis=1, keepdims=True), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedEnsemble:
+    """One model per fold, each trained without that fold: every event is scored by the one that never saw it.
+
+    Parameters
+    ----------
+    members
+        In the order of folds.
+    folds
+        The rule that says which fold an event is in.
+    """
+
+    members: tuple[SingleModel, ...]
+    folds: FoldRule
+
+    def __post_init__(self) -> None:
+        if len(self.members) != self.folds.k:
+            raise DataError(f"{len(self.members)} models for {self.folds.k} folds: one for each is needed")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in order."""
+        return self.members[0].features
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Score of every event, from the member of its fold."""
+        absent = [name for name in self.folds.columns if name not in events.id_names]
+        if absent:
+            raise DataError(
+                f"the events have no identifier column {', '.join(absent)}, so which model did not see them is not "
+                "known; for events that took no part in the training ask for the average of the models"
+            )
+        fold = self.folds.assign(events)
+        scores = np.empty(events.n_rows)
+        for number, member in enumerate(self.members):
+            scores[fold == number] = member.score(events[fold == number], n_threads)
+        return scores
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Mean of the scores of all members, for events of which none took part in the training.
+
+        It is spread less than the scores of single models are, so what is compared in one template must be scored in
+        one way: recorded data beside simulated events by the rule, like these.
+        """
+        total = np.zeros(events.n_rows)
+        for member in self.members:
+            total += member.score(events, n_threads)
+        return total / len(self.members)

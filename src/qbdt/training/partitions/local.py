@@ -1,0 +1,92 @@
+"""Partitions in this process: the only one, which is called directly, or several, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from numpy.typing import NDArray
+
+from qbdt.data import Dataset
+from qbdt.threads import Workers
+from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
+from qbdt.training.partitions.spread import SpreadPartitions
+from qbdt.trees.growth import RowStore
+
+__all__ = ["InMemoryPartitions", "OnePartition", "run_calls"]
+
+Found = TypeVar("Found")
+P = ParamSpec("P")
+
+
+class OnePartition:
+    """All events and rows in memory; trees are grown on the rows themselves. A `Partitions`."""
+
+    def __init__(self, partition: Partition, workers: Workers) -> None:
+        self._partition: Partition | None = partition
+        self._workers = workers
+        self._rows: Any = None
+
+    def reduce(
+        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
+    ) -> Found:
+        """Find something in the events."""
+        return find(0, self._read(), self._workers)
+
+    def build(self, build: Builder, final: bool = False) -> None:
+        """Bin the events; the `final` time they are let go of."""
+        self._rows = None
+        self._rows = build(0, self._read(), self._workers)
+        if final:
+            self._partition = None
+
+    def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
+        """Change the rows."""
+        method(self._rows, *arguments, **_)
+
+    def ask(self, *calls: Call) -> list[NDArray[Any]]:
+        """Make calls."""
+        return [call.method(self._rows, *call.arguments) for call in calls]
+
+    def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
+        """Begin a tree; the rows are its nodes."""
+        return self.ask(call, *others), self._rows
+
+    def _read(self) -> Dataset:
+        assert self._partition is not None
+        return self._partition()
+
+
+class InMemoryPartitions(SpreadPartitions):
+    """Several partitions in this process."""
+
+    def __init__(self, partitions: Sequence[Partition], workers: Workers) -> None:
+        super().__init__()
+        self._partitions, self._workers = partitions, workers
+        self._rows: list[Any] = []
+
+    def reduce(
+        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
+    ) -> Found:
+        """Pass over all partitions, one at a time."""
+        return reduce(merge, (find(number, read(), self._workers) for number, read in enumerate(self._partitions)))
+
+    def _build(self, build: Builder) -> None:
+        """Bin all partitions, one at a time."""
+        self._rows = []
+        for number, read in enumerate(self._partitions):
+            self._rows.append(build(number, read(), self._workers))
+
+    def run(self, calls: Sequence[Call]) -> Results:
+        """Make all calls on one partition after the other, so that each is passed over once."""
+        results: Results | None = None
+        for rows in self._rows:
+            results = combine(calls, results, run_calls(rows, calls))
+        assert results is not None
+        return results
+
+
+def run_calls(rows: Any, calls: Sequence[Call]) -> Results:
+    """Make calls on the rows of one partition."""
+    return [call.run(rows) for call in calls]

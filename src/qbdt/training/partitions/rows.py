@@ -1,0 +1,61 @@
+"""`PartitionRows`: binned rows of one partition, the node that each is in, and its share of the nodes' histograms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Fixed
+from qbdt.trees.rows import BinnedRows, NodeHistograms
+
+__all__ = ["PartitionRows"]
+
+
+class PartitionRows(BinnedRows, ABC):
+    """Rows of a partition; where it is the only one, they are the `RowStore` that trees are grown on."""
+
+    @abstractmethod
+    def histogram(self, node: int) -> Fixed:
+        """Integer sums over a node's rows for every feature and bin."""
+
+    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+        """Sums of all further weights of a node for some words of features, one row each: there are none here."""
+        return np.empty((len(words), 0), dtype=np.int64)
+
+    def own_histogram(self, node: int) -> Fixed:
+        """One partition's share of a node's histogram.
+
+        Of two children the one that is smaller *here* is summed over its rows and the other found by exact
+        subtraction, so that nobody has to be asked which one is smaller in all.
+        """
+        if not self._histograms.knows(node):
+            family, summed = self._histograms.family(node), node
+            if family is not None and self._histograms.knows(family[0]):
+                summed = min(node, family[1], key=self.size)
+            self._histograms.add(summed, self.histogram(summed))
+        return self._histograms.of(node)
+
+    def own_systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+        """One partition's share of systematic histograms; `words` may be read-only, as received over the network."""
+        return self.systematic_histograms(node, np.array(words))
+
+    def sizes(self, nodes: Sequence[int]) -> Fixed:
+        """Return the number of rows in each of some nodes."""
+        return np.array([self.size(node) for node in nodes], dtype=np.int64)
+
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
+        """Divide a node, see `BinnedRows.split`."""
+        left, right = super().split(node, feature, goes_right)
+        self._histograms.note_split(node, left, right)
+        return left, right
+
+    def repeat_tree(self) -> None:
+        """Begin a finished tree again, whose splits are to be repeated: node 0 holds all rows, nothing is summed."""
+        self._gather_rows()
+
+    def _gather_rows(self) -> None:
+        super()._gather_rows()
+        self._histograms = NodeHistograms()

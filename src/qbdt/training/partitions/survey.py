@@ -1,0 +1,109 @@
+"""`Survey`: what all partitions of a training must agree on, found in one pass over the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from qbdt.arrays import Categories
+from qbdt.data import Dataset, Role, Tally
+from qbdt.errors import DataError
+from qbdt.threads import Workers
+from qbdt.training.partitions.events import copy_rows
+from qbdt.training.partitions.protocol import Partitions
+from qbdt.training.settings import Settings
+from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
+
+__all__ = ["Survey", "count_before", "survey_events", "survey_partition"]
+
+RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
+"""Counts the rows of each set of events that a method tells apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """Sums over the events of some partitions.
+
+    Attributes
+    ----------
+    empty
+        Their dataset without rows.
+    rows
+        Rows of each set of events, by number of the partition.
+    tallies
+        Rows and yields of samples, then of variations.
+    sketches
+        Sketches of signal and background; None where bins are fixed.
+    categories
+        Values of categorical features.
+    """
+
+    empty: Dataset
+    rows: dict[int, tuple[int, ...]]
+    tallies: tuple[Tally, ...]
+    sketches: tuple[QuantileSketch, QuantileSketch] | None
+    categories: Categories = field(default_factory=dict)
+
+    @property
+    def samples(self) -> tuple[Tally, ...]:
+        """Rows and yields of samples, nominal."""
+        return self.tallies[: len(self.empty.samples)]
+
+    def merge(self, other: Survey) -> Survey:
+        """Survey of the partitions of both."""
+        if [t.what for t in self.tallies] != [t.what for t in other.tallies] or (
+            self.empty.features != other.empty.features
+        ):
+            raise DataError("partitions of the events differ in samples, features or sources")
+        sketches = None
+        if self.sketches is not None and other.sketches is not None:
+            signal, background = (mine.merge(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
+            sketches = (signal, background)
+        tallies = tuple(mine + its for mine, its in zip(self.tallies, other.tallies, strict=True))
+        categories = {name: np.union1d(values, other.categories[name]) for name, values in self.categories.items()}
+        return Survey(self.empty, {**self.rows, **other.rows}, tallies, sketches, categories)
+
+    def choose_binning(self, settings: Settings, workers: Workers) -> Binning:
+        """Bins of all partitions together; events that cannot be trained on are refused."""
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            if not self.empty.of_role(role):
+                raise DataError(f"no {role} sample: signal and background are both needed")
+        for tally in self.tallies:
+            tally.require_usable()
+        features = self.empty.features
+        if self.sketches is not None:
+            return quantile_binning(settings.max_bins, features, *self.sketches, workers, self.categories)
+        return make_binning(settings.binning, settings.max_bins, features, (), (), workers, self.categories)
+
+
+def survey_events(partitions: Partitions, settings: Settings, count: RowCount) -> Survey:
+    """Pass over all partitions."""
+    return partitions.reduce(partial(survey_partition, settings=settings, count=count), Survey.merge, "survey")
+
+
+def survey_partition(number: int, dataset: Dataset, workers: Workers, settings: Settings, count: RowCount) -> Survey:
+    """Pass over one partition."""
+    settings.require_features(dataset.features)
+    dataset.require_categories(settings.categorical_features)
+    categories = dataset.categories(settings.categorical_features)
+    sketches = None
+    if isinstance(settings.binning, str):
+        signal, background = (
+            QuantileSketch.of([sample.events for sample in dataset.of_role(role)], workers).copy()
+            for role in (Role.SIGNAL, Role.BACKGROUND)
+        )
+        sketches = (signal, background)
+    rows = {number: count(dataset, settings)}
+    return Survey(copy_rows(dataset, slice(0, 0)), rows, tuple(dataset.tallies()), sketches, categories)
+
+
+def count_before(rows: Mapping[int, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    """Rows of each set of events in all partitions before each one: the position of its first row among all."""
+    numbers = sorted(rows)
+    counts = np.array([rows[number] for number in numbers], dtype=np.int64)
+    begins = np.cumsum(counts, axis=0) - counts
+    return {number: tuple(int(begin) for begin in row) for number, row in zip(numbers, begins, strict=True)}

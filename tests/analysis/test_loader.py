@@ -1,0 +1,214 @@
+"""From an analysis file to a dataset: sources find their processes, variations their files, trees and branches."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import uproot
+
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.examples import example_text
+from qbdt.analysis.loader import load, load_partitions
+from qbdt.errors import ConfigError, DataError, ExpressionError
+
+N = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ntuples")
+    random = np.random.default_rng(1)
+    for process, n in (("higgs", N), ("ttbar", N + 3), ("wjets", N + 5)):
+        pt = random.exponential(40, n) + 10
+        columns = {"pt": pt, "pt_up": pt * 1.1, "w": np.full(n, 0.5), "sf": np.full(n, 0.9), "event": np.arange(n)}
+        pa.parquet.write_table(pa.table(columns), folder / f"{process}.parquet")
+        shifted = {**columns, "pt": pt[:-2] * 0.9, **{k: columns[k][:-2] for k in ("pt_up", "w", "sf", "event")}}
+        pa.parquet.write_table(pa.table(shifted), folder / f"{process}_down.parquet")
+    with uproot.recreate(folder / "data.root") as file:
+        for tree in ("nominal", "shifted"):
+            file.mktree(tree, {"pt": "float64", "event": "int64"})
+            file[tree].extend({"pt": np.arange(20.0) + 15, "event": np.arange(20)})
+    return folder
+
+
+ANALYSIS = """\
+features: [pt, x]
+columns: {x: "log(pt)"}
+weight: w
+selection: pt > 15
+samples:
+  higgs: {role: signal, files: higgs.parquet, scale: 2}
+  ttbar: {role: background, files: ttbar.parquet}
+  wjets: {role: background, files: wjets.parquet, selection: pt < 100}
+systematics:
+  files: {kind: shape, processes: "tt*", up: {columns: {pt: pt_up}}, down: {files: "{process}_down.parquet"}}
+  sf: {kind: weight, processes: [higgs, ttbar], up: nominal / sf, down: nominal * sf}
+  full: {kind: weight, up: w * 3}
+  xs: {kind: norm, processes: "*jets", size: 0.1}
+folds: {columns: event, k: 2}
+"""
+
+
+def loaded(folder, old="", new=""):
+    assert old in ANALYSIS
+    return load(parse_analysis(ANALYSIS.replace(old, new, 1), "a.yaml"), folder)
+
+
+def test_everything_finds_its_place(folder):
+    data = loaded(folder)
+    assert data.features == ("pt", "x")
+    raw = pa.parquet.read_table(folder / "ttbar.parquet")["pt"].to_numpy()
+    kept = raw > 15
+    assert data.sample("ttbar").events.n_rows == kept.sum()
+    assert data.sample("higgs").events.weight[0] == 1.0
+    assert (data.sample("wjets").events.column("pt") < 100).all()
+    assert data.systematic("files").processes == ("ttbar",)
+    assert data.systematic("full").processes == ("higgs", "ttbar", "wjets")
+    up = data.varied("files", "up")["ttbar"]
+    assert up.n_rows == (raw * 1.1 > 15).sum()
+    np.testing.assert_allclose(up.column("x"), np.log(up.column("pt")), rtol=1e-15)
+    assert data.varied("files", "down")["ttbar"].n_rows == (raw[:-2] * 0.9 > 15).sum()
+    np.testing.assert_allclose(data.varied("sf", "up")["higgs"].weight, 1 / 0.9, rtol=1e-15)
+    np.testing.assert_allclose(data.varied("full", "up")["higgs"].weight, 3.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_parts_together_are_the_whole(folder, count):
+    analysis = parse_analysis(ANALYSIS, "analysis.yaml")
+    whole = load(analysis, folder)
+    parts = [part() for part in load_partitions(analysis, folder, count)]
+    for name in ("higgs", "ttbar", "wjets"):
+        assert np.array_equal(
+            np.concatenate([part.sample(name).events.column("x") for part in parts]),
+            whole.sample(name).events.column("x"),
+        )
+    for source, direction in (("files", "down"), ("sf", "up")):
+        found = np.concatenate([part.varied(source, direction)["ttbar"].weight for part in parts])
+        assert np.array_equal(found, whole.varied(source, direction)["ttbar"].weight)
+    assert parts[0].folds == whole.folds
+
+
+def test_at_least_one_part(folder):
+    with pytest.raises(DataError, match="0 partitions"):
+        load_partitions(parse_analysis(ANALYSIS, "analysis.yaml"), folder, 0)
+
+
+def test_shifted_copies_stay_in_the_fold_of_their_event(folder):
+    data = loaded(folder)
+    for number in (0, 1):
+        part = data.fold(number)
+        for events in (part.sample("ttbar").events, *(part.varied("files", d)["ttbar"] for d in ("up", "down"))):
+            assert (events.identifier("event") % 2 == number).all()
+
+
+def test_variations_act_beneath_derived_columns_and_on_the_nominal_weight(folder):
+    text = ANALYSIS.replace('x: "log(pt)"', 'x: "log(pt)", pt: "pt / 1000"').replace("pt > 15", "pt > 0.015")
+    text = text.replace("pt < 100", "pt < 0.1").replace(
+        "up: {columns: {pt: pt_up}}", "up: {columns: {pt: pt * 1.1}, weight: nominal * 2}"
+    )
+    data = load(parse_analysis(text, "a.yaml"), folder)
+    up, nominal = data.varied("files", "up")["ttbar"], data.sample("ttbar").events
+    assert up.column("pt").min() > 0.015
+    assert up.column("pt").max() == pytest.approx(1.1 * nominal.column("pt").max())
+    assert up.weight[0] == 2 * nominal.weight[0]
+
+
+def test_folds_must_be_full_and_readable_in_variations(folder):
+    with pytest.raises(DataError, match="fold 2 has no signal events"):
+        load(
+            parse_analysis(
+                ANALYSIS.replace("by: ", "")
+                .replace("columns: event, k: 2", "by: split, columns: two, k: 4")
+                .replace("columns: {", 'columns: {two: "event % 2", ', 1),
+                "a.yaml",
+            ),
+            folder,
+        )
+
+
+def test_recorded_data_and_other_trees(folder):
+    text = ANALYSIS.replace(
+        "folds:", "  tree_source: {kind: shape, processes: ttbar, up: {files: data.root, tree: shifted}}\nfolds:"
+    )
+    text = text.replace("samples:", "samples:\n  data: {role: data, files: data.root, tree: nominal}")
+    text = text.replace("  tree_source: {", "  tree_source: {").replace("tree: shifted}", "tree: shifted, weight: 7}")
+    data = load(parse_analysis(text, "a.yaml"), folder)
+    assert data.sample("data").events.total == 19
+    assert data.varied("tree_source", "up")["ttbar"].total == 19 * 7
+    assert "data" not in data.systematic("full").processes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "message"),
+    [
+        ("higgs.parquet", "hixx.parquet", DataError, r"hixx\.parquet: no such file"),
+        (
+            "features: [pt, x]",
+            "features: [pz]",
+            DataError,
+            r"higgs\.parquet: no branch pz; there are: pt, pt_up, w, sf, event",
+        ),
+        ("pt: pt_up", "pt: pt_uq", DataError, r"ttbar\.parquet: no branch pt_uq, which the column pt needs"),
+        ('x: "log(pt)"', 'x: "log(qq)"', DataError, "no branch qq, which the column x needs"),
+        ("selection: pt > 15", "selection: pt", ExpressionError, "is not a selection"),
+        (
+            "selection: pt > 15",
+            "selection: pt > 1e9",
+            DataError,
+            "sample higgs has no events; is the selection too tight",
+        ),
+        ("weight: w", "weight: 0 * w", DataError, "sample higgs: all .* weights are zero"),
+        ("weight: w", "weight: w / 0", DataError, "weight is inf in row"),
+        ('x: "log(pt)"', 'x: "log(pt - 20)"', DataError, "feature x is NaN in row"),
+        ("role: signal", "role: background", DataError, "no signal sample"),
+        ('processes: "*jets"', "processes: zjets", DataError, "systematics.xs: 'zjets' matches no simulated process"),
+        ("columns: event,", "columns: evt,", DataError, "no branch evt; did you mean event"),
+        ("{process}_down.parquet", "{process}_up.parquet", DataError, r"ttbar_up\.parquet: no such file"),
+        (
+            "up: {columns: {pt: pt_up}}",
+            "up: {columns: {pTT: pt_up}}",
+            DataError,
+            "files.up.columns: no feature, .* uses pTT",
+        ),
+        ("up: {columns: {pt: pt_up}}", "up: {columns: {pt: pt_up, event: w}}", DataError, "event divides the folds"),
+        (
+            'processes: "tt*", up: {columns',
+            'processes: "*t*", up: {files: ttbar.parquet, columns',
+            DataError,
+            "the same files",
+        ),
+        ("files: ttbar.parquet", 'files: [ttbar.parquet, "ttbar.p*"]', DataError, "ttbar.parquet is named twice"),
+        ("up: w * 3", "up: w * 0", DataError, "systematic full, up variation of higgs: all .* weights are zero"),
+    ],
+)
+def test_faults(folder, old, new, error, message):
+    with pytest.raises(error, match=message):
+        loaded(folder, old, new)
+
+
+def test_a_feature_absent_in_one_variation(folder, tmp_path):
+    pa.parquet.write_table(pa.table({"pu": [20.0], "w": [1.0], "event": [1]}), tmp_path / "ttbar_down.parquet")
+    with pytest.raises(DataError, match=r"ttbar_down\.parquet: no branch pt"):
+        loaded(folder, '"{process}_down.parquet"', f'"{tmp_path}/{{process}}_down.parquet"')
+
+
+def test_datasets_that_come_with_qbdt():
+    data = load(parse_analysis(example_text("synthetic")))
+    assert data.total("signal") == pytest.approx(50)
+    with pytest.raises(ConfigError, match=r"no dataset 'infern' comes with qbdt; there are: .*inferno"):
+        load(parse_analysis("dataset: {name: infern}"))
+    with pytest.raises(ConfigError, match="inferno has no option m; there are: n, seed"):
+        load(parse_analysis("dataset: {name: inferno, options: {m: 3}}"))
+
+
+def test_the_papers_files(paper_files):
+    data = load(parse_analysis(example_text("tautaugamma")), paper_files)
+    assert data.total("signal") == pytest.approx(87.2, abs=0.05)
+    assert data.total("background") == pytest.approx(20496, abs=0.5)
+    changes = {row.name: row.up for row in data.summary().sources}
+    for name, percent in {"tes": -2.90, "tauid": 5.00, "phoid": 1.91}.items():
+        assert 100 * changes[name] == pytest.approx(percent, abs=0.005)
+    for number in (0, 1):
+        part = data.fold(number)
+        everything = [s.events for s in part.samples] + [part.varied(s.name, "up")["atata"] for s in part.systematics]
+        assert all((events.identifier("event_number") % 2 == number).all() for events in everything)

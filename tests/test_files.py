@@ -1,0 +1,66 @@
+"""Files appear whole or not at all, and a folder of steps belongs to one set of settings."""
+
+import json
+
+import pytest
+
+from qbdt.errors import ConfigError, OutputError
+from qbdt.files import StepFolder, digest_file, replace_folder, write_text
+
+
+def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
+    write_text(tmp_path / "a", "one")
+    with pytest.raises(OutputError, match="a exists; force=True overwrites it"):
+        write_text(tmp_path / "a", "two", force=False)
+    assert (tmp_path / "a").read_text() == "one"
+    with pytest.raises(OutputError, match="No such file"):
+        write_text(tmp_path / "absent" / "a", "two")
+
+
+def test_a_folder_stays_as_it_was_where_the_block_fails(tmp_path):
+    target = tmp_path / "fit"
+    with replace_folder(target) as scratch:
+        (scratch / "old").touch()
+    with pytest.raises(ZeroDivisionError), replace_folder(target) as scratch:
+        (scratch / str(1 // 0)).touch()
+    assert [path.name for path in target.iterdir()] == ["old"]
+    with replace_folder(target) as scratch:
+        (scratch / "new").touch()
+    assert [path.name for path in target.iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]
+
+
+def test_steps_are_done_once_and_only_for_the_same_settings(tmp_path):
+    steps = StepFolder(tmp_path, {"seed": 1, "sizes": (1, 2)}, "a study")
+    assert steps.get("a", lambda: {"x": (1,)}) == {"x": [1]}
+    again = StepFolder(tmp_path, {"seed": 1, "sizes": (1, 2)})
+    assert again.has("a")
+    assert again.get("a", lambda: {"x": 2}) == {"x": [1]}
+    with pytest.raises(ConfigError, match="holds a study with another seed: choose another folder, or force=True"):
+        StepFolder(tmp_path, {"seed": 2, "sizes": (1, 2)}, "a study")
+    with pytest.raises(ConfigError, match=r"choose another folder$"):
+        StepFolder(tmp_path, {"seed": 2}, force=None)
+    (tmp_path / "mine.txt").touch()
+    assert not StepFolder(tmp_path, {"seed": 2}, force=True).has("a")
+    assert (tmp_path / "mine.txt").exists()
+
+
+def test_force_removes_what_the_folder_owns(tmp_path):
+    StepFolder(tmp_path, {"seed": 1}, record="run.json")
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "notes.json").touch()
+    StepFolder(tmp_path, {"seed": 2}, force=True, owned=("fit",), record="run.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.json", "run.json"]
+
+
+def test_a_damaged_step_is_done_again(tmp_path):
+    steps = StepFolder(tmp_path, None)
+    steps.put("a", {"x": 1})
+    (tmp_path / "a.json").write_text('{"x":')
+    assert not steps.has("a")
+    assert steps.get("a", lambda: {"x": 3}) == json.loads((tmp_path / "a.json").read_text()) == {"x": 3}
+
+
+def test_digest_of_a_file(tmp_path):
+    (tmp_path / "a").write_text("abc")
+    assert digest_file(tmp_path / "a").startswith("ba7816bf")

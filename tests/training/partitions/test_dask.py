@@ -1,0 +1,129 @@
+"""Training on a cluster: the model of one machine, bit for bit, whatever happens to workers."""
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qbdt.models.model_file import write_model
+from qbdt.training.methods import train
+from qbdt.training.monitor import Monitor
+from qbdt.training.partitions.dask.partitions import OnCluster
+from qbdt.training.partitions.events import divide_dataset
+from qbdt.training.settings import Settings
+from tests.training.partitions.events import small_dataset
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+SETTINGS = Settings(n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
+PROFILED = Settings(method="profile", n_trees=2, n_leaves=3, row_fraction=0.7)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return small_dataset()
+
+
+@pytest.fixture(scope="module")
+def expected(dataset, tmp_path_factory):
+    return model_bytes(train(dataset, SETTINGS, n_threads=1), tmp_path_factory.mktemp("local"))
+
+
+def model_bytes(training, folder):
+    write_model(folder / "model.qbdt", training)
+    return (folder / "model.qbdt").read_bytes()
+
+
+class Some:
+    """A client that sees only some of the workers."""
+
+    def __init__(self, client, n_workers):
+        self._client, self._n_workers = client, n_workers
+
+    def nthreads(self):
+        return dict(sorted(self._client.nthreads().items())[: self._n_workers])
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_parts", [3, 7, 16])
+def test_model_files_are_identical(client, dataset, expected, tmp_path, n_workers, n_parts):
+    rows = OnCluster(divide_dataset(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
+    assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected
+    assert rows.traffic.trees == 3
+    assert rows.traffic.rebuilt == 0
+    assert rows.traffic.received > 0
+
+
+@pytest.fixture(scope="module")
+def profiled(dataset, tmp_path_factory):
+    return model_bytes(train(dataset, PROFILED, n_threads=1), tmp_path_factory.mktemp("profiled"))
+
+
+@pytest.mark.parametrize(("n_workers", "n_parts"), [(1, 3), (2, 7), (4, 16)])
+def test_profiled_model_files_are_identical(client, dataset, profiled, tmp_path, n_workers, n_parts):
+    rows = OnCluster(divide_dataset(dataset, n_parts), client=Some(client, n_workers), fan_in=2)
+    assert model_bytes(train(rows, PROFILED, n_threads=1), tmp_path) == profiled
+    assert rows.traffic.rebuilt == 0
+
+
+@pytest.mark.parametrize("method", ["paper", "profile"])
+def test_categories_and_constraints_travel(method, client, dataset, tmp_path):
+    def coarse(events):
+        kept = {name: np.array(events.column(name)) for name in ("x0", "x1")}
+        return {**kept, "x2": np.floor(np.abs(3 * np.array(events.column("x2"))))}
+
+    rows = dataset.transform(coarse)
+    base = SETTINGS if method == "paper" else PROFILED
+    settings = replace(base, categorical_features=["x2"], monotonic_constraints={"x0": 1})
+    local = train(rows, settings, n_threads=1)
+    assert any(tree.is_set.any() for tree in local.ensemble.trees)
+    spread = train(OnCluster(divide_dataset(rows, 5), client=client, fan_in=2), settings, n_threads=1)
+    assert model_bytes(spread, tmp_path) == model_bytes(local, tmp_path)
+
+
+def test_trees_are_seen_as_tasks_and_events(client, dataset):
+    before = len(client.get_events("qbdt"))
+    train(OnCluster(divide_dataset(dataset, 2), client=client), SETTINGS, n_threads=1)
+    trees: set[int] = set()
+    for _ in range(100):  # nobody waits for these tasks: they may come late, and those of the last trees not at all
+        trees = {told["tree"] for _, told in client.get_events("qbdt")[before:]}
+        if trees:
+            break
+        time.sleep(0.1)
+    assert trees
+    assert trees <= {1, 2, 3}
+
+
+@pytest.mark.parametrize(("settings", "model", "last"), [(SETTINGS, "expected", 1), (PROFILED, "profiled", 2)])
+def test_a_killed_worker_changes_nothing(client, dataset, settings, model, last, tmp_path, request):
+    """A worker dies in the middle of a tree, after its rows have been divided; of a profiled one, of its shifts."""
+    rows = OnCluster(divide_dataset(dataset, 7), client=client, fan_in=2)
+    killed = []
+
+    def kill(report):
+        if report.index == last:
+            address = sorted(client.nthreads())[-1]
+            killed.append(client.run(os.getpid, workers=[address])[address])
+            client.run(die_at_split, workers=[address])
+
+    training = train(rows, settings, n_threads=1, monitor=Monitor(callbacks=(kill,)))
+    client.wait_for_workers(4, timeout=300)  # a cluster does not close well while it starts a worker
+    assert killed
+    assert rows.traffic.rebuilt > 0
+    assert model_bytes(training, tmp_path) == request.getfixturevalue(model)
+
+
+def die_at_split():
+    """Have this worker kill itself when a node is divided next."""
+    from qbdt.training.partitions.rows import PartitionRows
+
+    def split(self, *arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    PartitionRows.split = split  # type: ignore[method-assign]

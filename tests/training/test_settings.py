@@ -1,0 +1,80 @@
+"""Settings are declared once: the estimator, the analysis file and the model file derive from the declaration."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from qbdt import QBDTClassifier
+from qbdt.analysis.schema import Training
+from qbdt.errors import ConfigError, DataError
+from qbdt.training.ensembles import gain_shares
+from qbdt.training.model import End, Ending
+from qbdt.training.settings import Settings
+from qbdt.trees.ensemble import Ensemble
+
+
+def test_the_estimator_has_the_settings_with_their_defaults():
+    own = inspect.signature(QBDTClassifier).parameters
+    wider = {"random_state", "categorical_features", "monotonic_constraints"}  # None for the setting's default
+    for name, setting in inspect.signature(Settings).parameters.items():
+        assert own[name].default == (None if name in wider else setting.default), name
+        assert own[name].default is None or name not in wider
+
+
+def test_the_estimator_describes_every_parameter():
+    text = str(inspect.getdoc(QBDTClassifier))
+    for name in inspect.signature(QBDTClassifier).parameters:
+        assert f"\n{name}\n    " in text
+    for name, rule in Settings.rules().items():
+        assert name in ("random_state", "categorical_features", "monotonic_constraints") or (
+            rule.description.split(";")[0][:60] in " ".join(text.split())
+        )
+
+
+def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
+    assert set(Training.model_fields) == {*Settings.rules(), "systematics"} - {"categorical_features"}
+    properties = Training.model_json_schema()["properties"]
+    for name, rule in Settings.rules().items():
+        if name in ("binning", "random_state", "categorical_features"):
+            continue  # what a file can say of bins and of no seed is narrower; categories are a key of their own
+        shown = properties[name]
+        assert shown["description"] == rule.description
+        bounds = shown.get("anyOf", [shown])[0]
+        assert bounds.get("minimum") == rule.at_least
+        assert bounds.get("exclusiveMinimum") == rule.above
+        assert bounds.get("maximum") == rule.at_most
+    defaults = {name: value for name, value in Training().model_dump().items() if value is not None}
+    assert Settings(**defaults) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_bins": 257}, "max_bins=257: must be at least 3 and at most 256"),
+        ({"row_fraction": 0}, "row_fraction=0: must be above 0 and at most 1"),
+        ({"learning_rate": np.inf}, "learning_rate=inf: must be above 0"),
+        ({"max_depth": 0}, "max_depth=0: must be at least 1"),
+        ({"method": "other"}, "method='other': must be one of paper, profile"),
+        ({"mc_stat": 1}, "mc_stat=1: must be True or False"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(values, message):
+    with pytest.raises(ConfigError) as caught:
+        Settings(**values)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("how", Ending)
+def test_an_ending_is_read_back_from_its_message(how):
+    end = End(how, "" if how is Ending.COMPLETE else "3 trees")
+    assert End.from_message(end.message) == end
+
+
+def test_an_unknown_ending_is_refused():
+    with pytest.raises(DataError, match="'no more time' is no ending"):
+        End.from_message("no more time")
+
+
+def test_no_gain_has_no_shares():
+    assert gain_shares(Ensemble(("pt", "m"), ())).tolist() == [[0.0, 0.0]]
