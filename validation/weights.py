@@ -158,8 +158,8 @@ def main() -> None:
     cases = {"20 %, everywhere": everywhere, "20 %, at large m(lτγ)": crowded("m_lephadpho", 45.0, 125.0)}
     fit = FitSettings(binning="optimised", transform="none", bins=20)
     trainings = {
-        "paper, defaults": Settings(n_trees=arguments.trees),
-        "paper, mc_stat": Settings(n_trees=arguments.trees, mc_stat=True),
+        "paper, defaults": Settings(method="paper", n_trees=arguments.trees),
+        "paper, mc_stat": Settings(method="paper", n_trees=arguments.trees, mc_stat=True),
         "profile": Settings(method="profile", n_trees=2 * arguments.trees),
     }
     print(yields_table(dataset, cases))

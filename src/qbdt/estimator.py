@@ -79,7 +79,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def __init__(
         self,
-        method: str = "paper",
+        method: str = "profile",
         n_trees: int | None = None,
         n_leaves: int | None = None,
         max_bins: int = 256,

@@ -14,7 +14,7 @@ from qbdt.report.page import render_markdown
 ANALYSIS = """
 name: "<b>synthetic</b>"
 dataset: {name: inferno, options: {n: 2000, seed: 1, k: 2}}
-training: {n_trees: 3}
+training: {method: paper, n_trees: 3}
 """
 
 

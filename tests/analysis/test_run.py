@@ -30,7 +30,7 @@ systematics:
   scale: {kind: shape, processes: ttbar, up: {columns: {x: x_up}}}
   xs: {kind: norm, processes: ttbar, size: 0.1}
 folds: {columns: event}
-training: {n_trees: 20, n_leaves: 4}
+training: {method: paper, n_trees: 20, n_leaves: 4}
 fit: {bins: 6, scan: false}
 """
 
@@ -173,7 +173,7 @@ def scored_dataset():
 
 def test_scored_events_are_read_back_as_they_were(tmp_path):
     scored = scored_dataset()
-    path = write_scored(scored, tmp_path / "scored", "test", {"bins": 7})
+    path = write_scored(scored, tmp_path / "scored", "test", FitSettings(bins=7))
     plan = read_analysis(path)
     assert plan.fit.bins == 7
     again = load(plan, path.parent)
@@ -196,7 +196,7 @@ def test_a_name_that_is_no_file_name(tmp_path):
     events = Events({"score": [0.0]}, [1.0])
     odd = Dataset([Sample("a/b", Role.SIGNAL, events), Sample("c", Role.BACKGROUND, events)])
     with pytest.raises(DataError, match="'a/b': a name with a slash"):
-        write_scored(odd, tmp_path / "scored", "test", {})
+        write_scored(odd, tmp_path / "scored", "test", FitSettings())
 
 
 def test_the_profiled_method_runs_to_a_report(files, tmp_path):

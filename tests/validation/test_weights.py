@@ -81,7 +81,10 @@ def test_from_training_to_the_fit():
 
     def found(data, scale):
         models = FoldedEnsemble(
-            tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
+            tuple(
+                train(data.without_fold(i), Settings(method="paper", n_trees=4), n_threads=1).ensemble for i in range(2)
+            ),
+            data.folds,
         )
         return compute_sensitivity(
             data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale)
@@ -128,7 +131,8 @@ def test_a_small_study():
     data = inferno(1500).with_systematics([])
     fit = FitSettings(binning="equal_signal", transform="none", bins=8)
     plain, counted = (
-        study(data, {"even": everywhere}, 1, Settings(n_trees=10, mc_stat=mc_stat), fit) for mc_stat in (False, True)
+        study(data, {"even": everywhere}, 1, Settings(method="paper", n_trees=10, mc_stat=mc_stat), fit)
+        for mc_stat in (False, True)
     )
     best = counted["none"]["–"][0].sigma_stat
     assert counted["even"]["as they are"][0].sigma_stat < 1.2 * best

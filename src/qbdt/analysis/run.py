@@ -140,7 +140,7 @@ class _LocalRun:
     ) -> None:
         note("score")
         self._scored = events.transform(lambda each: {"score": models.score(each, self._n_threads)})
-        write_scored(self._scored, target, analysis.name, analysis.fit.model_dump(mode="json", exclude_defaults=True))
+        write_scored(self._scored, target, analysis.name, analysis.fit)
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         known = self._scored

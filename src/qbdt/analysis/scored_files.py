@@ -6,7 +6,7 @@ without training again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from qbdt.data import Dataset, Events, Kind, Role, Systematic
 from qbdt.errors import DataError
 from qbdt.files import replace_folder
+from qbdt.inference import FitSettings
 
 __all__ = ["ANALYSIS_FILE", "write_description", "write_scored", "write_tables"]
 
 ANALYSIS_FILE = "scored.yaml"
 
 
-def write_scored(scored: Dataset, folder: Path | str, name: str, fit: Mapping[str, Any]) -> Path:
+def write_scored(scored: Dataset, folder: Path | str, name: str, fit: FitSettings) -> Path:
     """Write a scored dataset; all files appear at once or not at all.
 
     Parameters
@@ -60,7 +61,7 @@ def write_tables(scored: Dataset, folder: Path, ending: str = "") -> None:
         pq.write_table(pa.table(columns), folder / f"{stem}{ending}.parquet")
 
 
-def write_description(scored: Dataset, folder: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> None:
+def write_description(scored: Dataset, folder: Path, name: str, fit: FitSettings, endings: str = "") -> None:
     """Write the analysis file that reads the tables; `endings` is a wildcard where there are partitions."""
     text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
     (folder / ANALYSIS_FILE).write_text(text, encoding="utf-8")
@@ -96,18 +97,23 @@ def _form(source: Systematic) -> str:
     return "weight"
 
 
-def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) -> dict[str, Any]:
+def _analysis(scored: Dataset, name: str, fit: FitSettings, endings: str) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "name": name,
         "features": list(scored.features),
         "weight": "weight",
         "samples": {s.name: {"role": str(Role(s.role)), "files": f"{s.name}{endings}.parquet"} for s in scored.samples},
         "systematics": {s.name: _source(s, number, endings) for number, s in enumerate(scored.systematics)},
-        "fit": dict(fit),
+        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
     }
     if scored.folds is not None:
         plain["folds"] = scored.folds.to_dict()
     return plain
+
+
+def _named_choices(fit: FitSettings) -> dict[str, str]:
+    """Return what depends on the method of the training, which the file does not have."""
+    return {"transform": fit.transform, "binning": fit.binning}
 
 
 def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def fit_adaboost(table: EventTable, settings: Parameters, seed: int) -> Trained:
 
 
 def fit_qbdt(data: Dataset, settings: Parameters, seed: int) -> Trained:
-    """Train this package, with all sources of the dataset; `settings` are those of `qbdt.training.Settings`."""
+    """Train this package, with all sources of the dataset; `settings` are those of `Settings`, `method` too."""
     training = train(data, Settings(random_state=seed, **settings), n_threads=1)
     return Trained(lambda events: np.asarray(training.ensemble.score(events, 1), dtype=np.float64), training)
 
