@@ -7,7 +7,18 @@ from numba import njit
 
 from qbdt.arrays import Columns, Fixed, Floats, Rows
 
-__all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "quantise_weights", "splitmix"]
+__all__ = [
+    "ALL_ROWS",
+    "boost_rows",
+    "drop_rows",
+    "quantise_columns",
+    "quantise_squares",
+    "quantise_weights",
+    "splitmix",
+]
+
+ALL_ROWS = -1
+"""Threshold of a draw of rows that takes all of them."""
 
 BLOCK = 2048
 """Rows treated at a time, so that the weights that all leaves' rows touch stay in cache."""

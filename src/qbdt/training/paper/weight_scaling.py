@@ -18,10 +18,7 @@ from qbdt.arrays import COLUMN_BITS, SUM_BITS, Fixed, Floats
 from qbdt.errors import DataError
 from qbdt.trees.rows import Side
 
-__all__ = ["ALL_ROWS", "WeightScaling", "Weighted"]
-
-ALL_ROWS = -1
-"""Subsample threshold that takes every row."""
+__all__ = ["WeightScaling", "Weighted"]
 
 LEAST_SUM = 2.0**-4
 """Where a side's absolute weights sum to less than this, they are scaled up: at most four bits stay unused."""
@@ -70,9 +67,8 @@ class WeightScaling:
         column, weight = (math.frexp(largest)[1] for largest in self._largest)
         return math.ldexp(1.0, column - COLUMN_BITS), math.ldexp(1.0, 2 * weight - COLUMN_BITS)
 
-    def start_tree(self, rows: Weighted, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree, of which a share of the rows counts."""
-        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)  # of the 53 random bits of a row
+    def quantise(self, rows: Weighted, seed: int, threshold: int) -> None:
+        """Turn the weights of the next tree into integers, in the range that uses their bits best."""
         self._quantise(rows, seed, threshold)
         # The bound kept by boosting is not tight: where weights became small, scale them up and round them anew. A sum
         # of zero says nothing about their size; rows × largest does.

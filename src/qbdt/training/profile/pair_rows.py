@@ -12,8 +12,7 @@ import numpy as np
 from qbdt.arrays import BINS, SUM_BITS, Fixed
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.kernels.pairs import add_pairs
-from qbdt.training.kernels.weights import drop_rows
-from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
