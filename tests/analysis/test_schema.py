@@ -6,8 +6,9 @@ import jsonschema
 import pytest
 import yaml
 
-from qbdt.analysis.analysis_file import json_schema, parse_analysis, read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.examples import example_names, example_text
+from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError
 
 GOOD = """\
@@ -158,7 +159,7 @@ def test_unreadable_files(tmp_path):
 def test_examples_are_valid_and_match_the_json_schema(name):
     text = example_text(name)
     parse_analysis(text, f"{name}.yaml")
-    schema = json.loads(json.dumps(json_schema()))
+    schema = json.loads(json.dumps(Analysis.describe()))
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["samples"]["description"]
     jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))

@@ -4,7 +4,7 @@ In: an analysis file (`read_analysis`) and the events it names (`load`). Out: a 
 report (`run_analysis`, `diagnose_run`, `run_document`), or the single steps: events to train on, tables of scores.
 """
 
-from qbdt.analysis.analysis_file import json_schema, parse_analysis, read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
 from qbdt.analysis.page import run_document
@@ -18,7 +18,6 @@ __all__ = [
     "ClusterRun",
     "Run",
     "diagnose_run",
-    "json_schema",
     "load",
     "load_for_training",
     "load_named_events",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError, hint_at
 
-__all__ = ["YamlFile", "json_schema", "parse_analysis", "read_analysis"]
+__all__ = ["YamlFile", "parse_analysis", "read_analysis"]
 
 
 def read_analysis(path: str | Path) -> Analysis:
@@ -29,11 +29,6 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
     256
     """
     return _checked(YamlFile(text, label))
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON schema of an analysis file, for editors that complete and check while typing."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Analysis.model_json_schema()}
 
 
 def _checked(file: YamlFile) -> Analysis:

@@ -209,6 +209,11 @@ class Analysis(Section):
     training: Training = Field(Training(), description="settings of the training")
     fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
 
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """JSON schema of an analysis file, for editors that complete and check while typing."""
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
+
     @model_validator(mode="after")
     def _complete(self) -> Analysis:
         if self.dataset is not None:

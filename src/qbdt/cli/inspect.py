@@ -79,6 +79,6 @@ def ntuples(
 @app.command(epilog="Example:  qbdt schema > qbdt.schema.json")
 def schema() -> None:
     """Print the JSON schema of analysis files, for editors."""
-    from qbdt.analysis import json_schema
+    from qbdt.analysis import Analysis
 
-    print_json(json_schema())
+    print_json(Analysis.describe())

@@ -49,10 +49,7 @@ class Weighted(Protocol):
 class WeightScaling:
     """Keeps the absolute weights of each side summing to between LEAST_SUM and one.
 
-    Parameters
-    ----------
-    rows
-        The rows, with weights as given. They are not kept here: an owner of both is no circle of references.
+    It does not hold the rows: an owner of both is no circle of references.
     """
 
     def __init__(self, rows: Weighted) -> None:

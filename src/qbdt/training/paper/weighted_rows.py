@@ -31,19 +31,7 @@ __all__ = ["WeightedRows"]
 
 
 class WeightedRows(PartitionRows):
-    """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
-
-    Parameters
-    ----------
-    segments
-        The rows.
-    binning
-        Where features may be cut.
-    workers
-        Threads.
-    memory
-        Where the arrays are kept.
-    """
+    """Binned rows of one partition, their weights, and the nodes they are in."""
 
     def __init__(
         self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
