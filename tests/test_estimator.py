@@ -18,17 +18,7 @@ from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
 
-def known_exceptions(estimator):
-    """What the profiled method cannot promise: it divides rows into parts, so a row twice is not twice its weight."""
-    names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-    few = {"check_fit2d_1feature": "ten rows do not fill five parts with signal and background"}
-    return {**dict.fromkeys(names, "rows are divided into parts"), **few} if estimator.method == "profile" else {}
-
-
-@parametrize_with_checks(
-    [QBDTClassifier(n_trees=10), QBDTClassifier(method="paper", n_trees=10)],
-    expected_failed_checks=known_exceptions,
-)
+@parametrize_with_checks([QBDTClassifier(n_trees=10), QBDTClassifier(method="paper", n_trees=10)])
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
@@ -256,11 +246,13 @@ def test_bad_input_is_named(problem, fit, message):
         fit(*problem)
 
 
-def test_the_profiled_method_needs_events_in_every_part(problem):
+def test_the_profiled_method_is_the_default_and_trains_on_ten_rows(problem):
     X, y, w = problem
-    few = np.flatnonzero(y == 1)[:2].tolist() + np.flatnonzero(y != 1).tolist()
-    with pytest.raises(DataError, match="too few signal events"):
-        QBDTClassifier(method="profile", n_trees=2).fit(X[few], y[few], w[few])
+    assert QBDTClassifier().method == "profile"
+    few = np.concatenate([np.flatnonzero(y == 1)[:2], np.flatnonzero(y != 1)[:8]])
+    model = QBDTClassifier(n_trees=2).fit(X[few], y[few], w[few])
+    assert "few events" in model.training_.headline
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_the_profiled_method_refuses_what_is_the_papers(problem):

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from qbdt.cli.app import app
 from qbdt.studies.benchmark import contestants, problems
-from qbdt.studies.benchmark.contestants import OURS
-from tests.studies.benchmark.contestants import Witness
+from qbdt.studies.comparison.contestants import OURS
+from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
 
@@ -16,7 +16,7 @@ from tests.studies.paper.events import imitation
 def quick(monkeypatch):
     """P4 on few events; a peer, and one that stands in for the profiled method."""
     peer = Witness(numbered=False).contestant("XGBoost")
-    ours = Witness(numbered=False).contestant(OURS, ours=True)
+    ours = Witness(numbered=False).contestant(OURS, method="profile")
     monkeypatch.setattr(contestants, "CONTESTANTS", (peer, ours))
     *others, last = problems.PROBLEMS
     small = problems.Problem(

@@ -39,7 +39,21 @@ __all__ = [
     "print_json",
 ]
 
-ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "diagnose", "tune", "train", "score", "export", "fit")
+ORDER = (
+    "demo",
+    "init",
+    "ntuples",
+    "inspect",
+    "compare",
+    "run",
+    "report",
+    "diagnose",
+    "tune",
+    "train",
+    "score",
+    "export",
+    "fit",
+)
 """Commands in the order in which a newcomer meets them; the others follow by name."""
 
 

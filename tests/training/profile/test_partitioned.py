@@ -5,7 +5,6 @@ import pytest
 
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.model import TrainedModel
@@ -102,10 +101,3 @@ def test_few_events_are_divided_into_fewer_folds(event, k, said, tmp_path):
         assert trained.data["inner_folds"] == len(trained.data["parts"]) == k
         assert said in trained.headline
         assert trained.complete
-
-
-def test_events_without_any_yield_are_refused():
-    one = Events({"x": np.arange(4.0)}, np.ones(4))
-    none = Events({"x": np.arange(2.0)}, np.array([1.0, -1.0]))
-    with pytest.raises(DataError, match="background has no positive yield"):
-        train(Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, none)]), Settings())

@@ -69,9 +69,9 @@ class Combination:
 
     @classmethod
     def of(cls, folds: Sequence[FoldTrees], n_folds: int) -> Combination:
-        """Best for the held-out events of some folds: t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k.
+        """Best for the held-out events of some of `n_folds` folds.
 
-        `n_folds` is the number of all folds.
+        It is t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k.
         """
         total = _total(folds, n_folds)
         v = total.best()

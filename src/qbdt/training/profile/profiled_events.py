@@ -55,10 +55,8 @@ class ProfiledEvents:
     def _divide(self, folds: InnerFolds) -> tuple[InnerFolds, EventSums]:
         """Sum over events in as many inner folds as they fill."""
         sums = self.rows.reduce(partial(sum_partition, folds=folds), EventSums.merge, "sums")
-        if sums.fills_folds(self._segments, folds):
+        if folds.k == 1 or sums.fills_folds(self._segments, folds):
             return folds, sums
-        if folds.k == N_FOLDS:
-            sums.require_yields(self._segments)
         return self._divide(replace(folds, k=folds.k - 1))
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
-from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.survey import count_before
 from qbdt.training.profile.inner_folds import InnerFolds
@@ -93,12 +92,6 @@ class EventSums:
         """Whether each fold, and what is left without it, has a positive yield of signal and background."""
         chosen = [part for fold in range(folds.k) for part in (folds.trained(fold), [fold])]
         return all(self.of_side(segments, side, part).first > 0 for part in chosen for side in Side)
-
-    def require_yields(self, segments: Sequence[ShiftSegment]) -> None:
-        """Refuse events of which signal or background has no positive yield."""
-        for side in Side:
-            if not self.of_side(segments, side, range(len(self.weight))).first > 0:
-                raise DataError(f"{side.name.lower()} has no positive yield")
 
 
 def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
