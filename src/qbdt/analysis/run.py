@@ -155,10 +155,9 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     """Open the folder of a run; refuse one of another analysis. Other settings of the fit redo only the fit."""
     owned = ("result.json", MODEL_FILE, "scored", "fit")
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
-    plain = analysis.model_dump(mode="json", exclude={"fit"})
     wanted = {
-        "training": digest({"analysis": plain, "files": list_files(analysis, data)}),
-        "fit": digest(analysis.fit.model_dump(mode="json")),
+        "training": digest({"analysis": analysis.what_is_trained(), "files": list_files(analysis, data)}),
+        "fit": digest(analysis.what_is_shown()),
         "qbdt": version("qbdt"),
     }
     known = folder.get("run", lambda: wanted)
@@ -219,7 +218,7 @@ def _fit(
     with replace_folder(root / "fit") as scratch:
         write_fit(result, scratch, source)
         if figures:
-            write_figures(result, scratch / "figures")
+            write_figures(result, scratch / "figures", labels=analysis.figure_labels())
     return {
         "name": analysis.name,
         "qbdt": version("qbdt"),

@@ -42,7 +42,7 @@ def fit(
         if figures:
             from qbdt.report.figures import write_figures
 
-            write_figures(result, out / "figures")
+            write_figures(result, out / "figures", labels=settings.figure_labels())
     if as_json:
         print_json(result.to_dict())
     else:
