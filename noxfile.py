@@ -72,7 +72,7 @@ def prerelease(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def coverage(session: nox.Session) -> None:
-    """Measure which lines and branches the tests run, without a compiler so that kernels count."""
+    """Measure which lines and branches the tests run, kernels left out; the job without the compiler runs them."""
     _install(session, "test", "coverage")
     _pytest(session, "--cov", "--cov-report=term", "--cov-report=xml")
 

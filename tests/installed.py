@@ -2,8 +2,8 @@
 
     python tests/installed.py dist/qbdt-0.1.0-py3-none-any.whl [options of pytest]
 
-Prints the size of the installation; runs the commands that every installation has and a short form of the paper's study;
-then all tests that need no package but pytest and hypothesis. Each test file that is left out is named with its reason.
+Prints the size of the installation; runs the commands that every installation has and the paper's study in short; then
+all tests that need no package but pytest and hypothesis. Each test file that is left out is named with its reason.
 Needs the standard library only.
 """
 
