@@ -23,8 +23,7 @@ from qbdt.tables import Table
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.dask.cluster import connect
-from qbdt.training.partitions.dask.partitions import OnCluster
-from qbdt.training.partitions.dask.traffic import Traffic
+from qbdt.training.partitions.dask.partitions import OnCluster, Traffic
 from qbdt.training.settings import Settings
 
 N_FEATURES = 28

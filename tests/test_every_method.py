@@ -82,7 +82,7 @@ def shortened(contestant, quick):
 
 
 ANALYSIS = """
-dataset: {{name: inferno, options: {{n: 300, k: 2}}}}
+dataset: {{name: inferno, options: {{n: 600, k: 2}}}}
 training: {{method: {method}, n_trees: 4, n_leaves: 3}}
 fit: {{bins: 5, scan: false}}
 """

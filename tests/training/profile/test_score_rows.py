@@ -9,7 +9,7 @@ from qbdt.data.events import Events
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
 from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows, ordered
-from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment
 from qbdt.trees.rows.layout import Segment, Side
 
 SHARES = (0.0, 0.5)

@@ -28,18 +28,8 @@ RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
 class Survey:
     """Sums over the events of some partitions.
 
-    Attributes
-    ----------
-    empty
-        Their dataset without rows.
-    rows
-        Rows of each set of events, by number of the partition.
-    tallies
-        Rows and yields of samples, then of variations.
-    sketches
-        Sketches of signal and background; None where bins are fixed.
-    categories
-        Values of categorical features.
+    `empty` is their dataset without rows; `rows` counts each set of events, by number of the partition; `tallies` are
+    rows and yields of samples, then of variations; `sketches` of signal and background are None where bins are fixed.
     """
 
     empty: Dataset

@@ -22,17 +22,10 @@ __all__ = ["Combination", "FoldTrees", "best_number", "combine"]
 
 @dataclass(frozen=True, eq=False)
 class FoldTrees:
-    """Trees of one fold.
+    """Trees of one fold: those of F, and those of the shifts with their `values` for each source (node, source).
 
-    Attributes
-    ----------
-    ratio
-        Trees of F.
-    shift, values
-        Trees of the shifts, with their numbers for each source (node, source).
-    integrals
-        Integrals over held-out events after some of the shifts' trees: the last after all of them, the one before
-        without the last tree, and so on.
+    `integrals` are those over held-out events after some of the shifts' trees: the last after all of them, the one
+    before without the last tree, and so on.
     """
 
     ratio: tuple[Nodes, ...]
@@ -68,15 +61,7 @@ def _total(folds: Sequence[FoldTrees]) -> Integrals:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """How the f's of all folds are added up.
-
-    Attributes
-    ----------
-    coefficients
-        Those of the shifts in t* = r₀ − Σ_k c_k f_k.
-    pulls
-        ∫ Δ_k t* over all held-out events: for exact f's the same.
-    """
+    """Coefficients c_k in t* = r₀ − Σ_k c_k f_k, and `pulls` ∫ Δ_k t* over held-out events: for exact f's the same."""
 
     coefficients: Floats
     pulls: Floats
@@ -104,16 +89,8 @@ def combine(
 ) -> ProfiledEnsemble:
     """Average the sums of trees of some folds.
 
-    Parameters
-    ----------
-    folds, combination
-        The folds, and how to add them up.
-    features, sources, log_odds
-        Of the model.
-    information
-        What the gains of the two sums are to add up to: information about μ. None leaves them as they are.
-    categories
-        Those of the categorical features, by number.
+    The gains of the two sums are scaled to add up to `information` about μ, where it is given; `categories` are by
+    number of the feature.
     """
     known = categories or {}
     weight = 1.0 / len(folds)

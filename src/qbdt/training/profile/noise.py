@@ -18,10 +18,8 @@ from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.segments import shift_segments
-from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
-from qbdt.trees.rows import Side
 
 __all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 
@@ -49,23 +47,13 @@ class BlockSums(NamedTuple):
 
     def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
         """Integrals in events."""
-        signal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is Side.SIGNAL]
+        signal = [i for i, one in enumerate(segments) if one.is_signal]
         blocks = zip(round_sums(self.weight), round_sums(self.columns), strict=True)
         return HeldIntegrals(
             round_sums(self.weight[:, signal].sum(axis=(0, 1))),
-            _shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
-            np.stack([_shifts(segments, weight, columns) for weight, columns in blocks]),
+            sum_shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
+            np.stack([sum_shifts(segments, weight, columns) for weight, columns in blocks]),
         )
-
-
-def _shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Floats) -> Floats:
-    """∫ Δ_k f (source, f) from sums of w f (segment, f) and of columns × f (segment, column, f)."""
-    shifts = np.zeros((len(segments[0].factors), weight.shape[1]))
-    for i, one in enumerate(segments):
-        shifts += one.factors[:, None] * weight[i]
-        for j, (source, _) in enumerate(one.columns):
-            shifts[source] += columns[i, j]
-    return shifts
 
 
 def sum_blocks(

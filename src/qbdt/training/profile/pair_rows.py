@@ -1,4 +1,4 @@
-"""`PairRows`: rows of one partition with a numerator and a denominator each, for trees that are grown on residuals."""
+"""`PairRows`: rows with a numerator and a denominator each, and how the next tree of a sum is grown on them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed
+from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Nodes
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
+from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.kernels.pairs import add_pairs
-from qbdt.training.kernels.weights import drop_rows
-from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
+from qbdt.training.partitions.protocol import Call, Partitions
 from qbdt.training.partitions.rows import PartitionRows
+from qbdt.training.profile.newton import NewtonCriterion
+from qbdt.training.settings import Settings
 from qbdt.trees import Binning
+from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
-__all__ = ["PairRows", "fixed_scale"]
+__all__ = ["STEP", "PairRows", "fixed_scale", "grow_next", "with_yields"]
 
 Result = TypeVar("Result")
+
+STEP = 0.2
+"""Share of a tree's best output that is added to a sum, for a learning rate of one. It was 0.1 until measured
+on the physics benchmark (P2 and P3)."""
 
 
 def fixed_scale(largest: float, n_rows: int) -> float:
@@ -36,15 +44,7 @@ def fixed_scale(largest: float, n_rows: int) -> float:
 
 
 class PairRows(PartitionRows, ABC):
-    """Binned rows of a partition, the first segments of which are trained on; the others only follow the trees.
-
-    Parameters
-    ----------
-    segments, binning, workers, memory
-        As for `BinnedRows`.
-    n_trained
-        Number of segments whose rows trees are grown on.
-    """
+    """Binned rows of a partition; the first `n_trained` segments are trained on, the others only follow the trees."""
 
     def __init__(
         self,
@@ -66,12 +66,7 @@ class PairRows(PartitionRows, ABC):
     def begin_tree(self, scales: tuple[float, float], seed: int, threshold: int) -> None:
         """Fix the pairs of the next tree; node 0 holds all rows.
 
-        Parameters
-        ----------
-        scales
-            What numerators and denominators are multiplied by.
-        seed, threshold
-            Which rows count, drawn by position; the others have pairs of zero.
+        Numerators and denominators are multiplied by `scales`. Rows are drawn by position; others have pairs of zero.
         """
 
         def fill(segment: int, low: int, high: int) -> None:
@@ -108,3 +103,34 @@ class PairRows(PartitionRows, ABC):
 
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         return [one for found in self._workers.run(do_share, [(share,) for share in shares]) for one in found]
+
+
+def grow_next(
+    rows: Partitions,
+    scales: tuple[float, float],
+    criterion: NewtonCriterion,
+    allowed: Fixed,
+    settings: Settings,
+    number: int,
+) -> Grown | None:
+    """Grow the tree with this number by allowed features; None where no split gains anything.
+
+    `rows` are `PairRows`; `scales` are the powers of two that their numerators and denominators are multiplied by.
+    """
+    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, *draw_rows(settings, number))))
+    root = nodes.histogram(0)
+    sums = criterion.start_tree(root, 1.0 / np.array(scales))
+    features = allowed[draw_features(settings, number, len(allowed))]
+    depth = settings.max_depth or settings.n_leaves
+    grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
+    return grown if len(grown.leaves) > 1 else None
+
+
+def with_yields(nodes: Nodes, s: Floats, b: Floats) -> Nodes:
+    """Write s and b into every node of a tree, from those of its leaves."""
+    leaves = np.flatnonzero(nodes["feature"] < 0)
+    nodes["s"][leaves], nodes["b"][leaves] = s, b
+    for i in np.flatnonzero(nodes["feature"] >= 0)[::-1]:
+        for name in ("s", "b"):
+            nodes[name][i] = nodes[name][nodes["left"][i]] + nodes[name][nodes["right"][i]]
+    return nodes

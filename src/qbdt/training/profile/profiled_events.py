@@ -19,8 +19,8 @@ from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows
-from qbdt.training.profile.segments import nominal_segments, shift_segments
-from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment, nominal_segments, shift_segments
+from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
@@ -31,17 +31,7 @@ __all__ = ["ProfiledEvents"]
 
 
 class ProfiledEvents:
-    """All events of a training, divided into inner folds.
-
-    Parameters
-    ----------
-    partitions
-        Where they are.
-    settings
-        How to train.
-    workers
-        Threads.
-    """
+    """All events of a training, divided into inner folds."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
         self.rows = partitions

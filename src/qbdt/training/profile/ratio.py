@@ -15,9 +15,9 @@ from qbdt.training.inputs import make_feature_rules
 from qbdt.training.partitions.protocol import total
 from qbdt.training.profile.expectation import unprofiled_sigma
 from qbdt.training.profile.newton import NewtonCriterion
+from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio_rows import RatioRows
-from qbdt.training.profile.trees import STEP, grow_next, with_yields
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 

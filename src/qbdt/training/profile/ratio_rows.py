@@ -11,7 +11,7 @@ from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, sum_weights
 from qbdt.training.profile.pair_rows import PairRows
 from qbdt.training.profile.score_rows import ScoredSegment, ScoreRows
-from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
@@ -21,21 +21,9 @@ __all__ = ["RatioRows"]
 class RatioRows(PairRows):
     """Nominal rows of a partition with weights, and F = ln of the ratio of densities so far.
 
-    Rows held out are binned in the sum of the F's after each tree so far, which orders them as their mean does.
-
-    Parameters
-    ----------
-    trained
-        Signal and background processes to train on.
-    held
-        As many that only follow, with their own weights; none has a source.
-    binning, workers, memory
-        As for `BinnedRows`.
-    factors
-        What the weights of each side are multiplied by in training, so that both have the same sum: F = 0 is no
-        preference.
-    scale
-        What absolute weights of rows held out are multiplied by before they are rounded.
+    The weights of trained rows are multiplied by a factor for each side, so that both have the same sum: F = 0 is no
+    preference. Rows held out keep their own (`scale` is for rounding them); they are binned in the sum of the F's after
+    each tree so far, which orders them as their mean does.
     """
 
     def __init__(

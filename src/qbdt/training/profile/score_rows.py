@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Partitions, total
-from qbdt.training.profile.shift_rows import ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment, sum_shifts
 from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
-from qbdt.trees.rows import Memory, Side, copy_values, in_memory
+from qbdt.trees.rows import Memory, copy_values, in_memory
 
 __all__ = ["HeldScores", "ScoreRows", "ScoredSegment", "Templates"]
 
@@ -53,20 +53,9 @@ class _WeightedScores(NamedTuple):
 
 
 class ScoreRows:
-    """Scored rows of a partition.
+    """Scored rows of a partition; r and g are not copied, and may change.
 
-    Parameters
-    ----------
-    scored
-        The rows; r and g are not copied, and may change.
-    segments
-        All segments there are, by number; they may be those of no rows.
-    shares
-        Shares of g in the score.
-    scale
-        What absolute weights are multiplied by before they are rounded.
-    workers, memory
-        As for `BinnedRows`.
+    `segments` are all there are, by number, maybe without rows; `shares` are of g in the score; `scale` rounds weights.
     """
 
     def __init__(
@@ -79,7 +68,7 @@ class ScoreRows:
         memory: Memory = in_memory,
     ) -> None:
         self._shares, self._scale, self._workers = shares, scale, workers
-        self._signal = [_is_signal(one) for one in segments]
+        self._signal = [one.is_signal for one in segments]
         self._offsets = _offsets(segments)
         self._segments = [_copy_weights(one, memory) for one in scored]
 
@@ -137,17 +126,7 @@ def _fill(rows: HasScores, edges: Floats) -> Fixed:
 
 
 class HeldScores:
-    """All held-out rows with their scores.
-
-    Parameters
-    ----------
-    rows
-        Partitions of rows that have scores.
-    segments
-        All segments, by number; they may be those of no rows.
-    n_shares
-        Number of shares of g.
-    """
+    """All held-out rows with their scores; `segments` are all there are, by number, maybe without rows."""
 
     def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], n_shares: int) -> None:
         self._rows, self._segments, self._n_shares = rows, segments, n_shares
@@ -178,16 +157,13 @@ class HeldScores:
         """Histograms of s, of Δ_k = Σ a_k w + Σ columns, and of n = w + w², from sums over segments."""
         segments = self._segments
         offsets = _offsets(segments)
-        signal = sums[[i for i, one in enumerate(segments) if _is_signal(one)]].sum(axis=0)
+        signal = sums[[i for i, one in enumerate(segments) if one.is_signal]].sum(axis=0)
         variance = np.zeros_like(signal)
-        shifts = np.zeros((len(segments[0].factors), len(signal)))
         for i, one in enumerate(segments):
-            shifts += one.factors[:, None] * sums[i]
             if one.segment.nominal:
                 variance += sums[i] + sums[offsets[i]]
-            for j, (source, _) in enumerate(one.columns):
-                shifts[source] += sums[offsets[i] + 1 + j]
-        return Templates(signal, shifts, variance)
+        columns = [sums[offset + 1 :] for offset in offsets[:-1]]
+        return Templates(signal, sum_shifts(segments, sums, columns), variance)
 
     def _find_signal(self, keys: Fixed) -> Fixed:
         return self._rows.ask(total(_signal_up_to, keys))[0]
@@ -218,10 +194,6 @@ def _swapped(bits: Fixed) -> Fixed:
 def _signed(keys: NDArray[np.uint64]) -> Fixed:
     """Integers with a sign in the order of those without."""
     return np.asarray((keys ^ np.uint64(2**63)).view(np.int64))
-
-
-def _is_signal(one: ShiftSegment) -> bool:
-    return one.segment.nominal and one.segment.side is Side.SIGNAL
 
 
 def _offsets(segments: Sequence[ShiftSegment]) -> Fixed:

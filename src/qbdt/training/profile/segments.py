@@ -1,20 +1,52 @@
-"""From a `Dataset` to the segments of the two stores."""
+"""From a `Dataset` to segments of rows, and the shifts Δ_k that each adds to the sources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
-from qbdt.training.profile.shift_rows import ShiftSegment
 from qbdt.trees.rows import Segment, Side
 
-__all__ = ["nominal_segments", "shift_segments"]
+__all__ = ["ShiftSegment", "nominal_segments", "shift_segments", "sum_shifts", "variance"]
 
 SIDES = {Role.SIGNAL: Side.SIGNAL, Role.BACKGROUND: Side.BACKGROUND}
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftSegment:
+    """Rows, and what they add to the shifts: a_k w for source k (`factors`), and `columns` (k, values row by row).
+
+    Nominal rows carry the yield n = w + w² (expected events and their MC variance); rows of variations only shifts.
+    """
+
+    segment: Segment
+    factors: Floats
+    columns: tuple[tuple[int, Callable[[], Floats]], ...] = ()
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether these are nominal rows of signal."""
+        return self.segment.nominal and self.segment.side is Side.SIGNAL
+
+
+def variance(events: Events) -> Floats:
+    """Return n = w + w² of every row: expected events, and their MC variance."""
+    return np.asarray(events.weight * (1.0 + events.weight))
+
+
+def sum_shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Sequence[Floats] | Floats) -> Floats:
+    """∫ Δ_k f as (source, …), from sums of w f (segment, …) and of columns × f (segment, column, …)."""
+    shifts = np.zeros((len(segments[0].factors), *weight.shape[1:]))
+    for i, one in enumerate(segments):
+        shifts += np.multiply.outer(one.factors, weight[i])
+        for j, (source, _) in enumerate(one.columns):
+            shifts[source] += columns[i][j]
+    return shifts
 
 
 def nominal_segments(dataset: Dataset) -> list[Segment]:

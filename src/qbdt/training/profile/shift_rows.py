@@ -13,31 +13,12 @@ from qbdt.data import Events
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
 from qbdt.training.profile.pair_rows import PairRows
+from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.trees import Binning
 from qbdt.trees.kernels import LIMBS, exact_sum
-from qbdt.trees.rows import Memory, Segment, in_memory
+from qbdt.trees.rows import Memory, in_memory
 
-__all__ = ["ShiftRows", "ShiftSegment", "SumScales", "SumSlots", "variance"]
-
-
-@dataclass(frozen=True, eq=False)
-class ShiftSegment:
-    """Rows, and the shifts Δ_k that they add to the sources: a_k w, and columns row by row.
-
-    Parameters
-    ----------
-    segment
-        The rows. Nominal ones carry the yield n = w + w² (expected events and their MC variance); rows of variations
-        only shifts.
-    factors
-        Per source k the a_k of a shift a_k w.
-    columns
-        Shifts given row by row: the source, and what makes the column.
-    """
-
-    segment: Segment
-    factors: Floats
-    columns: tuple[tuple[int, Callable[[], Floats]], ...] = ()
+__all__ = ["ShiftRows", "SumScales", "SumSlots"]
 
 
 class SumScales(NamedTuple):
@@ -88,11 +69,6 @@ class SumSlots:
         return sums
 
 
-def variance(events: Events) -> Floats:
-    """Return n = w + w² of every row: expected events, and their MC variance."""
-    return np.asarray(events.weight * (1.0 + events.weight))
-
-
 class _Nominal:
     """State of one nominal segment: f_k so far, r₀, and shifts given row by row."""
 
@@ -109,16 +85,8 @@ class _Nominal:
 class ShiftRows(PairRows):
     """Rows of all processes and variations, with their shifts and the f_k = r_k − m_k so far.
 
-    Parameters
-    ----------
-    trained, held
-        Segments to train on, and as many that only follow; nominal ones come first.
-    binning, workers, memory
-        As for `BinnedRows`.
-    means
-        Mean relative shift m_k of each source.
-    ratio
-        The function r₀ of events; held-out ones are integrated over.
+    As many segments are `held` out as are `trained` on, nominal ones first; they only follow the trees. `means` are the
+    mean relative shifts m_k, `ratio` is the function r₀ of events.
     """
 
     def __init__(

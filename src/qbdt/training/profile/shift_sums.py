@@ -11,9 +11,9 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.pair_rows import fixed_scale
-from qbdt.training.profile.shift_rows import ShiftRows, ShiftSegment, SumScales, SumSlots
+from qbdt.training.profile.segments import ShiftSegment
+from qbdt.training.profile.shift_rows import ShiftRows, SumScales, SumSlots
 from qbdt.trees.kernels import round_sums
-from qbdt.trees.rows import Side
 
 __all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
 
@@ -40,23 +40,15 @@ class ShiftBounds:
 class ShiftSums:
     """Rows of all processes and variations, trained on or held out, and the scales that keep their sums exact.
 
-    Parameters
-    ----------
-    rows
-        Partitions of `ShiftRows`.
-    segments
-        The segments, nominal ones first; they may be those of no rows. There are as many that are held out.
-    means
-        Mean relative shift m_k of each source, which trees do not have to learn.
-    bounds
-        Bounds on the rows' numbers.
+    `rows` are partitions of `ShiftRows`; `segments`, nominal ones first, may be those of no rows, and as many are held
+    out. Trees need not learn the mean relative shifts m_k, `means`.
     """
 
     def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], means: Floats, bounds: ShiftBounds) -> None:
         self.rows = rows
         self._segments = segments
         self._nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
-        self._signal = [i for i in self._nominal if segments[i].segment.side is Side.SIGNAL]
+        self._signal = [i for i, one in enumerate(segments) if one.is_signal]
         self._slots = SumSlots(len(means), max(len(segments[i].columns) for i in self._nominal))
         self._means = means
         self._bounds = bounds

@@ -19,9 +19,9 @@ from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.noise import noise_shrinkage
+from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.trees import STEP, grow_next, with_yields
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 

@@ -14,8 +14,7 @@ from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.survey import count_before
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
-from qbdt.training.profile.segments import shift_segments
-from qbdt.training.profile.shift_rows import ShiftSegment, variance
+from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts, variance
 from qbdt.training.profile.shift_sums import ShiftBounds
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 from qbdt.trees.rows import Side
@@ -32,25 +31,17 @@ class WeightSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EventSums:
-    """Sums over the rows of each segment in each fold.
+    """Sums over the rows of each segment in each fold; exact ones have limbs as their last axis."""
 
-    Attributes
-    ----------
-    rows
-        Number of rows as (fold, segment), by number of the partition.
-    weight, square, variance
-        Exact sums of w, w² and n = w + w², as (fold, segment, limb); n of nominal segments only.
-    columns
-        Exact sums of the shifts given row by row, as (fold, segment, column, limb).
-    largest, largest_columns
-        Largest absolute weight of each segment, and of each of its columns.
-    """
-
+    # Number of rows as (fold, segment), by number of the partition.
     rows: dict[int, Fixed]
+    # Σ w, Σ w² and Σ n, n = w + w², as (fold, segment); n of nominal segments only.
     weight: Fixed
     square: Fixed
     variance: Fixed
+    # Sums of the shifts given row by row, as (fold, segment, column).
     columns: Fixed
+    # Largest absolute weight of each segment, and of each of its columns.
     largest: Floats
     largest_columns: Floats
 
@@ -78,12 +69,7 @@ class EventSums:
         """Mean relative shift ∫ Δ_k / ∫ n of each source in some folds."""
         chosen = list(folds)
         weight, columns = (round_sums(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
-        out = np.zeros(len(segments[0].factors))
-        for i, one in enumerate(segments):
-            out += one.factors * weight[i]
-            for j, (source, _) in enumerate(one.columns):
-                out[source] += columns[i, j]
-        return out / float(round_sums(self.variance[chosen].sum(axis=(0, 1))))
+        return sum_shifts(segments, weight, columns) / float(round_sums(self.variance[chosen].sum(axis=(0, 1))))
 
     def nominal_bounds(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> tuple[int, list[float]]:
         """Nominal rows in some folds, and the largest absolute weight of each side."""

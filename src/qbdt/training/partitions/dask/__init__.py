@@ -3,7 +3,6 @@
 from qbdt.training.partitions.dask.cluster import connect
 from qbdt.training.partitions.dask.collections import collection_partitions
 from qbdt.training.partitions.dask.map_reduce import map_reduce
-from qbdt.training.partitions.dask.partitions import OnCluster
-from qbdt.training.partitions.dask.traffic import Traffic
+from qbdt.training.partitions.dask.partitions import OnCluster, Traffic
 
 __all__ = ["OnCluster", "Traffic", "collection_partitions", "connect", "map_reduce"]

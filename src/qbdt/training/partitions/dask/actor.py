@@ -38,13 +38,7 @@ class Reply(NamedTuple):
 
 
 class WorkerActor:
-    """Partitions on one worker; a Dask actor.
-
-    Parameters
-    ----------
-    n_threads
-        Threads for kernels.
-    """
+    """Partitions on one worker; a Dask actor."""
 
     def __init__(self, n_threads: int) -> None:
         self._workers = Workers(n_threads)
