@@ -18,7 +18,6 @@ import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
-nox.options.sessions = ["lint", "types", "docs", "tests", "package"]
 nox.options.error_on_missing_interpreters = False
 
 PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
@@ -48,7 +47,7 @@ def tests(session: nox.Session) -> None:
     _pytest(session)
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", default=False)
 def random_order(session: nox.Session) -> None:
     """Run all tests in an order drawn anew each time; `-p randomly -p "randomly_seed=N"` repeats one."""
     _install(session, "test")
@@ -56,21 +55,21 @@ def random_order(session: nox.Session) -> None:
     _pytest(session)
 
 
-@nox.session(python="3.11", venv_backend="uv")
+@nox.session(python="3.11", venv_backend="uv", default=False)
 def minimum(session: nox.Session) -> None:
     """Run the tests with the oldest release of each dependency that pyproject.toml allows."""
     _install(session, "test", options=("--resolution", "lowest-direct"))
     _pytest(session, "-W", "default")
 
 
-@nox.session(python="3.13", venv_backend="uv")
+@nox.session(python="3.13", venv_backend="uv", default=False)
 def prerelease(session: nox.Session) -> None:
     """Run the tests with the newest release of each dependency, pre-releases included."""
     _install(session, "test", options=("--upgrade", "--prerelease", "allow"))
     _pytest(session, "-W", "default")
 
 
-@nox.session(python="3.11")
+@nox.session(python="3.11", default=False)
 def coverage(session: nox.Session) -> None:
     """Measure which lines and branches the tests run, kernels left out; the job without the compiler runs them."""
     _install(session, "test", "coverage")

@@ -107,7 +107,7 @@ def _imported(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield (node.module or "").partition(".")[0]
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip" and node.args:
-            yield from [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+            yield from [str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     depth = len(path.relative_to(TESTS).parts)
     if f"parents[{depth}]" in text and path.name != "conftest.py":
         yield REPOSITORY
