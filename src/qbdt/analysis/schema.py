@@ -174,7 +174,9 @@ class Training(_Training):
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
     )
-    random_state: int | None = Field(None, ge=0, description="seed, where settings ask for random numbers")
+    random_state: int | None = Field(
+        None, ge=0, le=2**63 - 1, description="seed, where settings ask for random numbers"
+    )
     monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
         {}, description=Settings.rules()["monotonic_constraints"].description
     )
