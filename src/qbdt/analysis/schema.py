@@ -107,7 +107,10 @@ class SampleFiles(Section):
 
 
 class ShapeVariation(Section):
-    """Another set of events. What is not given is as in the nominal sample; {process} stands for the process's name."""
+    """Another set of events. What is not given is as in the nominal sample.
+
+    In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.
+    """
 
     files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
     tree: str | None = Field(None, description="TTree or RNTuple")
@@ -206,7 +209,9 @@ class Training(_Training):
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
     )
-    random_state: int | None = Field(None, ge=0, description="seed, where settings ask for random numbers")
+    random_state: int | None = Field(
+        None, ge=0, le=2**63 - 1, description="seed, where settings ask for random numbers"
+    )
     monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
         {}, description=Settings.rules()["monotonic_constraints"].description
     )
@@ -279,7 +284,7 @@ class Analysis(Section):
 
     def what_is_trained(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
-        return self.model_dump(mode="json", exclude=_AFTER_TRAINING)
+        return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
 
     def what_is_shown(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
