@@ -10,16 +10,16 @@ from typing import Any
 
 from qbdt.data import Dataset
 from qbdt.files import provenance, write_text
-from qbdt.inference.appendix import background_uncertainty, source_significances
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty, source_significances
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import build_workspace, write_workspace
+from qbdt.inference.workspace import build_workspace, rename_reserved, write_workspace
 from qbdt.progress import Progress, silent
 
 __all__ = ["fit_templates", "run_fit", "write_fit"]
@@ -70,6 +70,7 @@ def fit_templates(
 ) -> FitResult:
     """Fit templates that are already there: the expected result, and the observed one where they have data."""
     settings = settings or FitSettings()
+    templates = rename_reserved(templates, settings.poi, settings.channel)
     names = {"poi": settings.poi, "measurement": settings.measurement, "channel": settings.channel}
     spec = build_workspace(templates, **names, mc_stat=settings.mc_stat)
     likelihoods = {"Asimov": Likelihood(spec, data=templates.asimov)}

@@ -30,12 +30,12 @@ dataset: {name: inferno, options: {n: 1500, seed: 1, k: 2}}
 training: {method: profile, n_trees: 5, n_leaves: 4}
 fit: {bins: 5, scan: false}
 """
-LOGISTIC = "sklearn.naive_bayes.GaussianNB"
+BAYES = "sklearn.naive_bayes.GaussianNB"
 
 
 def make_plan(**options):
     return Plan(
-        parse_analysis(TEXT, "small.yaml"), **{"folder": None, "contestants": ("qbdt profile", LOGISTIC), **options}
+        parse_analysis(TEXT, "small.yaml"), **{"folder": None, "contestants": ("qbdt profile", BAYES), **options}
     )
 
 
@@ -47,7 +47,7 @@ def done(tmp_path_factory):
 
 def test_folder_has_results_fit_and_a_page_that_begins_with_the_comparison(done):
     found, folder = done
-    assert set(found.contestants) == {"qbdt profile", LOGISTIC}
+    assert set(found.contestants) == {"qbdt profile", BAYES}
     content = json.loads((folder / "comparison.json").read_text())
     assert content["winner"] == found.winner
     assert {entry["contestant"] for entry in content["entries"]} == set(found.contestants)
@@ -69,7 +69,7 @@ def test_the_best_has_the_smallest_uncertainty_and_is_marked(done):
 
 def test_the_sentence_says_what_systematics_add(done):
     found, _ = done
-    mine, theirs = (found.mean(name, "delta_mu") for name in ("qbdt profile", LOGISTIC))
+    mine, theirs = (found.mean(name, "delta_mu") for name in ("qbdt profile", BAYES))
     sentence = make_sentence(found)
     assert f"add {mine:.3f}" in sentence
     assert f"{theirs:.3f} with GaussianNB" in sentence
@@ -77,20 +77,20 @@ def test_the_sentence_says_what_systematics_add(done):
 
 
 def test_settings_of_the_analysis_are_those_of_its_method_only():
-    plan = make_plan(contestants=("qbdt profile", "QBDT (paper)", LOGISTIC))
+    plan = make_plan(contestants=("qbdt profile", "QBDT (paper)", BAYES))
     assert plan.contestant("qbdt profile").known[0]["n_trees"] == 5
     assert "n_trees" not in plan.contestant("QBDT (paper)").known[0]
-    assert plan.contestant(LOGISTIC).known == ({},)
+    assert plan.contestant(BAYES).known == ({},)
 
 
 def test_a_comparison_goes_on_where_it_stopped_and_takes_more_divisions(done, monkeypatch):
     found, folder = done
     trained = []
-    contestant = get_contestant(LOGISTIC)
+    contestant = get_contestant(BAYES)
 
     def spy(name):
         watched = get_contestant(name)
-        if name != LOGISTIC:
+        if name != BAYES:
             return watched
         return replace(watched, fit=lambda *a: trained.append(1) or contestant.fit(*a))
 
@@ -98,10 +98,10 @@ def test_a_comparison_goes_on_where_it_stopped_and_takes_more_divisions(done, mo
     again = compare_methods(make_plan(), folder, n_jobs=1)
     assert not trained
     assert again.entries == found.entries
-    more = compare_methods(make_plan(contestants=(LOGISTIC,), repeat=3), folder, n_jobs=1)
+    more = compare_methods(make_plan(contestants=(BAYES,), repeat=3), folder, n_jobs=1)
     assert len(trained) == 4  # two folds of two new divisions
     assert isinstance(make_comparison_tables(more)[1], Table)
-    assert len(set(more.values(LOGISTIC, "sigma_full"))) == 3
+    assert len(set(more.values(BAYES, "sigma_full"))) == 3
 
 
 def test_another_analysis_is_refused(done):
@@ -136,7 +136,7 @@ def test_mistakes_are_found_before_events_are_read(options, message):
 
 def test_events_without_folds_are_refused():
     text = TEXT.replace("inferno, options: {n: 1500, seed: 1, k: 2}", "inferno, options: {n: 300, seed: 1}")
-    plan = Plan(parse_analysis(text, "a.yaml"), None, (LOGISTIC,))
+    plan = Plan(parse_analysis(text, "a.yaml"), None, (BAYES,))
     events = object.__new__(Events)
     events.plan, events.data = plan, imitation(300).with_folds(None)
     with pytest.raises(ConfigError, match="folds: needed to compare"):
@@ -145,7 +145,7 @@ def test_events_without_folds_are_refused():
 
 def test_command_prints_table_sentence_and_report(tmp_path):
     (tmp_path / "a.yaml").write_text(TEXT)
-    options = ["--out", str(tmp_path / "out"), "--jobs", "1", "--quiet", "--method", LOGISTIC]
+    options = ["--out", str(tmp_path / "out"), "--jobs", "1", "--quiet", "--method", BAYES]
     done = CliRunner().invoke(app, ["compare", str(tmp_path / "a.yaml"), *options])
     assert done.exit_code == 0, done.output
     assert "Systematics add" in done.output

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
-from qbdt.training.partitions.survey import Survey, count_before
+from qbdt.training.partitions.survey import Survey, count_before, require_same_rows
 from qbdt.training.settings import Settings
 
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
@@ -58,11 +58,14 @@ class InnerFolds:
         Identifiers that decide; none where position does.
     totals, firsts
         Rows of each set of events in all, and before each partition of it, by number of the partition.
+    rows
+        Rows of each set of events in each partition.
     """
 
     names: tuple[str, ...]
     totals: tuple[int, ...]
     firsts: Mapping[int, tuple[int, ...]]
+    rows: Mapping[int, tuple[int, ...]]
     k: int = N_FOLDS
 
     @classmethod
@@ -71,7 +74,7 @@ class InnerFolds:
         empty = survey.empty
         names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
-        return cls(names, totals, count_before(survey.rows))
+        return cls(names, totals, count_before(survey.rows), survey.rows)
 
     def trained(self, fold: int) -> list[int]:
         """Return the folds that are trained on where one is held out."""
@@ -82,6 +85,7 @@ class InnerFolds:
 
         With `nominal`, both come without any source.
         """
+        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
         wanted = dataset.with_systematics([]) if nominal else dataset
         if self.k == 1:
             return wanted, wanted
