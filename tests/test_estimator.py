@@ -191,7 +191,9 @@ def test_early_stopping(problem):
 def test_progress_bar(problem, capsys):
     X, y, w = problem
     QBDTClassifier(method="paper", n_trees=2, verbose=True).fit(X, y, w)
-    assert capsys.readouterr().out == ""
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "training: 2 of 2 (100%)" in printed.err
 
 
 def bad(**changes):

@@ -29,7 +29,7 @@ from qbdt.data import (
 )
 from qbdt.errors import ConfigError, DataError
 from qbdt.models import read_cross_trained, read_model, write_model
-from qbdt.progress import silent, terminal
+from qbdt.progress import silent, visible
 from qbdt.training import (
     Callback,
     CrossTrainedModel,
@@ -57,7 +57,7 @@ PARAMETERS = {
     "which it must not rise; or a list of +1, −1 and 0 over all features.",
     "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
     "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
-    "verbose": "Show a progress bar.",
+    "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
 }
 """Parameters of `QBDTClassifier` that are no settings, or that take more than the setting does."""
 
@@ -163,7 +163,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             settings,
             n_threads=self.n_threads,
             monitor=monitor,
-            progress=terminal if self.verbose else silent,
+            progress=visible(last=True) if self.verbose else silent,
             resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
         )

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from qbdt.studies.benchmark import contestants, problems
+from qbdt.studies.benchmark import problems
+from qbdt.studies.comparison import contestants
 from qbdt.studies.comparison.contestants import OURS
 from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 
 from qbdt.errors import QBDTError
 from qbdt.files import provenance
-from qbdt.progress import Progress, silent, terminal
+from qbdt.progress import Progress, silent, visible
 
 __all__ = [
     "AnalysisFile",
@@ -80,6 +80,9 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 INTERRUPTED = 130
 
+RESUMABLE = ("bench", "compare", "demo", "generate", "reproduce", "run", "tune")
+"""Commands that keep what is done."""
+
 FLAGS = {
     "force=True": "--force",
     "resume=True": "--resume",
@@ -104,8 +107,8 @@ Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; a
 
 
 def bar(quiet: bool) -> Progress:
-    """Progress on the terminal, unless told not to or there is no terminal."""
-    return silent if quiet or not sys.stderr.isatty() else terminal
+    """Progress on the terminal, or now and then as a line of a log, unless told not to."""
+    return silent if quiet else visible()
 
 
 def note(quiet: bool) -> Callable[[str], None]:
@@ -168,8 +171,17 @@ def _run() -> int:
     except OSError as error:
         return _refused(f"{error.filename or 'output'}: {error.strerror or error}")
     if code == INTERRUPTED:  # newer releases of typer turn Ctrl-C into this code themselves
-        typer.echo("qbdt: interrupted", err=True)
+        typer.echo(f"qbdt: interrupted{_say_how_to_go_on(sys.argv[1:2])}", err=True)
     return code if isinstance(code, int) else 0
+
+
+def _say_how_to_go_on(command: list[str]) -> str:
+    match command:
+        case ["train"]:
+            return "; with --resume the same command goes on where it stopped"
+        case [name] if name in RESUMABLE:
+            return "; the same command goes on where it stopped"
+    return ""
 
 
 def _refused(message: str) -> int:

@@ -175,7 +175,8 @@ class Expression:
         try:
             with np.errstate(all="ignore"):
                 value = self._value(self._tree, columns)
-                return np.asarray(value)
+                several = isinstance(self._tree, ast.Name | ast.Attribute)  # an array branch under another name
+                return value if several else np.asarray(value)  # type: ignore[return-value]
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             if isinstance(error, ExpressionError):
                 raise
