@@ -24,6 +24,18 @@ TOOLS = ("pytest", "hypothesis")
 REPOSITORY = "repository"
 STUDY = ("reproduce", "--out", "study", "--trees", "5", "--halves", "1", "--jobs", "1", "--quiet")
 
+SIZES = """
+from importlib.metadata import distributions
+def size(found):
+    paths = [found.locate_file(file) for file in found.files or [] if not str(file).endswith(".pyc")]
+    return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
+sizes = {found.metadata["Name"]: size(found) for found in distributions()}
+sizes = {name: size for name, size in sizes.items() if name not in ("pip", "setuptools")}
+print(f"{sum(sizes.values()):.0f} MB in {len(sizes)} packages, without compiled Python; the largest:")
+for name in sorted(sizes, key=sizes.get, reverse=True)[:12]:
+    print(f"{sizes[name]:7.1f} {name}")
+"""
+
 
 def main(distribution: Path, options: list[str]) -> None:
     """Install a distribution into a new environment and try it there."""
@@ -37,17 +49,11 @@ def main(distribution: Path, options: list[str]) -> None:
 def _install(distribution: Path, folder: Path) -> Path:
     venv.create(folder, with_pip=True)
     python = next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.exists())
-    before = _megabytes(folder)
-    _call(
-        python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", distribution.resolve()
-    )
-    print(f"== {distribution.name}: {_megabytes(folder) - before:.0f} MB with all that it needs", flush=True)
-    _call(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *TOOLS)
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _call(python, *pip, distribution.resolve())
+    _call(python, "-c", SIZES)
+    _call(python, *pip, *TOOLS)
     return python
-
-
-def _megabytes(folder: Path) -> float:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def _run_commands(python: Path, folder: Path) -> None:
