@@ -22,7 +22,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 TOOLS = ("pytest", "hypothesis")
 REPOSITORY = "repository"
-STUDY = ("reproduce", "--out", "study", "--trees", "5", "--halves", "1", "--jobs", "1", "--quiet")
+STUDY = ("demo", "--quiet")
 
 SIZES = """
 from importlib.metadata import distributions
