@@ -60,9 +60,8 @@ def _run_commands(python: Path, folder: Path) -> None:
     """Run what needs no extras, and see that what needs one says which."""
     for command in (("--version",), ("cite",), ("init", "analysis.yaml"), ("schema",), STUDY):
         _call(python, "-m", "qbdt", *command, cwd=folder)
-    done = subprocess.run(
-        [python, "-m", "qbdt", "generate", "tautaugamma", "--out", "sample"], cwd=folder, capture_output=True, text=True
-    )
+    generate = ("generate", "tautaugamma", "--signal", "10", "--background", "10", "--out", "sample")
+    done = subprocess.run([python, "-m", "qbdt", *generate], cwd=folder, capture_output=True, text=True)
     if done.returncode != 2 or "pip install 'qbdt[generate]'" not in done.stderr:
         sys.exit(f"qbdt generate without its extra: exit code {done.returncode}, {done.stderr}")
 
@@ -75,7 +74,7 @@ def _run_tests(python: Path, folder: Path, options: list[str]) -> None:
     for path in sorted(TESTS.rglob("test_*.py")):
         name = str(path.relative_to(TESTS.parent))
         if missing := _find_missing(path, python):
-            print(f"left out: {name}: needs {', '.join(sorted(missing))}")
+            print(f"left out: {name}: needs {', '.join(sorted(missing))}", flush=True)
         else:
             chosen.append(name)
     _call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *options, cwd=folder)
@@ -83,7 +82,9 @@ def _run_tests(python: Path, folder: Path, options: list[str]) -> None:
 
 def _find_missing(path: Path, python: Path) -> set[str]:
     """Packages that a test file imports, itself or through its helpers, and that are not installed."""
-    names = {name for file in _with_helpers(path, set()) for name in _imported(file)}
+    fixtures = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(TESTS)]
+    files = [path, *(file for file in fixtures if file.exists())]
+    names = {name for file in files for used in _with_helpers(file, set()) for name in _imported(used)}
     script = "import sys, importlib.util as u; print(*[n for n in sys.argv[1:] if u.find_spec(n) is None])"
     asked = [name for name in sorted({*names} - {"tests"}) if name != REPOSITORY]
     found = subprocess.run([python, "-c", script, *asked], check=True, capture_output=True, text=True)
