@@ -12,6 +12,8 @@ from qbdt.studies.comparison.contestants import OURS
 from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
+pytest.importorskip("xgboost")
+
 
 @pytest.fixture
 def quick(monkeypatch):

@@ -358,3 +358,11 @@ def test_elements_of_arrays_in_weights_selections_and_features(jagged, tmp_path)
     assert read(varied)[0].column("pdf[1]").tolist() == [6.0, 8.0, 12.0]
     with pytest.raises((DataError, ExpressionError), match=r"pick an element|several values|pick one"):
         read(Request(("w",), Expression("w * pdf")))
+
+
+def test_derived_columns_are_computed_once_each_however_they_use_each_other():
+    table = {"a": np.arange(3.0)}
+    chain = {"c0": "a"} | {f"c{i}": f"c{i - 1} + 1" for i in range(1, 3000)}
+    assert read_events(table, ["c2999"], derived=chain).column("c2999").tolist() == [2999, 3000, 3001]
+    grid = {"d0": "a", "d1": "a"} | {f"d{i}": f"d{i - 1} + d{i - 2} + a * 0" for i in range(2, 60)}
+    assert read_events(table, ["d59"], derived=grid).column("d59")[1] == 1548008755920

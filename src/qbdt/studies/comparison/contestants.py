@@ -21,7 +21,7 @@ from zlib import crc32
 import numpy as np
 
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, require
 from qbdt.studies.methods import (
     Method,
     Parameters,
@@ -171,9 +171,11 @@ OURS = "qbdt profile"
 
 
 def get_contestant(name: str) -> Contestant:
-    """Return one contestant: one of the table, or a scikit-learn classifier by its import path."""
+    """Return one contestant, whose package is installed: of the table, or a scikit-learn classifier by import path."""
     for contestant in CONTESTANTS:
         if contestant.name == name:
+            if not contestant.available:
+                require(contestant.package, f"the method {name}")
             return contestant
     if "." in name:
         return _import_classifier(name)

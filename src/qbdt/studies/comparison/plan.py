@@ -12,7 +12,7 @@ from qbdt.analysis import Analysis, load, training_settings
 from qbdt.data import Dataset, FoldRule, HashFolds, SplitFolds
 from qbdt.errors import ConfigError
 from qbdt.inference import FitSettings
-from qbdt.studies.comparison.contestants import Contestant, get_contestant
+from qbdt.studies.comparison.contestants import CONTESTANTS, Contestant, get_contestant
 from qbdt.studies.comparison.nested_training import LEAST_INNER, Division
 
 __all__ = ["STANDARD", "Events", "Plan"]
@@ -51,11 +51,10 @@ class Plan:
             if value < 1:
                 raise ConfigError(f"{name}={value}: must be at least 1")
         if not self.contestants:
-            installed = tuple(name for name in STANDARD if get_contestant(name).available)
-            object.__setattr__(self, "contestants", installed)
+            installed = {contestant.name for contestant in CONTESTANTS if contestant.available}
+            object.__setattr__(self, "contestants", tuple(name for name in STANDARD if name in installed))
         for name in self.contestants:
-            if not get_contestant(name).available:
-                raise ConfigError(f"contestant {name}: its package {get_contestant(name).package} is not installed")
+            get_contestant(name)
 
     def with_others(self, names: Sequence[str]) -> Plan:
         """Return the plan with more contestants."""
