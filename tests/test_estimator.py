@@ -328,3 +328,17 @@ def test_features_are_given_by_name_position_or_mask(with_categories):
 def test_rules_of_features_that_cannot_be(with_categories, options, message):
     with pytest.raises(QBDTError, match=message):
         QBDTClassifier(method="paper", n_trees=1, **options).fit(*with_categories)
+
+
+def test_pandas_categoricals_are_categories(problem, tmp_path):
+    X, y, w = problem
+    mode = np.where(y == 1, "b", np.where(X[:, 0] > 0, "c", "a"))
+    frame = pd.DataFrame({"pt": X[:, 0], "mode": pd.Categorical(mode, categories=["a", "b", "c"])})
+    varied = frame.assign(mode=pd.Categorical(mode, categories=["c", "b", "a"]))  # the same values in another order
+    source = Systematic.shape("tes", up=(varied.assign(pt=1.1 * frame["pt"]), y, w))
+    model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w, [source])
+    assert model.training_.settings.categorical_features == ("mode",)
+    assert model.decision_function(varied).tolist() == model.decision_function(frame).tolist()
+    model.save(tmp_path / "m.qbdt")
+    again = QBDTClassifier.load(tmp_path / "m.qbdt")
+    assert again.decision_function(varied).tolist() == model.decision_function(frame).tolist()
