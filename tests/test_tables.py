@@ -1,6 +1,7 @@
 import io
 
 import pytest
+from rich.console import Console
 
 from qbdt.tables import Table, render_html, show
 
