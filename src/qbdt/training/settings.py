@@ -135,6 +135,12 @@ class Settings:
         "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.",
         at_least=0,
     )
+    negative_weights: str = _setting(
+        "smooth",
+        'Of processes with negative weights: "smooth" trains on positive weights of the same expectation, |w| E[w]/E[|w|] '
+        'over large regions; "raw" on the weights as they are. Templates and fits always have the weights as they are.',
+        choices=("smooth", "raw"),
+    )
     row_fraction: float = _setting(1.0, "Share of the rows drawn for each tree.", above=0, at_most=1)
     feature_fraction: float = _setting(1.0, "Share of the features drawn for each tree.", above=0, at_most=1)
     random_state: int = _setting(0, "Seed of these draws; 0 by default.", whole=True, at_least=0)

@@ -24,6 +24,7 @@ from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
+from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
@@ -34,17 +35,17 @@ class ProfiledEvents:
     """All events of a training, divided into inner folds."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
-        self.rows = partitions
         survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
+        self.rows = smooth_weights(partitions, survey, self.binning, settings, workers)
         self.features = empty.features
         self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))
         self._folds = InnerFolds.of(survey)
-        self._sums = partitions.reduce(partial(sum_partition, folds=self._folds), EventSums.merge, "sums")
+        self._sums = self.rows.reduce(partial(sum_partition, folds=self._folds), EventSums.merge, "sums")
         self._sums.require_full_folds(self._segments)
 
     @property
