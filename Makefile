@@ -7,7 +7,7 @@ EXTRAS := test,docs,baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit docs bench physics validate-sample toys paper weights defaults clean
+.PHONY: demo test setup lint types unit docs figures bench physics validate-sample toys paper weights defaults clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -40,19 +40,22 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 	@echo "== mkdocs"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
+	$(THREADS) $(BIN)/python -m docs._figures
+
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
 physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
 	mkdir -p qbdt-bench
-	printf '%s\n' "# Results of the physics benchmark" "" "Written by \`make physics\`; [the rules, and what falls short](physics-benchmark.md)." \
-	  > qbdt-bench/all.md
+	cp docs/_figures/physics-results-head.txt qbdt-bench/all.md
 	for p in P1 P2 P3 P4; do checks="--check without"; \
 	  case $$p in P1) checks="$$checks --check times";; P4) checks="$$checks --check noise";; esac; \
 	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 3 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    --out benchmarks/physics-$$p.json --markdown qbdt-bench/$$p.md --force || exit 1; \
 	  { printf '\n## %s\n\n' $$p; cat qbdt-bench/$$p.md; } >> qbdt-bench/all.md; done
 	mv qbdt-bench/all.md docs/physics-results.md
+	$(BIN)/python -m docs._figures summary summary-narrow table
 
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample

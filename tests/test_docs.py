@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from docs._figures.benchmark_tables import RESULTS
+from docs._figures.summary_table import summary_table
 
 from qbdt.analysis.schema import Analysis
 from qbdt.cli.app import app
@@ -44,6 +46,10 @@ def test_yaml_of_the_page_has_keys_that_exist(page):
         if block.language == "yaml":
             content = yaml.safe_load(block.code)
             assert set(content) <= set(Analysis.model_fields), f"{page.name}:{block.line}"
+
+
+def test_summary_of_the_results_is_copied_from_their_tables():
+    assert summary_table() in RESULTS.read_text(), "make figures writes it anew"
 
 
 def _commands(group, prefix):

@@ -1,11 +1,15 @@
 """Files appear whole or not at all, and a folder of steps belongs to one set of settings."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import StepFolder, digest_file, replace_folder, write_text
+from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, write_text
 
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
@@ -64,3 +68,72 @@ def test_a_damaged_step_is_done_again(tmp_path):
 def test_digest_of_a_file(tmp_path):
     (tmp_path / "a").write_text("abc")
     assert digest_file(tmp_path / "a").startswith("ba7816bf")
+
+
+def test_two_processes_do_not_share_a_scratch_folder(tmp_path):
+    target = tmp_path / "fit"
+    with replace_folder(target) as slow:
+        (slow / "slow").touch()
+        with replace_folder(target) as fast:
+            (fast / "fast").touch()
+        assert [path.name for path in slow.iterdir()] == ["slow"]
+    assert [path.name for path in target.iterdir()] == ["slow"]
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]
+
+
+def test_only_what_a_folder_owns_is_replaced(tmp_path):
+    target = tmp_path / "fit"
+    target.mkdir()
+    for name in ("a", "b", "mine"):
+        (target / name).write_text("old")
+    with pytest.raises(ZeroDivisionError), replace_folder(target, ["a", "b"]) as scratch:
+        (scratch / "a").write_text(f"new {1 // 0}")
+    assert {path.read_text() for path in target.iterdir()} == {"old"}
+    with replace_folder(target, ["a", "b"]) as scratch:
+        (scratch / "a").write_text("new")
+    assert {path.name: path.read_text() for path in target.iterdir()} == {"a": "new", "mine": "old"}
+
+
+def test_a_folder_is_worked_in_by_one_process(tmp_path):
+    with FolderLock(tmp_path / "run"), pytest.raises(OutputError, match="another process is working"):
+        FolderLock(tmp_path / "run")
+    with FolderLock(tmp_path / "run") as lock:
+        lock.require()
+        (tmp_path / "run" / ".lock").unlink()
+        (tmp_path / "run").rmdir()
+        with pytest.raises(OutputError, match="was removed while"):
+            lock.require()
+
+
+def test_a_lock_dies_with_its_process(tmp_path):
+    lock = "lock = qbdt.files.FolderLock(pathlib.Path(sys.argv[1]))"
+    code = f"import sys, pathlib, qbdt.files; {lock}; print(1, flush=True); input()"
+    arguments = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(OutputError):
+            FolderLock(tmp_path)
+        other.kill()
+        other.wait()
+        FolderLock(tmp_path).require()
+
+
+def test_leftovers_of_killed_processes_are_removed_and_those_of_living_ones_stay(tmp_path):
+    def grow_old(path: Path) -> Path:
+        os.utime(path, (0, 0))
+        return path
+
+    left = tmp_path / ".model.qbdt.abc.unfinished.qbdt"
+    left.touch()
+    folder = tmp_path / ".fit.abc.unfinished"
+    folder.mkdir()
+    for path in (left, folder):
+        grow_old(path)
+    with replace_folder(tmp_path / "fit") as living:
+        grow_old(living)
+        write_text(tmp_path / "model.qbdt", "")
+        with replace_folder(tmp_path / "fit"):
+            assert living.exists()
+    assert not left.exists()
+    assert not folder.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "model.qbdt"]

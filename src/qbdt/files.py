@@ -5,14 +5,17 @@ A full disk or Ctrl-C never costs what was there before.
 
 from __future__ import annotations
 
+import errno
+import glob
 import hashlib
 import json
 import os
 import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from typing import Any
 from qbdt.errors import ConfigError, OutputError
 
 __all__ = [
+    "FolderLock",
     "StepFolder",
     "digest",
     "digest_file",
@@ -48,6 +52,60 @@ def _umask() -> int:
     return mask
 
 
+def _try_lock(handle: int) -> bool | None:
+    """Lock an open file or folder: whether it was free, None where the file system has no locks.
+
+    The operating system takes the lock back when the process ends, however it ends.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError) as error:
+        held = isinstance(error, OSError) and error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+        return False if held else None
+    return True
+
+
+@contextmanager
+def _own_scratch(scratch: Path) -> Iterator[int]:
+    """Keep a scratch file or folder locked, so that nobody takes it for what a killed process left."""
+    handle = os.open(scratch, os.O_RDONLY)
+    try:
+        _try_lock(handle)
+        yield handle
+    finally:
+        os.close(handle)
+        _remove(scratch)
+
+
+SCRATCH = ".unfinished"
+"""Scratch files and folders are called .NAME.RANDOM.unfinished (with the ending of NAME), beside what they replace."""
+
+SETTLED = 60.0
+"""Seconds after which a scratch file surely has the lock of its process, if there is one."""
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove scratch files and folders that killed processes left beside `path`: those that nobody holds a lock on."""
+    for found in path.parent.glob(f".{glob.escape(path.name[:40])}.*{SCRATCH}*"):
+        with suppress(OSError):
+            handle = os.open(found, os.O_RDONLY)
+            try:
+                old = time.time() - os.fstat(handle).st_mtime > SETTLED
+                if old and _try_lock(handle):
+                    _remove(found)
+            finally:
+                os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 @contextmanager
 def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a scratch path beside `path`; when the block ends well, it takes its place.
@@ -62,31 +120,95 @@ def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     with _output_errors(path):
         if path.exists() and not force:
             raise OutputError(f"{path} exists; force=True overwrites it")
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=path.suffix)
+        _remove_leftovers(path)
+        prefix, suffix = f".{path.name[:40]}.", f"{SCRATCH}{path.suffix}"
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
         os.close(handle)
         scratch = Path(name)
-        try:
+        with _own_scratch(scratch) as held:
             yield scratch
+            os.fsync(held)
             scratch.chmod(0o666 & ~_umask())  # mkstemp lets only the owner read
             scratch.replace(path)
-        finally:
-            scratch.unlink(missing_ok=True)
 
 
 @contextmanager
-def replace_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty scratch folder beside `path`; when the block ends well, it takes its place.
+def replace_folder(path: Path, owned: Sequence[str] | None = None) -> Iterator[Path]:
+    """Yield an empty scratch folder beside `path`; when the block ends well, it takes its place as a whole.
 
-    The scratch folder has the same name each time: what an interrupted run left there is removed first.
+    Parameters
+    ----------
+    path
+        The folder to write.
+    owned
+        What of a folder that is there is replaced, by name: everything else in it stays. All of it by default.
     """
-    scratch = path.with_name(f".{path.name}.unfinished")
     with _output_errors(path):
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-    yield scratch
-    with _output_errors(path):
-        shutil.rmtree(path, ignore_errors=True)
-        scratch.replace(path)
+        _remove_leftovers(path)
+        scratch, aside = (_make_scratch(path) for _ in range(2))
+        with _own_scratch(scratch), _own_scratch(aside):
+            yield scratch
+            if not path.exists():
+                scratch.replace(path)
+            elif owned is None:
+                path.replace(aside)
+                scratch.replace(path)
+            else:
+                for name in owned:
+                    _exchange(path / name, scratch / name, aside / name)
+
+
+def _make_scratch(path: Path) -> Path:
+    scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=SCRATCH))
+    scratch.chmod(0o777 & ~_umask())  # mkdtemp lets only the owner in
+    return scratch
+
+
+def _exchange(old: Path, new: Path, aside: Path) -> None:
+    """Set a file or folder aside and put another in its place, if there is one."""
+    if old.exists():
+        old.replace(aside)
+    if new.exists():
+        new.replace(old)
+
+
+class FolderLock:
+    """The right to work in a folder, for one process at a time; it ends with the block or with the process.
+
+    Parameters
+    ----------
+    path
+        The folder; made if it is not there.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, FolderLock(Path(folder)) as lock:
+    ...     lock.require()
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = make_folder(path)
+        self._file = path / ".lock"
+        with _output_errors(self._file):
+            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o666)
+        if _try_lock(self._handle) is False:
+            os.close(self._handle)
+            raise OutputError(f"{path}: another process is working in this folder; wait for it, or choose another one")
+
+    def require(self) -> None:
+        """Refuse to go on where the folder was removed, or replaced by another, in the meantime."""
+        try:
+            there = os.path.samestat(self._file.stat(), os.fstat(self._handle))
+        except OSError:
+            there = False
+        if not there:
+            raise OutputError(f"{self._path}: the folder was removed while it was being worked in")
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._handle)
 
 
 def make_folder(path: Path) -> Path:
@@ -220,6 +342,10 @@ class StepFolder:
         """Whether a step is finished."""
         return _read_json(self._file(name)) is not None
 
+    def find(self, name: str) -> dict[str, Any]:
+        """Return the result of a finished step; empty where it is not finished."""
+        return _read_json(self._file(name)) or {}
+
     def get(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the result of a finished step, or do it now."""
         found = _read_json(self._file(name))
@@ -231,6 +357,10 @@ class StepFolder:
         write_text(self._file(name), text + "\n")
         plain: dict[str, Any] = json.loads(text)
         return plain
+
+    def update(self, name: str, **values: Any) -> dict[str, Any]:
+        """Add values to the result of a step, or replace some."""
+        return self.put(name, {**self.find(name), **values})
 
     def clear(self, *patterns: str) -> None:
         """Remove the files and folders that match, and nothing else."""
@@ -247,10 +377,12 @@ class StepFolder:
 def _read_json(path: Path) -> dict[str, Any] | None:
     """Content of a file; None where it is absent, or damaged."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
-    return found
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+    return found if isinstance(found, dict) else None
 
 
 def _refusal(

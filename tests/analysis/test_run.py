@@ -1,6 +1,7 @@
 """A whole run: everything is written, nothing is redone, an interrupted training goes on, folders are not mixed up."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from qbdt.analysis.run import run_analysis
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data.dataset import Role
 from qbdt.data.folds import ModuloFolds
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, OutputError
+from qbdt.files import FolderLock
 from qbdt.inference.settings import FitSettings
 
 pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
@@ -152,6 +154,74 @@ def test_files_that_have_changed(analysis, files, tmp_path):
         run_analysis(analysis, events, out)
 
 
+@pytest.fixture
+def copy(finished, tmp_path):
+    import shutil
+
+    return Path(shutil.copytree(finished.folder, tmp_path / "run"))
+
+
+def test_a_folder_that_another_process_works_in(analysis, files, copy):
+    with FolderLock(copy), pytest.raises(OutputError, match="another process is working in this folder"):
+        run_analysis(analysis, files, copy)
+
+
+def test_only_what_is_complete_is_there_already(finished, analysis, files, copy):
+    for path in (copy / "fit").glob("*.json"):
+        path.unlink()
+    again = run_analysis(analysis, files, copy, figures=False)
+    assert again.steps == ("scores: there already", "fit")
+    assert again.result["fit"] == finished.result["fit"]
+
+
+def test_one_flipped_bit_of_scored_events_is_noticed(finished, analysis, files, copy):
+    path = copy / "scored" / "ttbar.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged"):
+        load(read_analysis(copy / "scored" / "scored.yaml"), copy / "scored")
+    again = run_analysis(analysis, files, copy, figures=False)
+    assert again.steps[0] == "scores: damaged, they are made anew"
+    assert "train fold0: there already" in again.steps
+    assert path.read_bytes() == (finished.folder / "scored" / "ttbar.parquet").read_bytes()
+
+
+def test_a_run_whose_folder_is_removed_does_not_end_well(analysis, files, copy, monkeypatch):
+    import shutil
+
+    def remove(*arguments, **options):
+        shutil.rmtree(copy)
+        return {}
+
+    (copy / "result.json").unlink()
+    monkeypatch.setattr(module, "_fit", remove)
+    with pytest.raises(OutputError):
+        run_analysis(analysis, files, copy)
+
+
+@pytest.mark.parametrize("text", ["[]", '"x"', '{"training": 1}', "{", "\x00", '{"scored": 3}'])
+def test_a_damaged_record_of_a_run_is_no_traceback(analysis, files, copy, text):
+    (copy / "run.json").write_text(text)
+    if "training" in text:
+        with pytest.raises(ConfigError, match="another analysis"):
+            module._open_folder(copy, analysis, files, False)
+    else:
+        module._open_folder(copy, analysis, files, False)
+        assert not (copy / "scored").exists()
+
+
+def test_what_training_never_saw_does_not_train_again(finished, files, copy):
+    text = ANALYSIS.replace("training: {", "training: {systematics: [scale], ").replace("name: small", "name: other")
+    seen = parse_analysis(text)
+    renamed = parse_analysis(text.replace("xs:", "cross_section:"))
+    described, other = (module._describe_training(one, files) for one in (seen, renamed))
+    assert described == other
+    assert described != module._describe_training(parse_analysis(text.replace("x_up", "x")), files)
+    renamed_fit = parse_analysis(ANALYSIS.replace("name: small", "name: other"))
+    assert run_analysis(renamed_fit, files, copy).steps == ("scores: there already", "fit: there already")
+
+
 def test_folds_are_needed(files, tmp_path):
     without = parse_analysis(ANALYSIS.replace("folds: {columns: event}\n", ""), "a.yaml")
     with pytest.raises(ConfigError, match="folds: needed to run an analysis"):
@@ -192,11 +262,27 @@ def test_scored_events_are_read_back_as_they_were(tmp_path):
                 assert varied.column("score") == pytest.approx(events.column("score"), rel=1e-12)
 
 
-def test_a_name_that_is_no_file_name(tmp_path):
-    events = Events({"score": [0.0]}, [1.0])
-    odd = Dataset([Sample("a/b", Role.SIGNAL, events), Sample("c", Role.BACKGROUND, events)])
-    with pytest.raises(DataError, match="'a/b': a name with a slash"):
-        write_scored(odd, tmp_path / "scored", "test", {})
+NAMES = ["b", "b__0_up", "B", "../../b", "a b*[1]?", "x" * 300, "=1+1", "~", "%2E", ".", "{process}", "1e5", "null"]
+
+
+def test_scored_files_do_not_collide_whatever_the_names_are(tmp_path):
+    def events(value: float) -> Events:
+        ids = {"weight": [0, 1], "w0_up": [3, 4], "score": [5, 6]}
+        return Events({"score_2": [0.1, 0.2]}, [value, value], ids)
+
+    samples = [Sample(n, Role.SIGNAL if i else Role.BACKGROUND, events(float(i + 1))) for i, n in enumerate(NAMES)]
+    shapes = [Systematic.shape(n, {m: events(100.0 + i) for m in NAMES}) for i, n in enumerate(NAMES)]
+    weights = Systematic.weight("w", {n: [7.0, 8.0] for n in NAMES})
+    scored = Dataset(samples, [*shapes, weights], ModuloFolds(2, "weight"))
+    (tmp_path / "a").mkdir()
+    path = write_scored(scored, tmp_path / "a" / "scored", "test", {})
+    again = load(read_analysis(path), path.parent, to_train=False)
+    assert [(s.name, s.events.total) for s in again.samples] == [(s.name, s.events.total) for s in samples]
+    for source in scored.systematics:
+        found, wanted = ({p: e.total for p, e in data.varied(source.name, "up").items()} for data in (again, scored))
+        assert found == wanted
+    assert again.samples[0].events.identifier("weight").tolist() == [0, 1]
+    assert [found.name for found in tmp_path.iterdir()] == ["a"]
 
 
 def test_the_profiled_method_runs_to_a_report(files, tmp_path):

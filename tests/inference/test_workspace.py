@@ -11,8 +11,10 @@ import uproot
 
 from qbdt.errors import FitError
 from qbdt.inference.combine import write_datacard
+from qbdt.inference.fit import fit_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.settings import FitSettings
 from qbdt.inference.summary import fit_freely, summarise
 from qbdt.inference.workspace import build_workspace, read_workspace, write_workspace
 from tests.inference.models import smooth_templates
@@ -141,18 +143,49 @@ def test_datacard_holds_the_same_templates(templates, tmp_path):
     assert rows["norm"] == ["lnN", "-", "-", "0.9/1.1"]
     assert rows["signal_region"] == ["autoMCStats", "0"]
     with uproot.open(tmp_path / "shapes.root") as shapes:
-        nominal = shapes["signal_region/major"]
+        nominal = shapes["signal_region/major/nominal"]
         assert nominal.values() == pytest.approx(templates.process("major").nominal)
         assert nominal.variances() == pytest.approx(templates.process("major").variance)
-        up = shapes["signal_region/major_source0Up"].values()
+        up = shapes["signal_region/major/source0Up"].values()
         assert up == pytest.approx(templates.process("major").shifts["source0"].up)
         assert shapes["signal_region/data_obs"].values() == pytest.approx(templates.asimov)
-        assert "signal_region/minor_normUp" not in shapes
+        assert "signal_region/minor/normUp" not in shapes
 
 
-def test_datacard_refuses_names_that_break_it(templates, tmp_path):
-    with pytest.raises(FitError, match="no blanks"):
-        write_datacard(templates, tmp_path, channel="signal region")
+def test_no_two_histograms_of_a_datacard_share_a_name(templates, tmp_path):
+    processes = {"major": "W", "minor": "W_jets", templates.processes[0].name: "data_obs"}
+    sources = {"source0": "jets_scale", "source1": "scale", "norm": "a b/$*"}
+    odd = templates.renamed(processes, sources)
+    card = write_datacard(odd, tmp_path, channel="signal region").read_text()
+    with uproot.open(tmp_path / "shapes.root") as shapes:
+        folder = shapes["signal_region"]
+        histograms = [name for name, kind in folder.classnames(cycle=False).items() if kind.startswith("TH1")]
+        shapes_of = [s for p in odd.processes for s in p.shifts.values() if s.factors is None]
+        assert len(set(histograms)) == 1 + len(odd.processes) + 2 * len(shapes_of)
+        assert folder["data_obs"].values() == pytest.approx(odd.asimov)
+        assert folder["W/jets_scaleUp"].values() == pytest.approx(odd.process("W").shifts["jets_scale"].up)
+    assert "# process 'data_obs' is called data_obs_2 here" in card
+    assert "# source 'a b/$*' is called a_b___ here" in card
+
+
+def test_a_measurement_of_odd_names_is_read_back(templates, tmp_path):
+    processes = {"major": "W", "minor": "W_jets", templates.processes[0].name: "data"}
+    odd = templates.renamed(processes, {"source0": "jets_scale", "source1": "scale", "norm": "a b/<&"})
+    spec = build_workspace(odd)
+    path = write_xml(spec, tmp_path / "xml", "../../x")
+    assert path.parent == tmp_path / "xml"
+    assert [found.name for found in tmp_path.iterdir()] == ["xml"]
+    samples = read_workspace(path)["channels"][0]["samples"]
+    assert {s["name"]: s["data"] for s in samples} == {p.name: p.nominal.tolist() for p in odd.processes}
+
+
+@pytest.mark.parametrize("name", ["lumi", "mu", "staterror_signal_region"])
+def test_sources_with_names_that_mean_something_else_are_fitted(templates, name):
+    odd = templates.renamed({}, {"norm": name})
+    settings = FitSettings(scan=False)
+    found, usual = fit_templates(odd, settings), fit_templates(templates, settings)
+    assert found.expected.z == usual.expected.z
+    assert f"source {name}: called {name}_2 in the fit" in str(found.templates.notes[-1])
 
 
 def test_names_that_mean_something_else(templates):

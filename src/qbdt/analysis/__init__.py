@@ -6,6 +6,7 @@ report (`run_analysis`, `diagnose_run`, `run_document`), or the single steps: ev
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
 from qbdt.analysis.page import run_document
 from qbdt.analysis.run import Run, run_analysis
@@ -29,4 +30,5 @@ __all__ = [
     "score_tables",
     "training_samples",
     "training_settings",
+    "write_fit_folder",
 ]

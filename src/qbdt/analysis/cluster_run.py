@@ -17,7 +17,7 @@ import numpy as np
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.scored_files import write_description, write_tables
+from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
 from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.files import replace_folder
@@ -118,7 +118,8 @@ class ClusterRun:
 
 def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Dataset:
     """Write a scored partition; return its dataset without rows."""
-    scored = dataset.transform(lambda events: {"score": ensemble.score(events, 1)})
+    name = choose_score_name(dataset.samples[0].events)
+    scored = dataset.transform(lambda events: {name: ensemble.score(events, 1)})
     write_tables(scored, folder, f".part{number:05}")
     return copy_rows(scored, slice(0, 0))
 

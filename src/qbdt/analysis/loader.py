@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 import numpy as np
@@ -173,7 +173,8 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
     patterns = [path for sample in analysis.samples.values() for path in sample.files]
     for path in (path for side in shapes if side is not None for path in side.files or ()):
-        patterns += [path.replace("{process}", process) for process in analysis.samples]
+        for process, sample in analysis.samples.items():
+            patterns += _name_files(path, process, sample.files)
     found = set()
     for pattern in patterns:
         with suppress(DataError):
@@ -288,7 +289,8 @@ class _Loader:
         found = {}
         for process in processes:
             files = self._analysis.samples[process]
-            paths = [_named(path, process) for path in variation.files] if variation.files else files.files
+            named = [_name_files(path, process, files.files) for path in variation.files or ()]
+            paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
             request = self._request(files, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
@@ -299,7 +301,7 @@ class _Loader:
         """Refuse one set of events for several processes, which would turn one process into another."""
         texts = [*(variation.files or ()), variation.tree or ""]
         nominal = {tuple(self._analysis.samples[process].files) for process in processes}
-        if variation.files and len(nominal) > 1 and not any("{process}" in text for text in texts):
+        if variation.files and len(nominal) > 1 and not any(mark in text for text in texts for mark in PLACEHOLDERS):
             raise DataError(
                 f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
             )
@@ -363,8 +365,18 @@ def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str,
     return derived
 
 
+PLACEHOLDERS = ("{process}", "{file}")
+"""What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+
+
 def _named(text: str, process: str) -> str:
     return text.replace("{process}", process)
+
+
+def _name_files(text: str, process: str, nominal: Sequence[str]) -> list[str]:
+    """Paths of varied files of a process; {file} stands for each nominal one, without folder and ending."""
+    named = _named(text, process)
+    return [named.replace("{file}", PurePath(path).stem) for path in nominal] if "{file}" in named else [named]
 
 
 def _placeholders(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:

@@ -6,7 +6,6 @@ there: trained models (an interrupted training goes on where it stopped), scored
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,18 +14,18 @@ from typing import Any
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import fold_rule, list_files, load, require_folds, restrict_sources, training_settings
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.scored_files import ANALYSIS_FILE, write_scored
+from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
 from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
-from qbdt.files import StepFolder, digest, provenance, replace_folder
-from qbdt.inference import FitResult, FitSettings, run_fit, write_fit
+from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance
+from qbdt.inference import FitResult, FitSettings, run_fit
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
-from qbdt.report.figures import write_figures
 from qbdt.tables import Table
 from qbdt.training import Model
 
@@ -102,7 +101,6 @@ def run_analysis(
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    results = _open_folder(root, analysis, data, force)
     place = _LocalRun(n_threads) if cluster is None else cluster
     steps: list[str] = []
 
@@ -110,13 +108,20 @@ def run_analysis(
         steps.append(text)
         say(text)
 
-    if (root / "scored" / ANALYSIS_FILE).exists():
-        note("scores: there already")
-    else:
-        _train_and_score(analysis, data, root, place, n_threads, progress, note)
-    note("fit: there already" if results.has("result") else "fit")
-    source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
-    result = results.get("result", lambda: _fit(analysis, root, place, figures, source, progress))
+    with FolderLock(root) as lock:
+        results = _open_folder(root, analysis, data, force)
+        if not _has_scores(root, results, note):
+            _train_and_score(analysis, data, root, place, n_threads, progress, note)
+            lock.require()
+            results.update("run", scored=_digest_files(root / "scored"))
+        source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
+        if _has_fit(root, results):
+            note("fit: there already")
+        else:
+            note("fit")
+            results.put("result", _fit(analysis, root, place, figures, source, progress))
+        lock.require()
+        result = results.find("result")
     return Run(root, result, tuple(steps))
 
 
@@ -139,7 +144,8 @@ class _LocalRun:
         self, events: Dataset, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
     ) -> None:
         note("score")
-        self._scored = events.transform(lambda each: {"score": models.score(each, self._n_threads)})
+        name = choose_score_name(events.samples[0].events)
+        self._scored = events.transform(lambda each: {name: models.score(each, self._n_threads)})
         write_scored(self._scored, target, analysis.name, analysis.fit.model_dump(mode="json", exclude_defaults=True))
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
@@ -152,34 +158,74 @@ class _LocalRun:
 
 
 def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> StepFolder:
-    """Open the folder of a run; refuse one of another analysis. Other settings of the fit redo only the fit."""
+    """Open the folder of a run; refuse one of another training. Anything else that is new redoes only what it changes.
+
+    `run.json` says what the model, the scores and the fit in the folder were made of. Scores and fits that it knows
+    nothing of, because it is not there or damaged, are made anew.
+    """
     owned = ("result.json", MODEL_FILE, "scored", "fit")
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
-    plain = analysis.model_dump(mode="json", exclude={"fit"})
     wanted = {
-        "training": digest({"analysis": plain, "files": list_files(analysis, data)}),
+        "training": digest(_describe_training(analysis, data)),
+        "scores": digest([analysis.model_dump(mode="json", exclude={"fit", "name"}), list_files(analysis, data)]),
         "fit": digest(analysis.fit.model_dump(mode="json")),
         "qbdt": version("qbdt"),
     }
-    known = folder.get("run", lambda: wanted)
-    if known["training"] != wanted["training"]:
+    known = folder.find("run")
+    if known.get("training", wanted["training"]) != wanted["training"]:
         raise ConfigError(
             f"{root} holds a run of another analysis, or of files that have changed; "
             "choose another folder, or force=True to replace it"
         )
-    if known["fit"] != wanted["fit"]:
-        _set_fit_aside(root, known["fit"])
-    folder.put("run", wanted)
+    if known.get("scores") != wanted["scores"]:
+        folder.clear("scored")
+    if any(known.get(key) != wanted[key] for key in ("scores", "fit")):
+        _set_fit_aside(folder, digest([known.get("scores"), known.get("fit")]))
+    folder.put("run", {**known, **wanted})
     return folder
 
 
-def _set_fit_aside(root: Path, settings: str) -> None:
+def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
+    """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
+    chosen = analysis.training.systematics
+    samples = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
+    sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
+    seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
+    return [seen.model_dump(mode="json", exclude={"fit", "name"}), list_files(seen, data)]
+
+
+def _set_fit_aside(folder: StepFolder, settings: str) -> None:
     """Keep a finished fit with other settings under the digest of these, so that a new one does not cost it."""
-    if (root / "result.json").exists() and (root / "fit").exists():
-        aside = root / f"fit-{settings[:8]}"
-        shutil.rmtree(aside, ignore_errors=True)
-        (root / "fit").replace(aside)
-        (root / "result.json").replace(aside / "result.json")
+    fit, result = folder.path / "fit", folder.path / "result.json"
+    if result.exists() and fit.exists():
+        aside = f"fit-{settings[:8]}"
+        folder.clear(aside)
+        fit.replace(folder.path / aside)
+        result.replace(folder.path / aside / "result.json")
+    folder.clear("result.json")
+
+
+def _has_scores(root: Path, results: StepFolder, note: Callable[[str], None]) -> bool:
+    """Whether scored events are there as they were written."""
+    if not (root / "scored" / ANALYSIS_FILE).exists():
+        return False
+    known = results.find("run").get("scored") == _digest_files(root / "scored")
+    note("scores: there already" if known else "scores: damaged, they are made anew")
+    return known
+
+
+def _has_fit(root: Path, results: StepFolder) -> bool:
+    """Whether a result is there with every file of its fit."""
+    written = results.find("result").get("files")
+    return isinstance(written, list) and all((root / "fit" / str(name)).exists() for name in written)
+
+
+def _list_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def _digest_files(folder: Path) -> dict[str, str]:
+    return {name: digest_file(folder / name) for name in _list_files(folder)}
 
 
 def _train_and_score(
@@ -216,10 +262,7 @@ def _fit(
 ) -> dict[str, Any]:
     """Fit the scored events, write the folder `fit`, and return the content of `result.json`."""
     result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis.fit, progress)
-    with replace_folder(root / "fit") as scratch:
-        write_fit(result, scratch, source)
-        if figures:
-            write_figures(result, scratch / "figures")
+    write_fit_folder(result, root / "fit", source, figures=figures)
     return {
         "name": analysis.name,
         "qbdt": version("qbdt"),
@@ -227,6 +270,7 @@ def _fit(
         "analysis": analysis.model_dump(mode="json"),
         "fit": result.to_dict(),
         "tables": [table.to_dict() for table in (*result.tables(), *place.tables())],
+        "files": _list_files(root / "fit"),
     }
 
 

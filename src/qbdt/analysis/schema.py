@@ -75,7 +75,10 @@ class SampleFiles(Section):
 
 
 class ShapeVariation(Section):
-    """Another set of events. What is not given is as in the nominal sample; {process} stands for the process's name."""
+    """Another set of events. What is not given is as in the nominal sample.
+
+    In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.
+    """
 
     files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
     tree: str | None = Field(None, description="TTree or RNTuple")

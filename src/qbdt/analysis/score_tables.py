@@ -13,6 +13,7 @@ from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
+from qbdt.names import choose_file_names, choose_words
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 
@@ -111,17 +112,24 @@ def _tables(
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}
         scores = (model.average if process in averaged else model.score)(events, threads)
-        return {**columns, **identifiers, "weight": events.weight, column: scores}
+        weight = choose_words(["weight"], (*columns, *identifiers, column))[0]
+        return {**columns, **identifiers, weight: events.weight, column: scores}
 
     for name, process, events in _named(dataset):
         yield name, table(process, events)
 
 
 def _named(dataset: Dataset) -> Iterator[tuple[str, str, Events]]:
-    """Name, process and events of every nominal sample and every variation."""
+    """Name, process and events of every nominal sample and every variation; no two have the same name."""
+    varied = [
+        (f"{process}__{source.name}_{direction}", process, variation)
+        for source in dataset.systematics
+        for direction, effect in source.directions
+        for process, variation in effect.items()
+    ]
+    samples = [sample.name for sample in dataset.samples]
+    names = iter(choose_file_names([*samples, *(name for name, _, _ in varied)]))
     for sample in dataset.samples:
-        yield sample.name, sample.name, sample.events
-    for source in dataset.systematics:
-        for direction, _ in source.directions:
-            for process, events in dataset.varied(source.name, direction).items():
-                yield f"{process}__{source.name}_{direction}", process, events
+        yield next(names), sample.name, sample.events
+    for _, process, variation in varied:
+        yield next(names), process, variation.apply(dataset.sample(process).events)

@@ -15,10 +15,10 @@ import yaml
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, Kind, Role, Systematic
-from qbdt.errors import DataError
-from qbdt.files import replace_folder
+from qbdt.files import make_folder, replace_folder
+from qbdt.names import choose_file_names, choose_words
 
-__all__ = ["ANALYSIS_FILE", "write_description", "write_scored", "write_tables"]
+__all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_scored", "write_tables"]
 
 ANALYSIS_FILE = "scored.yaml"
 
@@ -53,11 +53,10 @@ def write_tables(scored: Dataset, folder: Path, ending: str = "") -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for sample in scored.samples:
-        if "/" in sample.name:
-            raise DataError(f"process {sample.name!r}: a name with a slash cannot be the name of a file")
-    for stem, columns in _tables(scored):
-        pq.write_table(pa.table(columns), folder / f"{stem}{ending}.parquet")
+    for path, columns in _tables(scored):
+        target = folder / f"{path}{ending}.parquet"
+        make_folder(target.parent)
+        pq.write_table(pa.table(columns), target, write_page_checksum=True)
 
 
 def write_description(scored: Dataset, folder: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> None:
@@ -66,25 +65,58 @@ def write_description(scored: Dataset, folder: Path, name: str, fit: Mapping[str
     (folder / ANALYSIS_FILE).write_text(text, encoding="utf-8")
 
 
+def choose_score_name(events: Events) -> str:
+    """Name of the column of scores: `score`, unless an identifier is called so."""
+    return choose_words(["score"], events.id_names)[0]
+
+
 def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    """Path, without ending, and columns of each table: nominal ones, and those of a direction in its own folder."""
+    files, folders, names = _file_names(scored), _folder_names(scored), _Names(scored)
     for sample in scored.samples:
-        columns = _columns(sample.events)
-        for number, source in enumerate(scored.systematics):
+        columns = _columns(sample.events, names.weight)
+        for source in scored.systematics:
             if sample.name in source.processes and _form(source) == "weight":
                 for direction, effect in source.directions:
-                    columns[f"w{number}_{direction}"] = effect[sample.name].apply(sample.events).weight
-        yield sample.name, columns
-    for number, source in enumerate(scored.systematics):
+                    varied = effect[sample.name].apply(sample.events)
+                    columns[names.varied_weight(source, direction)] = varied.weight
+        yield files[sample.name], columns
+    for source in scored.systematics:
         if _form(source) == "shape":
             for direction, _ in source.directions:
                 for process, events in scored.varied(source.name, direction).items():
-                    yield f"{process}__{number}_{direction}", _columns(events)
+                    yield f"{folders[source.name]}_{direction}/{files[process]}", _columns(events, names.weight)
 
 
-def _columns(events: Events) -> dict[str, NDArray[Any]]:
+def _file_names(scored: Dataset) -> dict[str, str]:
+    names = [sample.name for sample in scored.samples]
+    return dict(zip(names, choose_file_names(names), strict=True))
+
+
+def _folder_names(scored: Dataset) -> dict[str, str]:
+    names = [source.name for source in scored.systematics]
+    return dict(zip(names, choose_file_names(names), strict=True))
+
+
+class _Names:
+    """Names of the columns of weights, none of which is that of an identifier or of the score."""
+
+    def __init__(self, scored: Dataset) -> None:
+        sides = [(source.name, side) for source in scored.systematics for side in ("up", "down")]
+        wanted = ["weight", *(f"w{number // 2}_{side}" for number, (_, side) in enumerate(sides))]
+        taken = {name for s in scored.samples for name in (*s.events.id_names, *s.events.features)}
+        self.weight, *varied = choose_words(wanted, taken)
+        self._varied = dict(zip(sides, varied, strict=True))
+
+    def varied_weight(self, source: Systematic, direction: str) -> str:
+        """Column of the weights of one direction of a source."""
+        return self._varied[source.name, direction]
+
+
+def _columns(events: Events, weight: str) -> dict[str, NDArray[Any]]:
     identifiers = {name: np.asarray(events.identifier(name)) for name in events.id_names}
     score = events.features[0]
-    return {**identifiers, score: np.asarray(events.column(score)), "weight": events.weight}
+    return {**identifiers, score: np.asarray(events.column(score)), weight: events.weight}
 
 
 def _form(source: Systematic) -> str:
@@ -97,12 +129,16 @@ def _form(source: Systematic) -> str:
 
 
 def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) -> dict[str, Any]:
+    files, names = _file_names(scored), _Names(scored)
     plain: dict[str, Any] = {
         "name": name,
         "features": list(scored.features),
-        "weight": "weight",
-        "samples": {s.name: {"role": str(Role(s.role)), "files": f"{s.name}{endings}.parquet"} for s in scored.samples},
-        "systematics": {s.name: _source(s, number, endings) for number, s in enumerate(scored.systematics)},
+        "weight": names.weight,
+        "samples": {
+            s.name: {"role": str(Role(s.role)), "files": f"{files[s.name]}{endings}.parquet", "weight": names.weight}
+            for s in scored.samples
+        },
+        "systematics": {s.name: _source(s, names, _folder_names(scored)[s.name]) for s in scored.systematics},
         "fit": dict(fit),
     }
     if scored.folds is not None:
@@ -110,12 +146,12 @@ def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) 
     return plain
 
 
-def _source(source: Systematic, number: int, endings: str) -> dict[str, Any]:
+def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:
     form = _form(source)
     plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
     if form == "norm":
         return {**plain, "size": next(iter(source.up.values())).relative_size}
     for direction, _ in source.directions:
-        files = {"files": f"{{process}}__{number}_{direction}{endings}.parquet"}
-        plain[direction] = files if form == "shape" else f"w{number}_{direction}"
+        files = {"files": f"{folder}_{direction}/{{file}}.parquet"}
+        plain[direction] = files if form == "shape" else names.varied_weight(source, direction)
     return plain

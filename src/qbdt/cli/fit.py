@@ -28,8 +28,8 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file."""
-    from qbdt.analysis import load, read_analysis
-    from qbdt.inference import run_fit, write_fit
+    from qbdt.analysis import load, read_analysis, write_fit_folder
+    from qbdt.inference import run_fit
     from qbdt.tables import show
 
     if out is not None and (out / "fit.json").exists() and not force:
@@ -38,11 +38,7 @@ def fit(
     scored = _scored(load(settings, data or analysis.parent, bar(quiet)), score)
     result = run_fit(scored, settings.fit, progress=bar(quiet))
     if out is not None:
-        write_fit(result, out, origin(analysis=analysis, data=data or analysis.parent))
-        if figures:
-            from qbdt.report.figures import write_figures
-
-            write_figures(result, out / "figures")
+        write_fit_folder(result, out, origin(analysis=analysis, data=data or analysis.parent), figures=figures)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -45,8 +45,8 @@ class Sample:
     events: Events
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise DataError(f"a sample needs a name, not {self.name!r}")
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise DataError(f"a sample needs a name that can be printed, not {self.name!r}")
         if self.role not in list(Role):
             raise DataError(f"sample {self.name}: role={self.role!r}: must be {', '.join(Role)}")
         if not isinstance(self.events, Events):

@@ -290,5 +290,5 @@ def _require_alike(name: str, up: Any, down: Any) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise DataError(f"a systematic needs a name, not {name!r}")
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise DataError(f"a systematic needs a name that can be printed, not {name!r}")

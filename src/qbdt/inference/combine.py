@@ -2,21 +2,29 @@
 
 Normalisations are `lnN`, everything else `shape` with up and down templates; MC statistics are `autoMCStats` for all
 bins (threshold 0); combine scales the signal with the background there, which pyhf's form does not. A source that is a
-normalisation for one process and a shape for another is written as a shape for both.
+normalisation for one process and a shape for another is written as a shape for both. Names that combine does not take,
+or means something else by, are spelt in another way; comments of the card list them. Each process has a folder of its
+own in the shapes file, so that no two histograms share a name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from qbdt.data import Role
-from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet, make_histogram
+from qbdt.names import choose_words
 
 __all__ = ["write_datacard"]
+
+RESERVED = ("data_obs", "r", "MH", "autoMCStats", "process", "rate", "bin")
+"""Names that mean something else to combine: the data, the signal strength, the mass, words of the card."""
+
+NOMINAL = "nominal"
+"""Histogram of a process as it is, in its folder; beside it are SOURCEUp and SOURCEDown."""
 
 
 def write_datacard(
@@ -42,16 +50,27 @@ def write_datacard(
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
-    for name in (channel, *(p.name for p in templates.processes), *templates.sources):
-        if not name or any(c.isspace() or c in "/$*?" for c in name):
-            raise FitError(f"combine datacard: the name {name!r} must have no blanks and none of / $ * ?")
-    _write_shapes(templates, root / "shapes.root", channel)
-    lines = [*_head(templates), *_rates(templates, channel), *_sources(templates)]
+    (channel,) = choose_words([channel])
+    processes = _spell([process.name for process in templates.processes])
+    sources = _spell(templates.sources)
+    spelt = templates.renamed(processes, sources)
+    _write_shapes(spelt, root / "shapes.root", channel)
+    lines = [*_head(spelt), *_list_spellings("process", processes), *_list_spellings("source", sources)]
+    lines += [*_rates(spelt, channel), *_sources(spelt)]
     if mc_stat:
         lines += [f"{channel} autoMCStats 0"]
     card = root / "datacard.txt"
     card.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return card
+
+
+def _spell(names: Sequence[str]) -> dict[str, str]:
+    return dict(zip(names, choose_words(names, RESERVED), strict=True))
+
+
+def _list_spellings(kind: str, words: Mapping[str, str]) -> Iterable[str]:
+    """Comments that say what names became of, where they are not the same."""
+    return [f"# {kind} {name!r} is called {word} here" for name, word in words.items() if name != word]
 
 
 def _ordered(templates: TemplateSet) -> tuple[ProcessTemplates, ...]:
@@ -63,7 +82,8 @@ def _head(templates: TemplateSet) -> Iterable[str]:
     yield f"jmax {len(templates.processes) - 1}"
     yield "kmax *"
     yield "-" * 80
-    yield "shapes * * shapes.root $CHANNEL/$PROCESS $CHANNEL/$PROCESS_$SYSTEMATIC"
+    yield f"shapes * * shapes.root $CHANNEL/$PROCESS/{NOMINAL} $CHANNEL/$PROCESS/$SYSTEMATIC"
+    yield "shapes data_obs * shapes.root $CHANNEL/data_obs"
     yield "-" * 80
 
 
@@ -107,9 +127,9 @@ def _write_shapes(templates: TemplateSet, path: Path, channel: str) -> None:
     with uproot.recreate(path) as file:
         file[f"{channel}/data_obs"] = make_histogram(data, np.maximum(data, 0.0), templates.edges)
         for process in templates.processes:
-            file[f"{channel}/{process.name}"] = templates.histogram(process.name)
+            file[f"{channel}/{process.name}/{NOMINAL}"] = templates.histogram(process.name)
             for name in process.shifts:
                 if not _is_norm(templates, name):
                     for suffix in ("Up", "Down"):
                         shifted = templates.histogram(process.name, name, suffix.lower())
-                        file[f"{channel}/{process.name}_{name}{suffix}"] = shifted
+                        file[f"{channel}/{process.name}/{name}{suffix}"] = shifted

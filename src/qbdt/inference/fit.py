@@ -19,7 +19,7 @@ from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import build_workspace, write_workspace
+from qbdt.inference.workspace import build_workspace, rename_reserved, write_workspace
 from qbdt.progress import Progress, silent
 
 __all__ = ["fit_templates", "run_fit", "write_fit"]
@@ -70,6 +70,7 @@ def fit_templates(
 ) -> FitResult:
     """Fit templates that are already there: the expected result, and the observed one where they have data."""
     settings = settings or FitSettings()
+    templates = rename_reserved(templates, settings.poi, settings.channel)
     names = {"poi": settings.poi, "measurement": settings.measurement, "channel": settings.channel}
     spec = build_workspace(templates, **names, mc_stat=settings.mc_stat)
     likelihoods = {"Asimov": Likelihood(spec, data=templates.asimov)}

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from qbdt.errors import FitError
+from qbdt.names import choose_file_names
 
 __all__ = ["read_xml", "write_xml"]
 
@@ -26,7 +27,7 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     folder
         Where to write; made if it is not there.
     name
-        Prefix of the files.
+        Prefix of the files; what a file cannot be called is written in another way.
 
     Returns
     -------
@@ -35,17 +36,18 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     """
     from pyhf import writexml
 
-    root = Path(folder)
+    root, (stem,) = Path(folder), choose_file_names([name])
     config, data = root / "config", root / "data"
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
-    combination = ElementTree.fromstring(writexml.writexml(spec, config, data, name))
-    combination.set("OutputFilePrefix", f"config/{name}")
+    numbered, samples = _number_samples(spec)
+    combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
+    combination.set("OutputFilePrefix", f"config/{stem}")
     for entry in combination.iter("Input"):
         channel = Path(entry.text or "")
-        _complete_channel(channel)
+        _complete_channel(channel, samples)
         entry.text = f"config/{channel.name}"
-    return _write(combination, root / f"{name}.xml", "HistFactorySchema.dtd")
+    return _write(combination, root / f"{stem}.xml", "HistFactorySchema.dtd")
 
 
 def read_xml(path: Path | str) -> dict[str, Any]:
@@ -62,9 +64,25 @@ def read_xml(path: Path | str) -> dict[str, Any]:
     return spec
 
 
-def _complete_channel(path: Path) -> None:
-    """Make the paths of one channel relative and declare its MC statistics."""
+def _number_samples(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Call the samples of a workspace sample0, sample1, …; returns it and their names by number.
+
+    pyhf names histograms CHANNEL_SAMPLE_SOURCE, which are the same for the source a_b of s and the source b of s_a.
+    """
+    names = list(dict.fromkeys(sample["name"] for channel in spec["channels"] for sample in channel["samples"]))
+    numbers = {name: f"sample{i}" for i, name in enumerate(names)}
+    channels = [
+        {**channel, "samples": [{**sample, "name": numbers[sample["name"]]} for sample in channel["samples"]]}
+        for channel in spec["channels"]
+    ]
+    return {**spec, "channels": channels}, {number: name for name, number in numbers.items()}
+
+
+def _complete_channel(path: Path, samples: Mapping[str, str]) -> None:
+    """Give the samples of one channel their names, make its paths relative and declare its MC statistics."""
     channel = ElementTree.parse(path).getroot()
+    for sample in channel.iter("Sample"):
+        sample.set("Name", samples[sample.attrib["Name"]])
     for element in channel.iter():
         if "InputFile" in element.attrib:
             element.set("InputFile", f"data/{Path(element.attrib['InputFile']).name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 from typing import Literal
 
@@ -64,6 +65,10 @@ class FitSettings(Section):
         ascending = self.edges is None or all(low < high < math.inf for low, high in pairwise(self.edges))
         if self.edges is not None and (len(self.edges) < 2 or not ascending):
             raise ValueError(f"edges {self.edges}: at least two ascending numbers are needed")
+        if self.poi in ("lumi", "Lumi", f"staterror_{self.channel}") or not re.fullmatch(r"[A-Za-z]\w*", self.poi):
+            raise ValueError(f"poi {self.poi!r}: a word is needed, and none that means something else in HistFactory")
+        if not self.measurement.isprintable() or not self.measurement.strip():
+            raise ValueError(f"measurement {self.measurement!r}: a name that can be printed is needed")
         if isinstance(self.c, float) and not 0 < self.c < math.inf:
             raise ValueError(f"c {self.c}: must be positive")
         return self

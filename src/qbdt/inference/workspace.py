@@ -22,9 +22,10 @@ from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
 from qbdt.inference.asimov import fit_asimov
-from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
+from qbdt.inference.templates.template_set import Note, ProcessTemplates, TemplateSet
+from qbdt.names import choose_words
 
-__all__ = ["build_workspace", "read_workspace", "write_workspace"]
+__all__ = ["build_workspace", "read_workspace", "rename_reserved", "write_workspace"]
 
 REACH = 100.0
 """Bounds of parameters in standard deviations. MINUIT's errors of bounded parameters are too small by 1 − (σ/bound)²/6:
@@ -135,6 +136,21 @@ def _poi_bounds(templates: TemplateSet, mc_stat: bool) -> list[float]:
     model = templates.arrays() if mc_stat else templates.arrays().without_mc_stat()
     reach = max(10.0, REACH * float(fit_asimov(model).sigma_mu))
     return [float(f"{1 - reach:.4g}"), float(f"{1 + reach:.4g}")]
+
+
+def rename_reserved(templates: TemplateSet, poi: str = "mu", channel: str = "signal_region") -> TemplateSet:
+    """Give sources whose names mean something else in a workspace other ones, and say so in a note.
+
+    These are the signal strength, the luminosity of HistFactory and the MC statistics of the channel.
+    """
+    reserved = {poi, "lumi", "Lumi", f"staterror_{channel}"}
+    wanted = [name for name in templates.sources if name in reserved]
+    words = choose_words(wanted, {*reserved, *templates.sources})
+    notes = [
+        Note(f"source {name}", f"called {word} in the fit: {name} means something else in a workspace")
+        for name, word in zip(wanted, words, strict=True)
+    ]
+    return templates.renamed({}, dict(zip(wanted, words, strict=True))).with_notes(notes)
 
 
 def _check(templates: TemplateSet, poi: str, channel: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from qbdt.data import Dataset
+from qbdt.data import Dataset, Role
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
@@ -171,6 +171,13 @@ def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, set
     Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
     known = describe_events(events) if isinstance(events, Dataset) else {}
-    if {key: earlier.data.get(key) for key in known} != known:
+    if {key: _simulated(earlier.data.get(key)) for key in known} != {k: _simulated(v) for k, v in known.items()}:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings
+
+
+def _simulated(described: Any) -> Any:
+    """Samples as a training describes them, without recorded data, which it never looks at; anything else as it is."""
+    if not isinstance(described, list):
+        return described
+    return [one for one in described if not isinstance(one, dict) or one.get("role") != Role.DATA]

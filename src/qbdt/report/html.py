@@ -10,10 +10,11 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
 from qbdt.report.style import styled
+from qbdt.report.symbols import typeset
 from qbdt.tables import Table
 
 __all__ = ["render_html", "svg"]
@@ -31,6 +32,7 @@ def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kind"] = _kind
+    environment.filters["typeset"] = lambda text: Markup(typeset(str(escape(text))))
     environment.filters["picture"] = lambda figure: _data_url("image/svg+xml", pictures[figure.name])
     environment.filters["csv_link"] = lambda figure: _data_url("text/csv;charset=utf-8", figure.csv().encode())
     template = environment.from_string(_read_asset("report.html"))

@@ -9,12 +9,12 @@ import numpy as np
 
 from qbdt.arrays import Fixed
 from qbdt.data import Dataset, Tally
-from qbdt.training.kernels.weights import splitmix
+from qbdt.training.kernels.weights import ALL_ROWS, splitmix
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import FeatureRules
 
-__all__ = ["describe_events", "draw_features", "draw_seed", "make_feature_rules"]
+__all__ = ["describe_events", "draw_features", "draw_rows", "make_feature_rules"]
 
 
 def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
@@ -24,10 +24,14 @@ def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
     return FeatureRules(binning.n_cuts, frozenset(names.index(name) for name in binning.categories), directions)
 
 
-def draw_seed(settings: Settings, tree: int) -> int:
-    """Seed of the draw of rows for one tree, from the training's seed and the tree's number alone."""
+def draw_rows(settings: Settings, tree: int) -> tuple[int, int]:
+    """Draw of rows for one tree: seed, and threshold below which the 53 random bits of a row must be (`drop_rows`).
+
+    It depends on the training's seed and the tree's number alone.
+    """
     with np.errstate(over="ignore"):
-        return int(splitmix(settings.random_state, tree))
+        seed = int(splitmix(settings.random_state, tree))
+    return seed, ALL_ROWS if settings.row_fraction >= 1 else int(settings.row_fraction * 2**53)
 
 
 def draw_features(settings: Settings, tree: int, n_features: int) -> Fixed:

@@ -87,7 +87,7 @@ def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_p
     assert (done.folder / "model.qbdt").read_bytes() == (local / "model.qbdt").read_bytes()
     mine, its = (json.loads((folder / "result.json").read_text())["fit"] for folder in (done.folder, local))
     assert mine["expected"]["z"] == pytest.approx(its["expected"]["z"], rel=1e-6)  # templates add in another order
-    assert len(list((done.folder / "scored").glob("ttbar__0_up.part*.parquet"))) == 3
+    assert len(list((done.folder / "scored").glob("scale_up/ttbar.part*.parquet"))) == 3
     assert done.tables[-1].title == "Training on the cluster"
     assert "score on the cluster" in said
     again = run_analysis(analysis, files, done.folder, figures=False, cluster=cluster)

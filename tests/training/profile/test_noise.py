@@ -1,4 +1,4 @@
-"""How far effects of sources are believed."""
+"""Shrinkage of the effects of sources by their MC noise."""
 
 from functools import reduce
 
@@ -63,7 +63,7 @@ def test_partitions_change_nothing(dataset):
         assert np.array_equal(one, other)
 
 
-def test_noise_is_not_believed_and_what_is_known_is(dataset):
+def test_noise_is_shrunk_and_known_effects_are_not(dataset):
     found = np.stack([noise_shrinkage(one) for one in blocks(dataset, 1)])
     tilt, scatter, scale, size = found.mean(axis=0)
     assert scatter < 0.3 < tilt

@@ -1,5 +1,6 @@
 """The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
 
+import traceback
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
+from qbdt.estimator import QBDTClassifier
 from qbdt.models.model_file import read_model, write_model
+from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
@@ -134,6 +137,24 @@ def test_threads_change_nothing(dataset, trained, n_threads):
 
 def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset, trained):
     assert_same(trained, trained_on(reordered(dataset), SETTINGS))
+
+
+def test_the_histogram_kernel_is_called_directly_in_memory(monkeypatch):
+    """From `fit` to the kernel there are at most ten Python frames: no messages to oneself."""
+    depths = []
+
+    def count_frames(*arguments):
+        names = [frame.name for frame in traceback.extract_stack()][:-1]
+        depths.append(len(names) - names.index("fit"))
+        return add_pairs(*arguments)
+
+    monkeypatch.setattr("qbdt.training.profile.pair_rows.add_pairs", count_frames)
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], 500)
+    x = rng.normal(y[:, None], 1.0, (1000, 2))
+    source = Systematic.norm("xs", 0.1, where=y == 0)
+    QBDTClassifier(method="profile", n_trees=1, n_threads=1).fit(x, y, systematics=[source])
+    assert 8 <= max(depths) <= 10
 
 
 def test_rows_and_features_can_be_drawn():

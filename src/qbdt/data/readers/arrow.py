@@ -98,7 +98,7 @@ def _parquet(path: str, share: Share) -> Iterator[TableFile]:
     import pyarrow.parquet as pq
 
     with readable(path, "Parquet"):
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
         chosen = share.of(file.metadata.num_row_groups)
         n_rows = sum(file.metadata.row_group(i).num_rows for i in chosen)
 

@@ -201,6 +201,6 @@ def _write_parquet(folder: Path, tables: NamedTables) -> list[str]:
     names = []
     for name, columns in tables:
         with replace_file(folder / f"{name}.parquet") as scratch:
-            pq.write_table(pa.table(dict(columns)), scratch)
+            pq.write_table(pa.table(dict(columns)), scratch, write_page_checksum=True)
         names.append(name)
     return names

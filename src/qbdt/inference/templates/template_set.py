@@ -14,7 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Role, Systematic
-from qbdt.errors import FitError
+from qbdt.errors import FitError, find_repeated
 from qbdt.tables import Table
 
 __all__ = ["ModelArrays", "Note", "ProcessTemplates", "Shift", "TemplateSet", "make_histogram"]
@@ -158,6 +158,13 @@ class TemplateSet:
         for role in (Role.SIGNAL, Role.BACKGROUND):
             if not any(p.role is role for p in self.processes):
                 raise FitError(f"no {role} process in the templates: signal and background are both needed")
+        if twice := find_repeated(p.name for p in self.processes):
+            raise FitError(f"two processes of the templates are named {', '.join(twice)}")
+        if twice := find_repeated(self.sources):
+            raise FitError(f"two sources of the templates are named {', '.join(twice)}")
+        unnamed = sorted({name for p in self.processes for name in p.shifts if name not in self.sources})
+        if unnamed:
+            raise FitError(f"sources={list(self.sources)}: {', '.join(unnamed)} shifts a process and is not among them")
 
     @property
     def n_bins(self) -> int:
@@ -248,6 +255,16 @@ class TemplateSet:
             replace(p, shifts={name: s for name, s in p.shifts.items() if name in names}) for p in self.processes
         )
         return replace(self, processes=processes, sources=tuple(name for name in self.sources if name in names))
+
+    def renamed(self, processes: Mapping[str, str], sources: Mapping[str, str]) -> TemplateSet:
+        """Return the same templates with other names; those that are not in the mappings stay."""
+
+        def rename(process: ProcessTemplates) -> ProcessTemplates:
+            shifts = {sources.get(name, name): shift for name, shift in process.shifts.items()}
+            return replace(process, name=processes.get(process.name, process.name), shifts=shifts)
+
+        named = tuple(sources.get(name, name) for name in self.sources)
+        return replace(self, processes=tuple(map(rename, self.processes)), sources=named)
 
     def with_notes(self, notes: Sequence[Note]) -> TemplateSet:
         """Add notes."""

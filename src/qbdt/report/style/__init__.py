@@ -75,9 +75,12 @@ def _png(drawn: Any) -> bytes:
 
 
 def save(drawn: Any, path: Path | str) -> Path:
-    """Save a figure; the suffix chooses the format (png, pdf, svg)."""
+    """Save a figure; the suffix chooses the format (png, pdf, svg). The same figure gives the same bytes."""
+    import matplotlib as mpl
+
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with styled():
-        drawn.savefig(target)
+    dates = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}
+    with styled(), mpl.rc_context({"svg.hashsalt": target.name}):
+        drawn.savefig(target, metadata=dates.get(target.suffix))
     return target

@@ -38,20 +38,9 @@ def _add_pair_words(words: Words, pairs: Fixed, n_features: int, out: Fixed) -> 
 
 @njit(cache=True, nogil=True)
 def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bool, share: Fixed, out: Fixed) -> None:
-    """Add the pairs of a share of a node's rows to its histogram.
+    """Add the pairs of a share of a node's rows to its histogram, (feature, bin, pair).
 
-    Parameters
-    ----------
-    words
-        Bin codes of all rows, eight features to a word.
-    pairs
-        Numerator and denominator of every row, flat.
-    n_features
-        Number of features.
-    rows, whole, share
-        As for `add_rows`.
-    out
-        The histogram that is added to, (feature, bin, pair).
+    `pairs` are numerator and denominator of every row, flat; the others are as for `add_rows`.
     """
     word_block = np.empty(BLOCK, np.uint64)
     pair_block = np.empty(2 * BLOCK, np.int64)
@@ -120,25 +109,8 @@ def scan_pairs(
 ) -> tuple[float, int, int, int]:
     """Best split over some features; ties go to the first found (feature, then missing right, then cut).
 
-    Parameters
-    ----------
-    hist
-        The node's histogram.
-    total, node_value
-        Numerator and denominator of the node as integers, and its N²/(D + λ).
-    factor
-        Value of one unit of each.
-    ridge, least
-        λ, and the least denominator on either side.
-    features, n_cuts
-        Features to scan; number of cuts of every feature.
-    best_left
-        Receives the sums left of the best split.
-
-    Returns
-    -------
-    gain, feature, cut, missing
-        Feature −1 where no cut is allowed; `missing` as for the paper's scan.
+    `total` and `node_value` are N and D of the node as integers and its N²/(D + λ); `factor` the values of their units,
+    `ridge` is λ and `least` the least D on either side. Otherwise as `scan_features` of the paper's criterion.
     """
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     start = np.zeros(2, np.int64)
@@ -188,15 +160,7 @@ def scan_ordered_pairs(
     high: float,
     best_left: Fixed,
 ) -> tuple[float, int, int, int]:
-    """Best split over some features, as `scan_pairs`, of those that go along with the features' directions.
-
-    Parameters
-    ----------
-    hist, total, factor, ridge, least, features, n_cuts, best_left
-        As for `scan_pairs`.
-    directions, low, high
-        As for `scan_features` of the paper's criterion. Gains are those of outputs between the limits.
-    """
+    """As `scan_pairs`, of cuts along the features' directions; gains are those of outputs between `low` and `high`."""
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     whole_top, whole_bottom = total[0] * factor[0], total[1] * factor[1]
     if whole_bottom + ridge <= 0.0:

@@ -303,28 +303,12 @@ def scan_features(
 ) -> tuple[float, int, int, int]:
     """Best split over some features: largest ΔQ, ties to the first found (feature, then missing right, then cut).
 
-    A cheap bound on ΔQ is computed for every cut; only cuts that could be the best are judged exactly.
-
-    Parameters
-    ----------
-    hist, systematics
-        The node's nominal histogram, and the systematic one of the word that these features share (empty without).
-    total, node_q
-        Quantities of the node as integers, and its Q.
-    formula, channels
-        How Q follows from quantities, and where these are found.
-    features, n_cuts
-        Features to scan, in increasing order; number of cuts of every feature.
-    directions, low, high
-        Of every feature +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither; limits of
-        the outputs that are compared.
-    best_left
-        Receives the quantities left of the best split.
-
-    Returns
-    -------
-    gain, feature, cut, missing
-        Feature −1 where no cut is allowed; `missing` is one of the constants above.
+    A cheap upper bound on ΔQ is computed for every cut; only cuts that could be the best are judged exactly. `hist` is
+    the nominal histogram, `systematics` that of the word which these features share (empty without); `total` and
+    `node_q` are the node's quantities and Q. Features come in increasing order; `n_cuts` and `directions` (±1 for a
+    monotonic constraint, else 0) are those of every feature; outputs are compared within `low` and `high`. `best_left`
+    receives the quantities left of the best split. Returns gain, feature (−1 where no cut is allowed), cut, and where
+    missing values go.
     """
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     left = np.empty((total.size, BINS), np.int64)

@@ -7,7 +7,18 @@ from numba import njit
 
 from qbdt.arrays import Columns, Fixed, Floats, Rows
 
-__all__ = ["boost_rows", "drop_rows", "quantise_columns", "quantise_squares", "quantise_weights", "splitmix"]
+__all__ = [
+    "ALL_ROWS",
+    "boost_rows",
+    "drop_rows",
+    "quantise_columns",
+    "quantise_squares",
+    "quantise_weights",
+    "splitmix",
+]
+
+ALL_ROWS = -1
+"""Threshold of a draw of rows that takes all of them."""
 
 BLOCK = 2048
 """Rows treated at a time, so that the weights that all leaves' rows touch stay in cache."""
@@ -47,16 +58,7 @@ def boost_rows(
 ) -> None:
     """Multiply the weights of one segment's rows low … high − 1 by the factor of their leaf.
 
-    Parameters
-    ----------
-    current
-        One number per row, from row `start` on.
-    rows
-        Row numbers of the nodes.
-    leaves
-        Of each leaf: begin and end of its range in `rows` for this segment.
-    factors
-        Factor of each leaf.
+    `current` has one number per row, from row `start` on; `leaves` are begin and end of each leaf's range in `rows`.
     """
     position = np.empty(leaves.shape[0], np.int64)
     for leaf in range(leaves.shape[0]):

@@ -85,12 +85,12 @@ class BoostedRows:
         """Value of one unit of a boosted column and of a squared weight in this tree."""
         return self._scaling.units
 
-    def start_tree(self, seed: int = 0, fraction: float = 1.0) -> RowStore:
+    def start_tree(self, seed: int, threshold: int) -> RowStore:
         """Fix the weights of the next tree; return its nodes, of which node 0 holds all rows.
 
-        Of the rows a share is drawn by position, from `seed`; the others have weight zero.
+        Rows are drawn by position (see `draw_rows`); the others have weight zero.
         """
-        self._scaling.start_tree(self, seed, fraction)
+        self._scaling.quantise(self, seed, threshold)
         return self._nodes
 
     def boost(self, leaves: Sequence[int], factors: Floats) -> None:

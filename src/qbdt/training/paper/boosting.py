@@ -15,7 +15,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
-from qbdt.training.inputs import draw_features, draw_seed
+from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import Prepared, prepare_events
@@ -134,7 +134,7 @@ class _Boosting:
         return TrainedModel(ensemble, self._binning, self._settings, history, end, self._data)
 
     def _start_tree(self) -> RowStore:
-        return self._rows.start_tree(draw_seed(self._settings, len(self.trees)), self._settings.row_fraction)
+        return self._rows.start_tree(*draw_rows(self._settings, len(self.trees)))
 
     def _keep(self, tree: Tree) -> None:
         self.trees.append(tree)

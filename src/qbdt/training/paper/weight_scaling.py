@@ -18,10 +18,7 @@ from qbdt.arrays import COLUMN_BITS, SUM_BITS, Fixed, Floats
 from qbdt.errors import DataError
 from qbdt.trees.rows import Side
 
-__all__ = ["ALL_ROWS", "WeightScaling", "Weighted"]
-
-ALL_ROWS = -1
-"""Subsample threshold that takes every row."""
+__all__ = ["WeightScaling", "Weighted"]
 
 LEAST_SUM = 2.0**-4
 """Where a side's absolute weights sum to less than this, they are scaled up: at most four bits stay unused."""
@@ -52,10 +49,7 @@ class Weighted(Protocol):
 class WeightScaling:
     """Keeps the absolute weights of each side summing to between LEAST_SUM and one.
 
-    Parameters
-    ----------
-    rows
-        The rows, with weights as given. They are not kept here: an owner of both is no circle of references.
+    It does not hold the rows: an owner of both is no circle of references.
     """
 
     def __init__(self, rows: Weighted) -> None:
@@ -70,9 +64,8 @@ class WeightScaling:
         column, weight = (math.frexp(largest)[1] for largest in self._largest)
         return math.ldexp(1.0, column - COLUMN_BITS), math.ldexp(1.0, 2 * weight - COLUMN_BITS)
 
-    def start_tree(self, rows: Weighted, seed: int, fraction: float) -> None:
-        """Fix the weights of the next tree, of which a share of the rows counts."""
-        threshold = ALL_ROWS if fraction >= 1 else int(fraction * 2**53)  # of the 53 random bits of a row
+    def quantise(self, rows: Weighted, seed: int, threshold: int) -> None:
+        """Turn the weights of the next tree into integers, in the range that uses their bits best."""
         self._quantise(rows, seed, threshold)
         # The bound kept by boosting is not tight: where weights became small, scale them up and round them anew. A sum
         # of zero says nothing about their size; rows × largest does.

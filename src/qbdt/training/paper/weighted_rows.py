@@ -14,8 +14,14 @@ import numpy as np
 
 from qbdt.arrays import SUM_BITS, Columns, Fixed, Floats
 from qbdt.threads import Workers, share_ranges
-from qbdt.training.kernels.weights import boost_rows, drop_rows, quantise_columns, quantise_squares, quantise_weights
-from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.kernels.weights import (
+    ALL_ROWS,
+    boost_rows,
+    drop_rows,
+    quantise_columns,
+    quantise_squares,
+    quantise_weights,
+)
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees import Binning
 from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
@@ -25,19 +31,7 @@ __all__ = ["WeightedRows"]
 
 
 class WeightedRows(PartitionRows):
-    """Binned rows, their weights and the nodes they are in: all rows of a training, or some of them.
-
-    Parameters
-    ----------
-    segments
-        What the rows are.
-    binning
-        Where features may be cut.
-    workers
-        Threads.
-    memory
-        Where the arrays are kept.
-    """
+    """Binned rows of one partition, their weights, and the nodes they are in."""
 
     def __init__(
         self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory
@@ -57,22 +51,22 @@ class WeightedRows(PartitionRows):
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.place` says where."""
         layout = self.layout
         shares = share_ranges(self._nodes[node][: layout.n_nominal], self._workers.n_threads)
-        parts = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
+        sums = np.zeros((len(shares), layout.histogram_size), dtype=np.int64)
         arguments = (self._words, self._fixed, layout.n_features, self._rows, node == 0)
-        self._workers.run(add_rows, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return sum_shares(parts)
+        self._workers.run(add_rows, [(*arguments, share, sums[i]) for i, share in enumerate(shares)])
+        return sum_shares(sums)
 
     def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
-        """Sums of all other weights of a node for some words, one row each: `Layout.detail` says where."""
+        """Sums of all other weights of a node for some words, one row each: `Layout.place` says where."""
         layout = self.layout
-        with_detail = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
-        shares = share_ranges(self._nodes[node][with_detail], self._workers.n_threads)
-        parts: Fixed = aligned_zeros((len(shares), len(words), layout.systematic_size), np.int64)
+        has_systematics = (layout.widths > 0) | (np.arange(layout.n_segments) >= layout.n_nominal)
+        shares = share_ranges(self._nodes[node][has_systematics], self._workers.n_threads)
+        sums: Fixed = aligned_zeros((len(shares), len(words), layout.systematic_size), np.int64)
         weights = (self._words, words, layout.n_features, self._fixed, self._columns)
         places = (layout.starts, layout.extra_offsets, layout.widths, layout.systematic_bases)
         arguments = (*weights, *places, self._rows, node == 0)
-        self._workers.run(add_systematics, [(*arguments, share, parts[i]) for i, share in enumerate(shares)])
-        return sum_shares(parts)
+        self._workers.run(add_systematics, [(*arguments, share, sums[i]) for i, share in enumerate(shares)])
+        return sum_shares(sums)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
@@ -137,8 +131,8 @@ class WeightedRows(PartitionRows):
         """Return the largest column and the largest square of this tree, in units."""
         return self._found
 
-    def _parts(self, side: Side) -> list[Floats]:
-        """Return a side's weights with what grows with them."""
+    def _weights_of(self, side: Side) -> list[Floats]:
+        """Weights of a side, and the growth of its columns."""
         found: list[Floats] = []
         for j, low, high in self.layout.whole:
             if self.layout.sides[j] is side:
@@ -148,8 +142,8 @@ class WeightedRows(PartitionRows):
     def rescale(self, factors: Floats) -> None:
         """Multiply all weights of each side by a power of two."""
         for side, factor in zip(Side, factors, strict=True):
-            for part in self._parts(side):
-                part *= factor
+            for weights in self._weights_of(side):
+                weights *= factor
 
     def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
         """Begin a tree: fixed point of all weights and further columns, and node 0 holds all rows.

@@ -11,10 +11,9 @@ import numpy as np
 
 from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Nodes
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
-from qbdt.training.inputs import draw_features, draw_seed
+from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.kernels.pairs import add_pairs
-from qbdt.training.kernels.weights import drop_rows
-from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
 from qbdt.training.partitions.protocol import Call, Partitions
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.training.profile.newton import NewtonCriterion
@@ -118,8 +117,7 @@ def grow_next(
 
     `rows` are `PairRows`; `scales` are the powers of two that their numerators and denominators are multiplied by.
     """
-    drawn = ALL_ROWS if settings.row_fraction >= 1 else int(settings.row_fraction * 2**53)  # of 53 random bits
-    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, draw_seed(settings, number), drawn)))
+    _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, *draw_rows(settings, number))))
     root = nodes.histogram(0)
     sums = criterion.start_tree(root, 1.0 / np.array(scales))
     features = allowed[draw_features(settings, number, len(allowed))]

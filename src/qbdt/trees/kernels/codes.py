@@ -59,20 +59,9 @@ def encode(
 ) -> None:
     """Bin codes of some rows: the number of edges at or below a value, or MISSING for NaN.
 
-    Parameters
-    ----------
-    values
-        Values as (row, column).
-    rows
-        Which rows of `values`.
-    features
-        Feature of each column.
-    edges
-        Increasing edges of every feature, padded with NaN to 256, so that no search runs past them.
-    low, inverse, guides, most
-        The cells that shorten the search, see `fill_guides`.
-    out, start
-        Codes as (word, row, feature in word); the first row goes to `start`.
+    `values` are (row, column), of which `rows` are read; `features` are those of the columns. `edges` increase, padded
+    with NaN to 256, so that no search runs past them; `low`, `inverse`, `guides`, `most` are the cells that shorten the
+    search (see `fill_guides`). Codes go to `out`, (word, row, feature in word), from row `start` on.
     """
     for block in range(0, rows.size, BLOCK):
         block_end = min(block + BLOCK, rows.size)

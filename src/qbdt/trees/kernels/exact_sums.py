@@ -23,15 +23,7 @@ LIMBS = 68
 
 @njit(cache=True, nogil=True)
 def add_exactly(values: Floats, bins: Fixed, out: Fixed) -> None:
-    """Add finite values to the sums of their bins, and carry, so that 2^31 of such sums can be added.
-
-    Parameters
-    ----------
-    values, bins
-        Numbers, and the sum that each belongs to.
-    out
-        The sums that are added to, as (bin, limb).
-    """
+    """Add finite values to the sums (bin, limb) of their bins, and carry, so that 2^31 of such sums can be added."""
     mask = np.int64(2**LIMB_BITS - 1)
     for i in range(values.size):
         fraction, exponent = math.frexp(values[i])

@@ -25,22 +25,10 @@ def divide_rows(
     share: Fixed,
     scratch: Rows,
 ) -> Fixed:
-    """Divide a share of a node's rows by their codes of one feature.
+    """Divide a share of a node's rows by their codes of one feature; return how many went left in each of its ranges.
 
-    Parameters
-    ----------
-    words, rows, whole, share
-        As for `add_rows`.
-    feature, goes_right
-        The split: for each of the 256 codes, 1 where its rows go right and 0 where they go left.
-    scratch
-        Receives, for each range of the share, the left rows from its begin upwards and the right ones from its end
-        downwards.
-
-    Returns
-    -------
-    array
-        Number of rows that went left, for each range of the share.
+    `goes_right` is 1 for each of the 256 codes whose rows go right. `scratch` receives, for each range of the share,
+    the left rows from its begin upwards and the right ones from its end downwards. The others are as for `add_rows`.
     """
     # Every row is written to both ends of what is free and one of the two places is kept: no branch to mispredict.
     column = words[feature // FEATURES_PER_WORD]

@@ -35,21 +35,10 @@ def score_small_trees(
 ) -> None:
     """Add the outputs of trees with at most eight leaves, or sixteen where masks have as many bits.
 
-    Parameters
-    ----------
-    codes
-        Codes as (feature, row).
-    first
-        Splits of tree t are first[t] … first[t + 1] − 1.
-    features, cuts, spans
-        Of each split: a row goes right where the code minus `cuts`, modulo 256, is at most `spans`.
-    masks
-        Of each split: the leaves that a row that goes right can still reach.
-    tables
-        Output of tree t for a set of reachable leaves, of which the leftmost counts: 256 numbers for sets among the
-        first eight leaves, then as many for sets of others alone.
-    scores
-        Added to.
+    Splits of tree t are first[t] … first[t + 1] − 1. A row goes right at a split where the code minus `cuts`, modulo
+    256, is at most `spans`; it can then still reach the leaves in `masks`. `tables` has the output of each tree for a
+    set of reachable leaves, of which the leftmost counts: 256 numbers for sets among the first eight leaves, then as
+    many for sets of others alone.
     """
     n = scores.size
     reach = np.empty(n, masks.dtype)

@@ -35,19 +35,7 @@ def copy_values(values: Floats, name: str, memory: Memory) -> Floats:
 
 
 class BinnedRows:
-    """Binned rows and the nodes they are in.
-
-    Parameters
-    ----------
-    segments
-        The rows.
-    binning
-        Where features may be cut.
-    workers
-        Threads.
-    memory
-        Where the arrays are kept.
-    """
+    """Bin codes of the rows of some segments, in a memory, and the nodes that they are in."""
 
     def __init__(
         self, segments: Sequence[Segment], binning: Binning, workers: Workers, memory: Memory = in_memory

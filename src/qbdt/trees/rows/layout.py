@@ -28,16 +28,10 @@ class Side(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Extras:
-    """Further weight columns of nominal rows, in this order; made when they are loaded.
+    """Further weight columns of nominal rows, made when they are loaded.
 
-    Parameters
-    ----------
-    boosted
-        Weights that are multiplied by the leaves' factors, as the row's own weight is.
-    square
-        Whether the square of the row's weight follows.
-    static
-        Integers that boosting leaves alone.
+    In this order: `boosted` ones, which are multiplied by the leaves' factors as the row's own weight is; its square;
+    `static` integers, which boosting leaves alone.
     """
 
     boosted: tuple[Callable[[], Floats], ...] = ()
@@ -82,15 +76,7 @@ class Channel(NamedTuple):
 
 
 class Layout:
-    """Positions of segments in the arrays of rows, weights and histograms; it keeps no events alive.
-
-    Parameters
-    ----------
-    segments
-        The segments, nominal ones first; their rows follow each other.
-    n_features
-        Number of features.
-    """
+    """Positions of segments, nominal ones first, in the arrays of rows, weights and histograms; it keeps no events."""
 
     def __init__(self, segments: Sequence[Segment], n_features: int) -> None:
         self.n_segments = len(segments)
