@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ Change = Callable[[Events, Floats], Floats]
 """New weights of events from their old ones."""
 
 Found = dict[str, dict[str, list[Sensitivity]]]
-"""Results by case and treatment, one for each seed of the signs."""
+"""Results by case and treatment, one for each part of the sample and seed of the signs."""
 
 PERCENT = (5, 10, 20, 30, 40)
 """Shares of negative weights."""
@@ -139,25 +139,25 @@ def judge_treatments(
     return {name: judge(one, dataset, own, fit) for name, (one, own) in trained_on.items()}
 
 
-def study(dataset: Dataset, cases: dict[str, Chance], seeds: int, settings: Settings, fit: FitSettings) -> Found:
-    """σ_μ for every case and treatment over seeds of the signs, and of training without any sign."""
-    found: Found = {"none": {"–": [judge(dataset, dataset, settings, fit)]}}
+def study(datasets: Sequence[Dataset], cases: dict[str, Chance], settings: Settings, fit: FitSettings) -> Found:
+    """σ_μ for every case and treatment, each dataset with other signs, and of training without any sign."""
+    found: Found = {"none": {"–": [judge(dataset, dataset, settings, fit) for dataset in datasets]}}
     for case, chance in cases.items():
-        each = [judge_treatments(dataset, chance, seed, settings, fit) for seed in range(seeds)]
+        each = [judge_treatments(dataset, chance, seed, settings, fit) for seed, dataset in enumerate(datasets)]
         found[case] = {name: [one[name] for one in each] for name in each[0]}
     return found
 
 
 def table(title: str, found: Found) -> Table:
     """Mean and spread over seeds of σ_μ with sources, one row for each case and one column for each treatment."""
-    (none,) = found["none"]["–"]
+    none = _with_spread([one.sigma_full for one in found["none"]["–"]])
     names = list(next(treatments for case, treatments in found.items() if case != "none"))
     rows = [
         (case, *(_with_spread([one.sigma_full for one in treatments[name]]) for name in names))
         for case, treatments in found.items()
         if case != "none"
     ]
-    return Table(f"{title}; without signs {none.sigma_full:.3f}", ("negative weights", *names), tuple(rows))
+    return Table(f"{title}; without signs {none}", ("negative weights", *names), tuple(rows))
 
 
 def _with_spread(values: list[float]) -> str:
@@ -205,8 +205,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     dataset = tautaugamma(k=2)
-    if arguments.share < 1:
-        dataset = thin_events(dataset, arguments.share)
+    seeds = range(arguments.seeds)
+    datasets = [thin_events(dataset, arguments.share, seed) if arguments.share < 1 else dataset for seed in seeds]
     cases = {f"{p} %, everywhere": everywhere(p / 100) for p in arguments.percent}
     cases |= {f"{p} %, at large m(lτγ)": crowded(dataset, p / 100, *CROWDING) for p in arguments.percent}
     fit = FitSettings(binning="optimised", transform="none", bins=20)
@@ -218,7 +218,7 @@ def main() -> None:
     print(yields_table(dataset, cases))
     plain = {}
     for name in arguments.methods:
-        found = study(dataset, cases, arguments.seeds, trainings[name], fit)
+        found = study(datasets, cases, trainings[name], fit)
         print(f"\n{table(f'Expected σ_μ of held-out true events: {name}', found)}\n\n{ratios_table(name, found)}", flush=True)
         plain[name] = {c: {n: [vars(s) for s in r] for n, r in t.items()} for c, t in found.items()}
     if arguments.json is not None:

@@ -24,7 +24,7 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Tally, Variation
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
-from qbdt.training.paper.weight_scaling import ALL_ROWS
+from qbdt.training.kernels.weights import ALL_ROWS
 from qbdt.training.partitions.protocol import Builder, Call, Partitions, total
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.newton import NewtonCriterion

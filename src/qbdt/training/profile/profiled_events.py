@@ -38,7 +38,10 @@ class ProfiledEvents:
         survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
+        # Trees and inner folds see weights without their signs; what to expect of a fit is judged on those of the fit.
         self.rows = smooth_weights(partitions, survey, self.binning, settings, workers)
+        self._as_given = partitions
+        self._largest = max(tally.largest for tally in survey.samples)
         self.features = empty.features
         self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
@@ -85,15 +88,18 @@ class ProfiledEvents:
         return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
 
     def build_score_rows(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> HeldScores:
-        """Score every fold by the model that was trained without it, with some shares of its second sum."""
-        self.rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return HeldScores(self.rows, self._segments, len(shares))
+        """Score every fold by the model that was trained without it, with some shares of its second sum.
+
+        The rows have their weights as given, negative ones included.
+        """
+        self._as_given.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
+        return HeldScores(self._as_given, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
-        """Scale of weights of all rows, see `fixed_scale`."""
+        """Scale of weights of all rows, smoothed or as given, see `fixed_scale`."""
         bounds = self._sums.bounds(self._segments)
-        return fixed_scale(bounds.weight, bounds.n_rows)
+        return fixed_scale(max(bounds.weight, self._largest), bounds.n_rows)
 
 
 def _others(fold: int) -> list[int]:
