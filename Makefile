@@ -3,11 +3,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-EXTRAS := test,docs,baselines,export,generate,tune,dask
+EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit docs figures bench physics validate-sample toys paper weights defaults clean
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper weights \
+  defaults clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -20,7 +21,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	@echo "== setting up $(VENV) with $$($(PYTHON) --version)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"  # older ones know no dependency groups
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]" --group dev
 	@touch $@
 
 lint: setup
@@ -35,6 +37,14 @@ types: setup
 unit: setup
 	@echo "== pytest"
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+coverage: setup  ## lines and branches that the tests run; kernels count in the job without the compiler
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group coverage
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term
+
+package: setup  ## wheel and sdist, each installed and tested without the repository
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(BIN)/nox -s package
 
 docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken
 	@echo "== mkdocs"

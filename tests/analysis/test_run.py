@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import qbdt.analysis.run as module
-import qbdt.training
+import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.loader import load

@@ -30,7 +30,7 @@ def test_good():
     analysis = parse_analysis(GOOD)
     assert analysis.samples["ttbar"].files == ["t1.root", "t2*.root"]
     assert analysis.systematics["xs"].processes == ["ttbar"]
-    assert analysis.training.n_leaves is None
+    assert analysis.training.model_dump()["n_leaves"] is None
 
 
 @pytest.mark.parametrize(

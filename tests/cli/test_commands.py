@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 from qbdt.cli.app import app
 from tests.cli.test_inspect import qbdt
 
-WITHOUT_JSON = {"schema": "its output is JSON already"}
+WITHOUT_JSON = {"cite": "its output is BibTeX", "schema": "its output is JSON already"}
 WITHOUT_FORCE = {
+    "cite": "writes nothing",
     "inspect": "writes nothing",
     "schema": "writes nothing",
     "tune": "continues its own study and refuses that of another analysis",

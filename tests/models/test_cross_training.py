@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import qbdt.training
 import qbdt.training.methods
+import qbdt.training.paper.boosting
 from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds

@@ -52,7 +52,7 @@ def test_a_power_of_two_scales_templates_exactly(seed, exponent, binning):
     base = scored(seed)
     plain = build_templates(base, FitSettings(binning=binning, bins=8))
     other = build_templates(base.scaled(factor), FitSettings(binning=binning, bins=8, scale=1 / factor))
-    assert (other.c, other.binning) == (plain.c, plain.binning)
+    assert (other.c, other.bins) == (plain.c, plain.bins)
     assert other.templates.to_dict() == plain.templates.to_dict()
     one, two = fit_asimov(plain.templates.arrays()), fit_asimov(other.templates.arrays())
     assert (one.z, one.sigma_mu) == (two.z, two.sigma_mu)

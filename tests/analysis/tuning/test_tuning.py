@@ -103,7 +103,7 @@ def test_what_is_written(found, analysis, tmp_path):
     assert json.loads(paths[0].read_text())["tuning"]["best"]["settings"] == found.best.settings
     section = yaml.safe_load(paths[1].read_text())
     merged = Analysis.model_validate({**yaml.safe_load(ANALYSIS), **section})
-    assert merged.training.n_trees == found.best.settings["n_trees"]
+    assert merged.training.model_dump()["n_trees"] == found.best.settings["n_trees"]
     assert merged.training.method == "paper"
 
 

@@ -54,7 +54,7 @@ def test_a_contestant_is_measured_on_other_events(tmp_path):
 
     def fit(data, settings, seed):
         trainings.append(data.total(Role.SIGNAL))
-        return Trained(lambda events: events.column("x2") - np.abs(events.column("x0")))
+        return Trained(lambda events: np.asarray(events.column("x2") - np.abs(events.column("x0")), dtype=np.float64))
 
     contestant = Contestant("x0", fit, ({}, {"other": 1}))
     found, settings = measure_synthetic(contestant, 1, 2000, 2, Cache(tmp_path))

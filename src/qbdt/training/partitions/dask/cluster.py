@@ -61,7 +61,7 @@ def _join(distributed: Any, address: str) -> Any:
         return distributed.Client(address, timeout=TIMEOUT)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address} ({error or 'no answer'}); is it running?"
+            f"no Dask scheduler answers at {address} ({str(error) or 'no answer'}); is it running?"
         ) from error
 
 

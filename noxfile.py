@@ -1,0 +1,120 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# dependencies = ["nox>=2025.2.9"]
+# ///
+"""Everything that CI runs, one session each; `nox --list` names them, `nox` runs the usual ones.
+
+`make test` needs nothing but make and Python, and does lint, types, docs and tests in one environment.
+Sessions here have an environment of their own, for each Python that is installed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_missing_interpreters = False
+
+PYTHONS = nox.project.python_versions(nox.project.load_toml("pyproject.toml"))
+EXTRAS = ["baselines", "dask", "export", "tune"]
+REPOSITORY = Path(__file__).parent
+
+
+def _install(session: nox.Session, *groups: str, options: tuple[str, ...] = ()) -> None:
+    """Install the package with all extras; the generator of events has wheels for some Pythons on Linux only."""
+    with_generator = sys.platform == "linux" and session.python in ("3.11", "3.12", "3.13")
+    extras = ",".join([*EXTRAS, *(["generate"] if with_generator else [])])
+    chosen = [word for group in groups for word in ("--group", group)]
+    session.install(f"-e.[{extras}]", *chosen, *options)
+
+
+def _pytest(session: nox.Session, *options: str) -> None:
+    cache = str(Path(session.create_tmp()) / "numba")
+    session.run(
+        "pytest", *(session.posargs or ["-n", "2", "--dist", "loadgroup"]), *options, env={"NUMBA_CACHE_DIR": cache}
+    )
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Run all tests."""
+    _install(session, "test")
+    _pytest(session)
+
+
+@nox.session(python="3.11", default=False)
+def random_order(session: nox.Session) -> None:
+    """Run all tests in an order drawn anew each time; `-p randomly -p "randomly_seed=N"` repeats one."""
+    _install(session, "test")
+    session.install("pytest-randomly")
+    _pytest(session)
+
+
+@nox.session(python="3.11", venv_backend="uv", default=False)
+def minimum(session: nox.Session) -> None:
+    """Run the tests with the oldest release of each dependency that pyproject.toml allows."""
+    _install(session, "test", options=("--resolution", "lowest-direct"))
+    _pytest(session, "-W", "default")
+
+
+@nox.session(python="3.13", venv_backend="uv", default=False)
+def prerelease(session: nox.Session) -> None:
+    """Run the tests with the newest release of each dependency, pre-releases included."""
+    _install(session, "test", options=("--upgrade", "--prerelease", "allow"))
+    _pytest(session, "-W", "default")
+
+
+@nox.session(python="3.11", default=False)
+def coverage(session: nox.Session) -> None:
+    """Measure which lines and branches the tests run, kernels left out; the job without the compiler runs them."""
+    _install(session, "test", "coverage")
+    _pytest(session, "--cov", "--cov-report=term", "--cov-report=xml")
+
+
+@nox.session(python="3.11")
+def package(session: nox.Session) -> None:
+    """Build wheel and sdist, install each where the repository is not, run the demo and the tests there."""
+    session.install("build", "twine")
+    distributions = Path(session.create_tmp()).resolve() / "dist"
+    shutil.rmtree(distributions, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(distributions), str(REPOSITORY))
+    session.run("twine", "check", "--strict", *map(str, distributions.glob("qbdt-*")))
+    for file in sorted(distributions.glob("qbdt-*")):
+        session.run("python", "tests/installed.py", str(file), *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Run all hooks of pre-commit: ruff, mypy, spelling, YAML, TOML, notebooks, workflows."""
+    session.install("pre-commit")
+    session.run("pre-commit", "run", "--all-files", "--show-diff-on-failure", *session.posargs)
+
+
+@nox.session(python="3.11")
+def types(session: nox.Session) -> None:
+    """Check types, with everything that the package uses installed."""
+    _install(session, "test", "lint")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session(python="3.11")
+def docs(session: nox.Session) -> None:
+    """Build the documentation into site/; `nox -s docs -- serve` shows it while it is written."""
+    session.install("-e.", "--group", "docs")
+    session.run("mkdocs", *(session.posargs or ["build", "--strict"]), env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session(python="3.11", default=False)
+def bench(session: nox.Session) -> None:
+    """Measure speed against XGBoost, LightGBM and scikit-learn; wants an idle machine."""
+    _install(session, "test")
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -1,0 +1,65 @@
+"""What the package says of itself holds: dependencies, extras, recipe, version, files that a release needs."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+import qbdt
+from qbdt.errors import EXTRAS
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+IMPORT_NAMES = {"pyyaml": "yaml", "scikit-learn": "sklearn"}
+BROUGHT_ALONG = {"boost_histogram": "hist", "llvmlite": "numba", "markupsafe": "jinja2"}
+"""Packages that come with a dependency that cannot do without them."""
+
+
+def names(requirements):
+    found = [re.split(r"[\[<>=]", requirement)[0].lower() for requirement in requirements]
+    return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in found}
+
+
+def imported():
+    """Packages that the source imports."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield (node.module or "").partition(".")[0]
+
+
+def test_dependencies_are_those_that_are_imported():
+    used = set(imported()) - set(sys.stdlib_module_names) - {"qbdt"}
+    direct = {BROUGHT_ALONG.get(name, name) for name in used}
+    assert direct <= names(PROJECT["dependencies"]) | set(EXTRAS)
+    assert names(PROJECT["dependencies"]) <= direct
+
+
+def test_messages_name_extras_that_exist():
+    for module, extra in EXTRAS.items():
+        installed = names(PROJECT["optional-dependencies"][extra]) | {"distributed"}  # dask[distributed]
+        assert module in installed, f"{module} is not in the extra {extra}"
+
+
+def test_the_recipe_has_the_same_dependencies():
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
+    lines = [line.replace("matplotlib-base", "matplotlib") for line in recipe["requirements"]["run"]]
+    assert sorted(line.replace(" ", "") for line in lines[1:]) == sorted(PROJECT["dependencies"])
+    assert PROJECT["requires-python"] == f">={recipe['context']['python_min']}"
+
+
+def test_the_version_is_that_of_the_installation():
+    assert qbdt.__version__ == version("qbdt")
+    assert re.match(r"\d+\.\d+", qbdt.__version__)
+
+
+def test_actions_are_pinned_by_hash():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8")):
+            assert re.fullmatch(r"[\w/.-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
