@@ -219,7 +219,10 @@ def main() -> None:
     plain = {}
     for name in arguments.methods:
         found = study(datasets, cases, trainings[name], fit)
-        print(f"\n{table(f'Expected σ_μ of held-out true events: {name}', found)}\n\n{ratios_table(name, found)}", flush=True)
+        print(
+            f"\n{table(f'Expected σ_μ of held-out true events: {name}', found)}\n\n{ratios_table(name, found)}",
+            flush=True,
+        )
         plain[name] = {c: {n: [vars(s) for s in r] for n, r in t.items()} for c, t in found.items()}
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")

@@ -1,5 +1,4 @@
-"""Training on E[w | x]: smoothed weights are positive and keep yields, wherever the events are; without negative weights
-nothing happens."""
+"""Training on E[w | x]: smoothed weights are positive and keep yields, the same wherever the events are."""
 
 from dataclasses import replace
 
@@ -83,7 +82,9 @@ def test_smoothed_weights_are_positive_and_keep_totals(dataset, smoothing):
 def test_every_region_keeps_its_yield_and_its_shift(dataset, smoothing):
     tree, smoothed = smoothing.regions["w"], smoothing.apply(dataset)
     assert tree.trees[0].n_leaves > 2
-    assert {tree.features[i] for i in tree.trees[0].nodes["feature"] if i >= 0} == {"x0"}  # x1 has nothing to do with it
+    assert {tree.features[i] for i in tree.trees[0].nodes["feature"] if i >= 0} == {
+        "x0"
+    }  # x1 has nothing to do with it
     for given, own in zip(sets_of(dataset).values(), sets_of(smoothed).values(), strict=True):
         nodes = tree.leaves(given)[:, 0]
         for leaf in np.unique(nodes):
@@ -166,5 +167,7 @@ def test_a_process_without_positive_yield_is_refused():
     signal = Sample("s", Role.SIGNAL, Events({"x": [1.0, 2.0, 3.0]}, np.ones(3)))
     background = Sample("b", Role.BACKGROUND, Events({"x": [1.0, 2.0, 3.0]}, [1.0, -3.0, 0.5]))
     for settings in SMALL.values():
-        with pytest.raises(DataError, match=r"sample b has a total weight of -1.5: a positive expected yield is needed"):
+        with pytest.raises(
+            DataError, match=r"sample b has a total weight of -1.5: a positive expected yield is needed"
+        ):
             train(Dataset([signal, background]), settings, n_threads=1)

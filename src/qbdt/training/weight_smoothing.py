@@ -247,15 +247,25 @@ def _find_regions(
 # Partitions -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _OnSmoothed:
-    """A function of the events of a partition, called with smoothed weights; it is sent to where they are."""
+def _find_in_smoothed(
+    number: int,
+    dataset: Dataset,
+    workers: Workers,
+    find: Callable[[int, Dataset, Workers], Found],
+    smoothing: Smoothing,
+) -> Found:
+    return find(number, smoothing.apply(dataset, workers.n_threads), workers)
 
-    work: Callable[..., Any]
+
+@dataclass(frozen=True, eq=False)
+class _SmoothedBuilder:
+    """Builds the rows of one partition with smoothed weights."""
+
+    build: Builder
     smoothing: Smoothing
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, *memory: Memory) -> Any:
-        return self.work(number, self.smoothing.apply(dataset, workers.n_threads), workers, *memory)
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
+        return self.build(number, self.smoothing.apply(dataset, workers.n_threads), workers, memory)
 
 
 class _SmoothedPartitions:
@@ -268,12 +278,11 @@ class _SmoothedPartitions:
         self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
     ) -> Found:
         """Find something in the smoothed events."""
-        found: Found = self._partitions.reduce(_OnSmoothed(find, self._smoothing), merge, name)
-        return found
+        return self._partitions.reduce(partial(_find_in_smoothed, find=find, smoothing=self._smoothing), merge, name)
 
     def build(self, build: Builder, final: bool = False) -> None:
         """Build rows of the smoothed events."""
-        self._partitions.build(_OnSmoothed(build, self._smoothing), final)
+        self._partitions.build(_SmoothedBuilder(build, self._smoothing), final)
 
     def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
         """Change the rows."""

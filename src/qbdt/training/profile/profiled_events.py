@@ -38,7 +38,6 @@ class ProfiledEvents:
         survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
-        # Trees and inner folds see weights without their signs; what to expect of a fit is judged on those of the fit.
         self.rows = smooth_weights(partitions, survey, self.binning, settings, workers)
         self._as_given = partitions
         self._largest = max(tally.largest for tally in survey.samples)
@@ -87,13 +86,21 @@ class ProfiledEvents:
         find = partial(sum_blocks, folds=self._folds, fold=fold, model=model)
         return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
 
-    def build_score_rows(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> HeldScores:
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether weights differ from those given, because some of these are negative."""
+        return self.rows is not self._as_given
+
+    def build_score_rows(
+        self, models: Sequence[ProfiledEnsemble], shares: Sequence[float], as_given: bool = False
+    ) -> HeldScores:
         """Score every fold by the model that was trained without it, with some shares of its second sum.
 
-        The rows have their weights as given, negative ones included.
+        The rows have the weights that are trained on, or those given, negative ones included.
         """
-        self._as_given.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return HeldScores(self._as_given, self._segments, len(shares))
+        rows = self._as_given if as_given else self.rows
+        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
+        return HeldScores(rows, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
