@@ -23,7 +23,9 @@ from qbdt.data import (
     FlatSystematic,
     FoldRule,
     Kind,
+    Systematic,
     as_columns,
+    require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError
 from qbdt.models import read_cross_trained, read_model, write_model
@@ -267,7 +269,9 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _encode_labels(self, X: Any, y: ArrayLike) -> NDArray[np.int8]:
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
-        values = column_or_1d(y, warn=True)
+        values = column_or_1d(require_unmasked(y, "y"), warn=True)
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise DataError("Input y contains NaN or infinity: every row needs a label")
         if (two := _encode_two_numbers(values)) is not None:
             self.classes_, signal = two
             return signal
@@ -288,7 +292,9 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         weight: ArrayLike | None,
         systematics: Sequence[FlatSystematic],
     ) -> Dataset:
-        weight = None if weight is None else np.asarray(weight)
+        if isinstance(systematics, FlatSystematic | Systematic):
+            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        weight = None if weight is None else require_unmasked(weight, "sample_weight")
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
@@ -305,7 +311,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return FlatSystematic(source.name, source.kind, *sides)
 
     def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
-        values = np.asarray(y)
+        values = require_unmasked(y, f"{what}: y")
         unknown = values[~np.isin(values, self.classes_)]
         if unknown.size:
             raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
@@ -326,6 +332,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if not _has_names(X):
             types = [np.float64, np.float32]
+            if isinstance(X, np.ma.MaskedArray):
+                X = np.column_stack(list(as_columns(X).values()))
             checked = validate_data(self, X, reset=reset, dtype=types, ensure_all_finite="allow-nan")
             return as_columns(checked, None if reset else self._names())
         columns = as_columns(X, None if reset else self._names())
@@ -385,8 +393,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         table = as_columns(X)
         fold = self._assign_folds(table, "X")
-        labels = np.asarray(y)
-        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight)
+        labels = require_unmasked(y, "y")
+        weight = np.ones(len(labels)) if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
         for name, values in (("y", labels), ("sample_weight", weight)):
             if values.shape != fold.shape:
                 raise DataError(f"{name} has shape {values.shape}, X has {len(fold)} rows")
@@ -466,11 +474,12 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if values is None:
                 return None
             if source.kind is Kind.WEIGHT:
-                return np.asarray(values)[keep]
+                return require_unmasked(values, f"systematic {source.name}: weight")[keep]
             if source.kind is Kind.NORM:
                 size, where = values
-                return size, None if where is None else np.asarray(where)[keep]
-            table, labels, weight = as_columns(values[0]), *(np.asarray(column) for column in values[1:])
+                return size, None if where is None else require_unmasked(where, f"systematic {source.name}")[keep]
+            what = f"systematic {source.name}: y or weight"
+            table, labels, weight = as_columns(values[0]), *(require_unmasked(column, what) for column in values[1:])
             own = self._assign_folds(table, f"systematic {source.name}") != number
             return self._select_features(table, own), labels[own], weight[own]
 
@@ -521,7 +530,7 @@ def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
         return None
     low, high = values.min(), values.max()
     signal = values == high
-    if not (np.isfinite(low) and low < high and low == int(low) and high == int(high)):
+    if not (low < high and low == int(low) and high == int(high)):
         return None
     return (np.array([low, high]), signal.view(np.int8)) if np.all(signal | (values == low)) else None
 

@@ -33,9 +33,25 @@ def test_good():
     assert analysis.training.model_dump()["n_leaves"] is None
 
 
+def test_labels_of_figures():
+    text = GOOD.replace("h.root}", "h.root, label: $H$, color: red}")
+    text = text.replace("kind: shape", "kind: shape\n    label: scale")
+    text += "variables: {pt: {label: $p_T$, unit: GeV}}\nfigures: {experiment: EXP, energy: 13}\n"
+    analysis = parse_analysis(text)
+    labels = analysis.figure_labels()
+    assert (labels.process("higgs"), labels.process("ttbar")) == ("$H$", "ttbar")
+    assert (labels.variable("pt"), labels.source("tes")) == ("$p_T$ (GeV)", "scale")
+    assert (labels.colours, labels.experiment, labels.conditions) == ({"higgs": "red"}, "EXP", "13 TeV")
+    assert analysis.what_is_trained() == parse_analysis(GOOD).what_is_trained()
+    assert analysis.what_is_shown() != parse_analysis(GOOD).what_is_shown()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("h.root}", "h.root, color: reddish}", "'reddish' is no colour"),
+        ("h.root}", "h.root, label: $H}", "'$H' cannot be drawn"),
+        ("folds:", "variables: {mass: {unit: GeV}}\nfolds:", "variables: no feature mass; there are: pt"),
         ("features:", "feature:", "my.yaml:1: feature: unknown key; did you mean features?"),
         ("role: signal", "rolle: signal", "my.yaml:3: samples.higgs.rolle: unknown key; did you mean role?"),
         ("role: signal", "role: sigal", "my.yaml:3: samples.higgs.role: input should be 'signal'"),

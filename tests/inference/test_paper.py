@@ -9,11 +9,11 @@ import pytest
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
 from qbdt.analysis.loader import load, training_settings
-from qbdt.inference.appendix import background_uncertainty
 from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty
 from qbdt.inference.templates.scores import scan_transform
 from qbdt.training.methods import train
 

@@ -7,10 +7,10 @@ import pytest
 
 from qbdt.data.dataset import Role
 from qbdt.errors import FitError
-from qbdt.inference.appendix import background_uncertainty, source_significances
 from qbdt.inference.fit import fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty, source_significances
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet

@@ -8,6 +8,7 @@ from typing import Any
 
 from qbdt.files import make_folder, replace_folder
 from qbdt.inference import FitResult, write_fit
+from qbdt.report import Labels
 from qbdt.report.figures import write_figures
 
 __all__ = ["write_fit_folder"]
@@ -17,7 +18,12 @@ OWNED = ("fit.json", "templates.json", "workspace.json", "histfactory", "combine
 
 
 def write_fit_folder(
-    result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None, *, figures: bool = True
+    result: FitResult,
+    folder: Path | str,
+    source: Mapping[str, Any] | None = None,
+    *,
+    figures: bool = True,
+    labels: Labels | None = None,
 ) -> None:
     """Write a result and its figures to a folder: all of it takes the place of an earlier one, or none.
 
@@ -29,10 +35,12 @@ def write_fit_folder(
         Where to; made if it is not there.
     figures
         Whether to draw.
+    labels
+        What figures write; names alone if not given.
     """
     target = Path(folder).resolve()
     make_folder(target.parent)
     with replace_folder(target, OWNED) as scratch:
         write_fit(result, scratch, source)
         if figures:
-            write_figures(result, scratch / "figures")
+            write_figures(result, scratch / "figures", labels=labels or Labels())

@@ -18,7 +18,7 @@ from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.data import Dataset, Role
 from qbdt.inference.templates import area_under_roc, roc_points
 from qbdt.progress import Progress, silent
-from qbdt.report import Block, Document, Figure, Headline, Section, Text, provenance_tables
+from qbdt.report import Block, Document, Figure, Headline, Labels, Section, Text, provenance_tables
 from qbdt.report.figures import (
     correlation,
     draw_tree,
@@ -74,6 +74,10 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
     return Document(run.name, subtitle, headlines, tuple(s for s in sections if s.blocks))
 
 
+def _labels(run: RunFolder) -> Labels:
+    return Labels() if run.analysis is None else run.analysis.figure_labels()
+
+
 def _result(run: RunFolder) -> list[Block]:
     best = run.summary
     blocks: list[Block] = [*(run.tables[:2] or best.tables()[:2])]
@@ -81,7 +85,7 @@ def _result(run: RunFolder) -> list[Block]:
     if run.scan is not None:
         columns = {name: getattr(run.scan, name).tolist() for name in ("mu", "full", "stat")}
         caption = "Profile likelihood of the signal strength."
-        blocks.append(Figure("scan", likelihood_scan(run.scan, best), caption, columns))
+        blocks.append(Figure("scan", likelihood_scan(run.scan, best, _labels(run)), caption, columns))
     return [*blocks, *(run.tables[2:] or best.tables()[2:])]
 
 
@@ -94,7 +98,7 @@ def _templates_figure(run: RunFolder, postfit: bool) -> Figure:
     columns |= {name: np.asarray(values).tolist() for name, values in yields.items()}
     columns |= {"fitted data": run.summary.counts.tolist()}
     name, when = ("postfit", "after") if postfit else ("prefit", "before")
-    drawn = stacked(run.templates, run.summary, postfit=postfit)
+    drawn = stacked(run.templates, run.summary, postfit, _labels(run))
     return Figure(name, drawn, f"Templates {when} the fit, {run.summary.data} data.", columns)
 
 
@@ -114,7 +118,7 @@ def _training(run: RunFolder) -> list[Block]:
     if first.trees:
         nodes = first.trees[0].rows(first.features, 0)
         columns = {name: [node[name] for node in nodes] for name in nodes[0]}
-        drawn = draw_tree(first.trees[0], first.features, profiled=profiled)
+        drawn = draw_tree(first.trees[0], first.features, profiled=profiled, labels=_labels(run))
         blocks.append(Figure("first-tree", drawn, "First tree of fold 0.", columns, True))
     return blocks
 
@@ -130,14 +134,15 @@ def _inputs(run: RunFolder) -> list[Block]:
 def _variables(run: RunFolder) -> list[Block]:
     if run.data is None:
         return [Text("The events were not read again; give the folder of the data to see the variables here.")]
-    return [_variable(run.data, name, number) for number, name in enumerate(run.data.features)]
+    labels = _labels(run)
+    return [_variable(run.data, name, number, labels) for number, name in enumerate(run.data.features)]
 
 
-def _variable(data: Dataset, name: str, number: int) -> Figure:
+def _variable(data: Dataset, name: str, number: int, labels: Labels) -> Figure:
     edges, shapes = fill_variable(data, name)
     columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
     columns |= {str(role): shape[0].tolist() for role, shape in shapes.items()}
-    drawn = variable(name, edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND])
+    drawn = variable(labels.variable(name), edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND], labels)
     return Figure(f"variable-{number}", drawn, f"{name}, unit area; under- and overflow in the outer bins.", columns)
 
 
@@ -160,17 +165,20 @@ def _train_and_test(run: RunFolder) -> Figure:
     assert run.data is not None
     assert run.model is not None
     models = run.model.ensemble
-    c = run.settings.get("chosen_c") or 0.25
-    train, test = (fill_scores(run.data, models, c, seen=seen) for seen in (True, False))
+    train, test = (fill_scores(run.data, models, seen=seen) for seen in (True, False))
     columns = {f"train_{name}": values for name, values in train.items()}
     columns |= {f"test_{name}": values for name, values in test.items()}
     tests = {found.role: found.p for found in check_over_training(run.data, models, n_permutations=PERMUTATIONS)}
-    caption = "Scores of events that a model has seen and has not seen, all folds; p-values by permutation of folds."
-    return Figure("train-and-test", train_and_test(run.name, train, test, tests), caption, columns)
+    caption = (
+        "Scores of events that a model has seen and has not seen, all folds, as the share of unseen events below; "
+        "p-values by permutation of folds."
+    )
+    title = "rank of the score (signal and background of equal sums)"
+    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title), caption, columns)
 
 
 def _sources(run: RunFolder) -> list[Block]:
-    best = run.summary
+    best, labels = run.summary, _labels(run)
     if not best.sources:
         return []
     impacts: dict[str, list[Any]] = {"source": [i.source for i in best.impacts]}
@@ -181,15 +189,15 @@ def _sources(run: RunFolder) -> list[Block]:
     matrix: dict[str, list[Any]] = {"parameter": names}
     matrix |= {name: best.correlation[:, i].tolist() for i, name in enumerate(names)}
     blocks: list[Block] = [
-        Figure("ranking", ranking(best), "Impact of the sources on μ, largest first.", impacts),
-        Figure("pulls", pulls(best), "Post-fit values and uncertainties of the sources.", values),
-        Figure("correlation", correlation(best), "Correlations after the fit.", matrix),
+        Figure("ranking", ranking(best, labels=labels), "Impact of the sources on μ, largest first.", impacts),
+        Figure("pulls", pulls(best, labels), "Post-fit values and uncertainties of the sources.", values),
+        Figure("correlation", correlation(best, labels), "Correlations after the fit.", matrix),
     ]
     for number, source in enumerate(run.templates.sources):
         sides = {side: run.templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
         columns = {"low": run.templates.edges[:-1].tolist(), "background": run.templates.background.tolist(), **sides}
         caption = f"{source}: background moved up and down by one standard deviation, with MC uncertainties."
-        blocks.append(Figure(f"envelope-{number}", envelope(run.templates, source), caption, columns))
+        blocks.append(Figure(f"envelope-{number}", envelope(run.templates, source, labels), caption, columns))
     return blocks
 
 

@@ -167,8 +167,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     wanted = {
         "training": digest(_describe_training(analysis, data)),
-        "scores": digest([analysis.model_dump(mode="json", exclude={"fit", "name"}), list_files(analysis, data)]),
-        "fit": digest(analysis.fit.model_dump(mode="json")),
+        "scores": digest([analysis.what_is_trained(), list_files(analysis, data)]),
+        "fit": digest(analysis.what_is_shown()),
         "qbdt": version("qbdt"),
     }
     known = folder.find("run")
@@ -191,7 +191,7 @@ def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     samples = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
-    return [seen.model_dump(mode="json", exclude={"fit", "name"}), list_files(seen, data)]
+    return [seen.what_is_trained(), list_files(seen, data)]
 
 
 def _set_fit_aside(folder: StepFolder, settings: str) -> None:
@@ -262,7 +262,7 @@ def _fit(
 ) -> dict[str, Any]:
     """Fit the scored events, write the folder `fit`, and return the content of `result.json`."""
     result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis.fit, progress)
-    write_fit_folder(result, root / "fit", source, figures=figures)
+    write_fit_folder(result, root / "fit", source, figures=figures, labels=analysis.figure_labels())
     return {
         "name": analysis.name,
         "qbdt": version("qbdt"),

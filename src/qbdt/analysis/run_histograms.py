@@ -8,8 +8,8 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.inference.templates import score_histogram
-from qbdt.training import FoldedEnsemble
+from qbdt.inference.templates import rank_scores, score_histogram
+from qbdt.training import FoldedEnsemble, SingleModel
 
 __all__ = ["Shape", "fill_scores", "fill_variable"]
 
@@ -31,17 +31,25 @@ def fill_variable(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
     return edges, {role: _fill(values, weight, edges) for role, (values, weight) in columns.items()}
 
 
-def fill_scores(data: Dataset, models: FoldedEnsemble, c: float, *, seen: bool) -> dict[str, list[float]]:
-    """Histograms of tanh(c·y), summed over models, of the events that each was, or was not, trained on."""
-    edges = np.linspace(-1, 1, SCORE_BINS + 1)
+def fill_scores(data: Dataset, models: FoldedEnsemble, *, seen: bool) -> dict[str, list[float]]:
+    """Histograms of ranked scores, summed over models, of the events that each was, or was not, trained on.
+
+    A score is drawn as the share of unseen events below it, signal and background with equal sums. That is monotonic,
+    the same for all methods and models, and spreads scores that crowd, as those of the profiled method do.
+    """
+    edges = np.linspace(0, 1, SCORE_BINS + 1)
     nominal = data.with_systematics([])
     total: dict[str, Floats] = {}
     for fold, model in enumerate(models.members):
-        events = nominal.without_fold(fold) if seen else nominal.fold(fold)
-        scored = events.transform(lambda each, model=model: {"score": model.score(each)})  # type: ignore[misc]
-        found = score_histogram(scored, edges, c)
+        unseen = _score(nominal.fold(fold), model)
+        events = _score(nominal.without_fold(fold), model) if seen else unseen
+        found = score_histogram(rank_scores(events, like=unseen), edges)
         total = {name: np.asarray(values) + total.get(name, 0.0) for name, values in found.items() if name != "edges"}
     return {"edges": edges.tolist(), **{name: values.tolist() for name, values in total.items()}}
+
+
+def _score(events: Dataset, model: SingleModel) -> Dataset:
+    return events.transform(lambda each: {"score": model.score(each)})
 
 
 def _collect(data: Dataset, role: Role, name: str) -> tuple[Floats, Floats]:

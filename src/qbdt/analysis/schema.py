@@ -13,9 +13,13 @@ from qbdt.inference import FitSettings
 from qbdt.settings import Section
 from qbdt.training import Settings
 
+if TYPE_CHECKING:
+    from qbdt.report import Labels
+
 __all__ = [
     "Analysis",
     "BuiltinDataset",
+    "FigureText",
     "Folds",
     "NormSource",
     "SampleFiles",
@@ -23,6 +27,7 @@ __all__ = [
     "ShapeVariation",
     "Source",
     "Training",
+    "Variable",
     "WeightSource",
 ]
 
@@ -47,6 +52,26 @@ def _as_text(value: Any) -> Any:
     return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _drawable(text: str) -> str:
+    """Refuse a label whose formulas Matplotlib cannot draw."""
+    if "$" in text:
+        from matplotlib.mathtext import MathTextParser
+
+        try:
+            MathTextParser("path").parse(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} cannot be drawn: {str(error).splitlines()[-1]}") from None
+    return text
+
+
+def _known_colour(text: str) -> str:
+    from matplotlib.colors import is_color_like
+
+    if not is_color_like(text):
+        raise ValueError(f"{text!r} is no colour: a name such as orange, or #rrggbb, is needed")
+    return text
+
+
 def _one_or_many(kind: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
 
@@ -56,7 +81,12 @@ ExpressionText = Annotated[
 ]
 Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
 OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
+LabelText = Annotated[str, AfterValidator(lambda text: _drawable(text))]
+Colour = Annotated[str, AfterValidator(lambda text: _known_colour(text))]
 Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
+
+
+SOURCE_LABEL: Any = Field(None, description="what figures call it; formulas between dollar signs")
 
 
 class SampleFiles(Section):
@@ -72,6 +102,8 @@ class SampleFiles(Section):
         1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
     )
     selection: ExpressionText | None = Field(None, description="further selection of this sample")
+    label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
+    color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
 
 
 class ShapeVariation(Section):
@@ -96,6 +128,7 @@ class WeightSource(Section):
     """Other weights for the same events."""
 
     kind: Literal["weight"]
+    label: LabelText | None = SOURCE_LABEL
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -107,6 +140,7 @@ class ShapeSource(Section):
     """Another set of events, whose number may differ."""
 
     kind: Literal["shape"]
+    label: LabelText | None = SOURCE_LABEL
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -118,6 +152,7 @@ class NormSource(Section):
     """A relative size on chosen processes."""
 
     kind: Literal["norm"]
+    label: LabelText | None = SOURCE_LABEL
     processes: Names = Field(description="processes it acts on; wildcards allowed")
     size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
 
@@ -174,7 +209,9 @@ class Training(_Training):
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
     )
-    random_state: int | None = Field(None, ge=0, description="seed, where settings ask for random numbers")
+    random_state: int | None = Field(
+        None, ge=0, le=2**63 - 1, description="seed, where settings ask for random numbers"
+    )
     monotonic_constraints: dict[str, Literal[-1, 0, 1]] = Field(
         {}, description=Settings.rules()["monotonic_constraints"].description
     )
@@ -186,6 +223,37 @@ class BuiltinDataset(Section):
 
     name: str = Field(description="for example inferno")
     options: dict[str, int | float | str | bool] = Field({}, description="arguments of the dataset: n, seed, …")
+
+
+class Variable(Section):
+    """How figures call a feature."""
+
+    label: LabelText | None = Field(None, description="title of the axis; formulas between dollar signs")
+    unit: str | None = Field(None, description="unit, written after the label: GeV")
+
+    def title(self, name: str) -> str:
+        """Title of the axis."""
+        label = self.label or name
+        return f"{label} ({self.unit})" if self.unit else label
+
+
+class FigureText(Section):
+    """The line above the axes of figures."""
+
+    experiment: str = Field("", description="in bold on the left, such as CMS")
+    status: str = Field("", description="in italics after it, such as Open Data, Simulation or Preliminary")
+    energy: float | None = Field(None, gt=0, description="centre-of-mass energy in TeV")
+    luminosity: float | None = Field(None, gt=0, description="integrated luminosity in fb⁻¹")
+
+
+_AFTER_TRAINING: Any = {
+    "fit": True,
+    "variables": True,
+    "figures": True,
+    "samples": {"__all__": {"label", "color"}},
+    "systematics": {"__all__": {"label"}},
+}
+"""Keys that a training does not depend on."""
 
 
 class Analysis(Section):
@@ -209,8 +277,31 @@ class Analysis(Section):
     samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
+    variables: dict[str, Variable] = Field({}, description="labels and units of features in figures")
+    figures: FigureText = Field(FigureText(), description="experiment, energy and luminosity above figures")
     training: Training = Field(Training(), description="settings of the training")
     fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
+
+    def what_is_trained(self) -> dict[str, Any]:
+        """Plain content that training and scores depend on."""
+        return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
+
+    def what_is_shown(self) -> dict[str, Any]:
+        """Plain content that the fit and its figures depend on, beside the scores."""
+        return self.model_dump(mode="json", include=_AFTER_TRAINING)
+
+    def figure_labels(self) -> Labels:
+        """Labels, colours and the line above figures."""
+        from qbdt.report import Labels
+
+        samples, sources = self.samples, self.systematics
+        return Labels(
+            processes={name: sample.label for name, sample in samples.items() if sample.label},
+            variables={name: variable.title(name) for name, variable in self.variables.items()},
+            sources={name: source.label for name, source in sources.items() if source.label},
+            colours={name: sample.color for name, sample in samples.items() if sample.color},
+            **self.figures.model_dump(),
+        )
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
@@ -247,6 +338,12 @@ class Analysis(Section):
             own = {"transform": "none", "binning": "optimised"}
             changed = {key: value for key, value in own.items() if key not in given}
             self.__dict__["fit"] = self.fit.model_copy(update=changed)
+        return self
+
+    @model_validator(mode="after")
+    def _variables_are_features(self) -> Analysis:
+        if self.features and (unknown := [name for name in self.variables if name not in self.features]):
+            raise ValueError(f"variables: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
         return self
 
     def _check_training(self) -> None:

@@ -38,7 +38,8 @@ def fit(
     scored = _scored(load(settings, data or analysis.parent, bar(quiet)), score)
     result = run_fit(scored, settings.fit, progress=bar(quiet))
     if out is not None:
-        write_fit_folder(result, out, origin(analysis=analysis, data=data or analysis.parent), figures=figures)
+        source = origin(analysis=analysis, data=data or analysis.parent)
+        write_fit_folder(result, out, source, figures=figures, labels=settings.figure_labels())
     if as_json:
         print_json(result.to_dict())
     else:

@@ -5,7 +5,7 @@ In: files (`qbdt.data.readers`), arrays and tables in memory, or samples that sh
 makes; `qbdt.data.checks` finds what looks wrong with it.
 """
 
-from qbdt.data.columns import as_columns
+from qbdt.data.columns import as_columns, require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample, Tally
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
@@ -29,4 +29,5 @@ __all__ = [
     "Tally",
     "Variation",
     "as_columns",
+    "require_unmasked",
 ]

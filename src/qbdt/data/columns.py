@@ -1,4 +1,7 @@
-"""Tables of any kind that people hold in memory, as named one-dimensional columns, without copies where possible."""
+"""Tables of any kind that people hold in memory, as named one-dimensional columns, without copies where possible.
+
+Masked values are missing: NaN in features. Weights, labels and identifiers must be there for every row.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError, find_repeated
 
-__all__ = ["arrow_to_numpy", "as_columns", "refuse_repeated"]
+__all__ = ["arrow_to_numpy", "as_columns", "fill_masked", "refuse_repeated", "require_unmasked"]
 
 
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
@@ -33,7 +36,7 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     refuse_repeated(names or (), context)
     if isinstance(table, Mapping):
         refuse_repeated([str(name) for name in table], context)
-        columns = {str(name): np.asanyarray(values) for name, values in table.items()}
+        columns = {str(name): fill_masked(values) for name, values in table.items()}
     elif _is_from(table, "awkward"):
         columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
     elif _is_from(table, "pandas"):
@@ -53,6 +56,28 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     return {name: columns[name] for name in names}
 
 
+def fill_masked(values: Any) -> NDArray[Any]:
+    """Return an array with NaN where it is masked; the same one where nothing is.
+
+    Examples
+    --------
+    >>> fill_masked(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"a masked column has type {values.dtype}: features must be numbers")
+    return np.asarray(values.astype(np.result_type(values.dtype, np.float32)).filled(np.nan))
+
+
+def require_unmasked(values: Any, what: str) -> NDArray[Any]:
+    """Return an array of which no value is masked."""
+    if np.ma.is_masked(values):
+        raise DataError(f"{what} is masked: every row needs a value")
+    return np.asarray(values)
+
+
 def _is_from(table: Any, package: str) -> bool:
     return type(table).__module__.partition(".")[0] == package
 
@@ -67,7 +92,7 @@ def _array_columns(array: NDArray[Any], names: Sequence[str] | None, context: st
         raise DataError(
             f"{context}X has {array.shape[1]} columns, {len(labels)} feature names are given: {', '.join(labels)}"
         )
-    return {label: array[:, i] for i, label in enumerate(labels)}
+    return {label: fill_masked(array[:, i]) for i, label in enumerate(labels)}
 
 
 def refuse_repeated(names: Sequence[str], context: str) -> None:

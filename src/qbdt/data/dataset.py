@@ -27,6 +27,10 @@ __all__ = ["Dataset", "Role", "Sample", "Tally"]
 
 Named = TypeVar("Named")
 
+LARGEST_WEIGHT = 1e100
+"""Weights of a sample may be this large at most, and its inverse at least: their squares, and sums and ratios of these,
+stay far from where double precision ends (1e308, 1e-308)."""
+
 
 class Role(StrEnum):
     """Kind of a sample: simulated signal, simulated background, or recorded data."""
@@ -359,7 +363,8 @@ class Tally:
     def of(cls, what: str, role: Role, events: Events) -> Tally:
         """Tally of events."""
         largest, n_negative = float(np.abs(events.weight).max(initial=0.0)), int(np.count_nonzero(events.weight < 0))
-        return cls(what, role, events.n_rows, events.total, largest, n_negative)
+        with np.errstate(over="ignore"):  # refused by its largest weight
+            return cls(what, role, events.n_rows, events.total, largest, n_negative)
 
     def __add__(self, other: Tally) -> Tally:
         n_rows, total = self.n_rows + other.n_rows, self.total + other.total
@@ -374,8 +379,11 @@ class Tally:
             raise DataError(f"{self.what} has no events; is the selection too tight?")
         if self.largest == 0:
             raise DataError(f"{self.what}: all {self.n_rows} weights are zero")
-        if not np.isfinite(self.total):
-            raise DataError(f"{self.what} has weights so large that their sum is {self.total}")
+        if not 1 / LARGEST_WEIGHT < self.largest < LARGEST_WEIGHT:
+            raise DataError(
+                f"{self.what} has weights up to {self.largest:.3g}: squares and sums of them need "
+                f"{1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+            )
         if self.total <= 0:
             raise DataError(f"{self.what} has a total weight of {self.total:.6g}: a positive expected yield is needed")
 

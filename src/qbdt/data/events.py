@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qbdt.data.columns import fill_masked, require_unmasked
 from qbdt.data.identity import are_distinct, hash_columns, mix_salt, whole_numbers
 from qbdt.errors import DataError
 
@@ -51,7 +52,10 @@ class Events:
     ) -> None:
         self._weight = _freeze(_as_weight(weight))
         self._columns = {name: _freeze(_as_column(name, values)) for name, values in columns.items()}
-        self._ids = {name: _freeze(_one_dimensional(name, np.asarray(values))) for name, values in (ids or {}).items()}
+        self._ids = {
+            name: _freeze(_one_dimensional(name, require_unmasked(values, f"identifier {name}")))
+            for name, values in (ids or {}).items()
+        }
         self._rows: Rows = range(len(self._weight))
         for name, values in (*self._columns.items(), *self._ids.items()):
             if len(values) != len(self._weight):
@@ -276,9 +280,7 @@ def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
 
 
 def _as_column(name: str, values: ArrayLike) -> Floats:
-    array = _one_dimensional(name, np.asanyarray(values))
-    if isinstance(array, np.ma.MaskedArray):
-        array = np.ma.filled(array.astype(np.result_type(array.dtype, np.float32)), np.nan)
+    array = _one_dimensional(name, fill_masked(values))
     if array.dtype.kind == "f":
         return array.astype(np.float32 if array.dtype.itemsize < 4 else f"=f{min(array.dtype.itemsize, 8)}", copy=False)
     if array.dtype.kind not in "biu":
@@ -287,9 +289,7 @@ def _as_column(name: str, values: ArrayLike) -> Floats:
 
 
 def _as_weight(values: ArrayLike) -> NDArray[np.float64]:
-    if np.ma.is_masked(values):
-        raise DataError("weights are masked: every row needs one")
-    array = _one_dimensional("weight", np.asarray(values))
+    array = _one_dimensional("weight", require_unmasked(values, "weight"))
     if array.dtype.kind not in "biuf":
         raise DataError(f"weights have type {array.dtype}: they must be numbers")
     array = array.astype(np.float64, copy=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data.columns import as_columns
+from qbdt.data.columns import as_columns, require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
@@ -43,9 +43,7 @@ def from_arrays(
 
 def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
     """Signal mask from labels 1 and 0 (or −1)."""
-    if np.ma.is_masked(y):
-        raise DataError(f"{context}y is masked: every row needs a label")
-    values = np.asarray(y)
+    values = require_unmasked(y, f"{context}y")
     if values.ndim != 1:
         raise DataError(f"{context}y has shape {values.shape}: one label per row is needed")
     if values.dtype.kind not in "biuf":
@@ -79,7 +77,7 @@ def _split_by_label(
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
-    weights = np.ones(n_rows) if weight is None else np.asanyarray(weight)
+    weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
     events = Events(columns, weights)
@@ -126,9 +124,7 @@ def _bind_norm(
 ) -> dict[str, Variation]:
     if where is None:
         return {process: Scaling(size) for process in rows}
-    if np.ma.is_masked(where):
-        raise DataError(f"systematic {name}: where is masked: every row needs true or false")
-    mask = np.asarray(where)
+    mask = require_unmasked(where, f"systematic {name}: where")
     n_rows = sum(len(index) for index in rows.values())
     if mask.dtype != np.bool_ or mask.shape != (n_rows,):
         raise DataError(

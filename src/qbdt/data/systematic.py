@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
+from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, as_mapping
 from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
@@ -270,10 +271,8 @@ def _reweightings(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variat
 
 def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
     """Weights of a variation as float64, refused where not finite."""
-    if np.ma.is_masked(weight):
-        raise DataError(f"systematic {name}: weights are masked: every row needs one")
     try:
-        values = np.asarray(weight, dtype=np.float64)
+        values = require_unmasked(weight, f"systematic {name}: weight").astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"systematic {name}: weights must be numbers ({error})") from error
     if values.ndim != 1:

@@ -4,12 +4,12 @@ In: a scored dataset and `FitSettings`. Out: a `FitResult` with the expected and
 that pyhf, HistFactory and combine read. Templates and their bins are in `qbdt.inference.templates`.
 """
 
-from qbdt.inference.appendix import background_uncertainty, source_significances
 from qbdt.inference.asimov import fit_asimov, measure_sensitivity
 from qbdt.inference.construction import build_templates, refill
 from qbdt.inference.fit import fit_templates, run_fit, write_fit
 from qbdt.inference.result import FitResult, FitSummary, Scan
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty, source_significances
 
 __all__ = [
     "FitResult",

@@ -10,13 +10,13 @@ from typing import Any
 
 from qbdt.data import Dataset
 from qbdt.files import provenance, write_text
-from qbdt.inference.appendix import background_uncertainty, source_significances
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty, source_significances
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.inference.workspace import build_workspace, rename_reserved, write_workspace

@@ -17,6 +17,7 @@ from qbdt.report.document import (
     Verdict,
     provenance_tables,
 )
+from qbdt.report.labels import Labels
 from qbdt.report.page import PAGE, write_report
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Figure",
     "Fold",
     "Headline",
+    "Labels",
     "Section",
     "Statement",
     "Text",

@@ -143,7 +143,9 @@ class Settings:
     )
     row_fraction: float = _setting(1.0, "Share of the rows drawn for each tree.", above=0, at_most=1)
     feature_fraction: float = _setting(1.0, "Share of the features drawn for each tree.", above=0, at_most=1)
-    random_state: int = _setting(0, "Seed of these draws; 0 by default.", whole=True, at_least=0)
+    random_state: int = _setting(  # the draws mix 64-bit integers with a sign
+        0, "Seed of these draws; 0 by default.", whole=True, at_least=0, at_most=2**63 - 1
+    )
     categorical_features: Sequence[str] = _setting(
         (), "Features whose values are categories: whole numbers without an order."
     )
@@ -249,7 +251,12 @@ def _sort_directions(constraints: Any) -> dict[str, int]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _choose_names(choice: Any, features: Sequence[str], what: str) -> list[str]:

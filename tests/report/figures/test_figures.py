@@ -1,5 +1,7 @@
 """Figures: each draws what it should, saves in every format, and leaves matplotlib's settings alone."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking
 from qbdt.report.figures.templates import envelope, stacked
+from qbdt.report.labels import Labels
 from qbdt.report.style import save
 from tests.inference.models import smooth_templates
 
@@ -48,8 +51,8 @@ def test_ranking_can_be_cut(result):
 
 def test_correlation_matrix_starts_with_the_signal_strength(result):
     axes = correlation(result.expected).axes[0]
-    assert sorted(labels(axes.yaxis)) == ["mu", "norm", "source0", "source1"]
-    assert labels(axes.yaxis)[0] == "mu"
+    assert sorted(labels(axes.yaxis)) == ["$\\mu$", "norm", "source0", "source1"]
+    assert labels(axes.yaxis)[0] == "$\\mu$"
     assert axes.images[0].get_array().shape == (4, 4)
     assert np.diag(np.asarray(axes.images[0].get_array())) == pytest.approx(np.full(4, 100))
 
@@ -63,9 +66,54 @@ def test_scan_shows_both_curves(result):
 def test_stacked_templates(templates, result, postfit):
     main, ratio = stacked(templates, result.expected, postfit).axes
     shown = [text.get_text() for text in main.get_legend().get_texts()]
-    assert set(shown) == {"signal", "major", "minor", "uncertainty", "Asimov data"}
+    assert set(shown) == {"signal", "signal × 10", "major", "minor", "uncertainty", "Asimov data"}
     points = ratio.containers[0].lines[0].get_ydata()
     assert points == pytest.approx(np.ones(6), abs=1e-3)
+
+
+def test_labels_colours_and_the_line_above(templates, result):
+    known = Labels(
+        processes={"signal": r"$H\to\tau\tau$"},
+        colours={"major": "#112233"},
+        experiment="EXP",
+        status="Simulation",
+        energy=13.6,
+        luminosity=62,
+    )
+    main = stacked(templates, result.expected, labels=known).axes[0]
+    shown = [text.get_text() for text in main.get_legend().get_texts()]
+    assert {r"$H\to\tau\tau$", r"$H\to\tau\tau$ × 10", "major"} <= set(shown)
+    assert (0x11 / 255, 0x22 / 255, 0x33 / 255, 1.0) in [tuple(patch.get_facecolor()) for patch in main.patches]
+    assert {"EXP", "Simulation"} <= {text.get_text() for text in main.texts}
+    assert main.get_title("right") == "62 fb$^{-1}$ (13.6 TeV)"
+
+
+def test_every_process_has_its_own_colour():
+    found = Labels(colours={"z": "#3f90da"}).fill_colours([f"b{i}" for i in range(20)], ["s"])
+    assert len({str(colour) for colour in found.values()}) == 22
+
+
+def test_the_ratio_holds_its_band(templates, result):
+    ratio = stacked(templates, result.expected, postfit=False).axes[1]
+    total = templates.signal + templates.background
+    low, high = ratio.get_ylim()
+    assert low <= np.min(1 - result.expected.prefit_error / total)
+    assert high >= np.max(1 + result.expected.prefit_error / total)
+
+
+@pytest.mark.parametrize(
+    ("variable", "edges", "wanted"),
+    [
+        ("bin of score", [0, 1, 2, 4, 5, 6, 7], ["1", "2", "3–4", "5", "6", "7"]),
+        ("score", [-1, 0.9, 0.995, 0.999, 0.9999, 0.99999, 1], ["1", "2", "3", "4", "5", "6"]),
+        ("score", [0, 1, 2, 3, 4, 5, 6], None),
+    ],
+)
+def test_bins_are_labelled_by_what_they_are(templates, result, variable, edges, wanted):
+    changed = replace(templates, variable=variable, edges=np.array(edges, dtype=float))
+    ratio = stacked(changed, result.expected).axes[1]
+    assert (labels(ratio.xaxis) == wanted) == (wanted is not None)
+    assert ratio.get_xlabel() == ("score" if wanted is None else "bin of the score")
 
 
 def test_envelope(templates):

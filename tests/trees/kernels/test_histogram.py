@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qbdt.arrays import BINS, FEATURES_PER_WORD
 from qbdt.trees.kernels.histogram import PLANE, add_rows, add_systematics
 from qbdt.trees.kernels.lanes import aligned_zeros
-from qbdt.trees.kernels.partition import copy_divided, divide_rows
+from qbdt.trees.kernels.node_division import copy_divided, divide_rows
 
 SPANS = [1.0, -1.0, 0.0, 1e-12, 1e12, -3.7e11]
 

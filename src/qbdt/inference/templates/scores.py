@@ -17,6 +17,7 @@ from qbdt.statistics import TanhScan, scan_tanh
 __all__ = [
     "area_under_roc",
     "collect_scores",
+    "rank_scores",
     "read_score",
     "roc_points",
     "scan_transform",
@@ -60,6 +61,32 @@ def tanh_scores(scored: Dataset, c: float) -> Dataset:
     """Map the scores of nominal and varied events to tanh(c·y), which lies in (−1, 1)."""
     name = scored.features[0]
     return scored.transform(lambda events: {name: np.tanh(c * np.asarray(events.column(name), dtype=float))})
+
+
+def rank_scores(scored: Dataset, like: Dataset) -> Dataset:
+    """Map scores to the share of events of `like` at or below them, its signal and background with equal sums.
+
+    Examples
+    --------
+    >>> from qbdt import Events, Sample
+    >>> signal = Sample("s", "signal", Events({"score": [0.90, 0.91]}, [1.0, 1.0]))
+    >>> background = Sample("b", "background", Events({"score": [0.89, 0.90]}, [8.0, 8.0]))
+    >>> scored = Dataset([signal, background])
+    >>> rank_scores(scored, like=scored).sample("s").events.column("score")
+    array([0.75, 1.  ])
+    """
+    halves = [collect_scores(like, role) for role in (Role.SIGNAL, Role.BACKGROUND)]
+    scores = np.concatenate([score for score, _ in halves])
+    order = np.argsort(scores, kind="stable")
+    shares = np.concatenate([weight / weight.sum() / 2 for _, weight in halves])
+    below = np.maximum.accumulate(np.append(0.0, np.cumsum(shares[order])))
+    name = scored.features[0]
+
+    def rank(events: Events) -> dict[str, Floats]:
+        places = np.searchsorted(scores[order], np.asarray(events.column(name), dtype=float), side="right")
+        return {name: below[places] / below[-1]}
+
+    return scored.transform(rank)
 
 
 def scan_transform(scored: Dataset, n_bins: int = 20) -> TanhScan:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 __all__ = [
@@ -23,6 +24,9 @@ __all__ = [
 
 BACKGROUND = "#1f4e9c"
 LINES = ("-", "--", "-.", ":")
+
+LEAST_PASSING = 1e-4
+"""Share of the background at which ROC curves end: fewer events than a curve could be trusted with."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def variable(
     edges: NDArray[np.float64],
     signal: tuple[NDArray[np.float64], NDArray[np.float64]],
     background: tuple[NDArray[np.float64], NDArray[np.float64]],
+    labels: Labels = PLAIN,
 ) -> Any:
     """One input variable, signal dashed and background solid, both normalised to unit area, as the paper draws them.
 
@@ -83,6 +88,8 @@ def variable(
         Bin edges.
     signal, background
         Shares per bin and their statistical errors.
+    labels
+        The line above.
     """
     with styled():
         drawn, axes = figure(5.0, 4.2)
@@ -98,42 +105,57 @@ def variable(
         axes.set_xlabel(title)
         axes.set_ylabel("share of events / bin")
         axes.legend(loc="upper right", ncols=2)
+        labels.write_above(axes)
     return drawn
 
 
 def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], reference: str) -> Any:
-    """Background rejection against signal efficiency, and below the difference to one of the curves.
+    """Background rejection 1/ε_b against signal efficiency; below, with several curves, the difference to one of them.
 
     Parameters
     ----------
     curves
-        For each method signal efficiencies and background rejections; the same efficiencies for all.
+        For each method signal efficiencies ε_s and rejected shares 1 − ε_b; the same efficiencies for all.
     reference
         Method that the others are compared with.
     """
+    several = len(curves) > 1
+    layout = {"nrows": 2, "sharex": True, "gridspec_kw": {"height_ratios": [3, 1.3], "hspace": 0.03}} if several else {}
     with styled():
-        drawn, (main, below) = figure(
-            6.5, 6.4, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1.3], "hspace": 0.03}
-        )
-        baseline = np.asarray(curves[reference][1])
-        for i, (name, (efficiency, rejection)) in enumerate(curves.items()):
-            look = _look(i)
-            main.plot(efficiency, rejection, label=name, **look)
-            below.plot(efficiency, 100 * (np.asarray(rejection) - baseline), **look)
-        main.set_ylabel("background rejection")
-        main.set_ylim(0, 1.03)
-        main.legend(loc="lower left")
-        below.set_xlim(0, 1)
-        inside = [100 * np.max(np.abs(np.asarray(r) - baseline)) for _, r in curves.values()]
-        reach = max(0.5, 1.15 * max(inside))
-        below.set_ylim(-reach, reach)
-        below.set_ylabel("difference (%)", loc="center")
-        below.set_xlabel("signal efficiency")
+        drawn, axes = figure(6.5, 6.4 if several else 4.8, squeeze=False, **layout)
+        main, last = axes[0, 0], axes[-1, 0]
+        for i, (name, (efficiency, rejected)) in enumerate(curves.items()):
+            passing = np.maximum(1 - np.asarray(rejected), LEAST_PASSING)
+            main.plot(efficiency, 1 / passing, label=name, **_look(i))
+        main.set_yscale("log")
+        main.set_ylim(1, None)
+        main.set_ylabel(r"background rejection $1/\varepsilon_b$")
+        if several:
+            main.legend(loc="upper right")
+            _draw_differences(last, curves, np.asarray(curves[reference][1]))
+        last.set_xlim(0, 1)
+        last.set_xlabel(r"signal efficiency $\varepsilon_s$")
     return drawn
 
 
+def _draw_differences(
+    axes: Any, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], baseline: NDArray[np.float64]
+) -> None:
+    """Difference of the rejected shares 1 − ε_b to those of one method, in per cent."""
+    differences = [100 * (np.asarray(rejected) - baseline) for _, rejected in curves.values()]
+    for i, (efficiency, _) in enumerate(curves.values()):
+        axes.plot(efficiency, differences[i], **_look(i))
+    reach = max(0.5, 1.15 * max(float(np.max(np.abs(each))) for each in differences))
+    axes.set_ylim(-reach, reach)
+    axes.set_ylabel(r"$\Delta(1-\varepsilon_b)$ (%)", loc="center")
+
+
 def train_and_test(
-    name: str, train: Mapping[str, Any], test: Mapping[str, Any], p: Mapping[str, float] | None = None
+    name: str,
+    train: Mapping[str, Any],
+    test: Mapping[str, Any],
+    p: Mapping[str, float] | None = None,
+    title: str = r"$\tanh(c\,y)$",
 ) -> Any:
     """Scores of training events (filled) and test events (points), unit area, with p-values.
 
@@ -145,7 +167,9 @@ def train_and_test(
         "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
     p
         p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
-        both histograms; sums over folds need `qbdt.analysis.diagnosis.overtraining.check_over_training`.
+        both histograms; sums over folds need `qbdt.analysis.diagnosis.check_over_training`.
+    title
+        Of the axis.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)
@@ -167,7 +191,7 @@ def train_and_test(
             top = max(top, float(share.max()), float((points / points.sum()).max()))
         axes.set_xlim(edges[0], edges[-1])
         axes.set_ylim(0, 1.55 * top)
-        axes.set_xlabel(r"$\tanh(c\,y)$")
+        axes.set_xlabel(title)
         axes.set_ylabel("share of events / bin")
         axes.set_title(name, loc="left")
         axes.legend(loc="upper center", ncols=2, columnspacing=1.2, handlelength=1.4)

@@ -9,12 +9,13 @@ import numpy as np
 
 from qbdt.inference import FitResult, FitSummary, Scan
 from qbdt.report.figures.templates import envelope, stacked
+from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
 
 __all__ = ["correlation", "likelihood_scan", "pulls", "ranking", "write_figures"]
 
 
-def pulls(summary: FitSummary) -> Any:
+def pulls(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     """Post-fit value and uncertainty of each source in units of its prior, with bands of one and two deviations."""
     sources = summary.sources
     with styled():
@@ -25,17 +26,18 @@ def pulls(summary: FitSummary) -> Any:
         axes.axvline(0, color="black", linewidth=0.8, linestyle="--")
         values, errors = [p.value for p in sources], [p.error for p in sources]
         axes.errorbar(values, rows, xerr=errors, fmt="o", color="black", capsize=3)
-        axes.set_yticks(rows, [p.name for p in sources])
+        axes.set_yticks(rows, [labels.source(p.name) for p in sources])
         axes.tick_params(axis="y", which="minor", left=False, right=False)
-        axes.set_ylim(-0.8, len(sources) - 0.2)
+        axes.set_ylim(-0.8, len(sources) + 0.5)
         reach = max([2.5, *(abs(v) + e + 0.3 for v, e in zip(values, errors, strict=True))])
         axes.set_xlim(-reach, reach)
         axes.set_xlabel(r"$(\hat{\theta} - \theta_0)\,/\,\Delta\theta$")
-        axes.set_title(f"Fit to {summary.data} data", loc="left")
+        axes.text(0.02, 0.97, f"fit to {summary.data} data", transform=axes.transAxes, va="top", fontsize=10)
+        labels.write_above(axes)
     return drawn
 
 
-def ranking(summary: FitSummary, top: int = 20) -> Any:
+def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
     """Impacts of the sources on μ, largest first: filled with post-fit, outlined with prior widths; pulls on top."""
     impacts = summary.impacts[:top]
     with styled():
@@ -51,7 +53,7 @@ def ranking(summary: FitSummary, top: int = 20) -> Any:
         largest = max([1e-9, *(abs(v) for i in impacts for v in (i.prefit_up, i.prefit_down, i.up, i.down))])
         axes.set_xlim(-1.3 * largest, 1.3 * largest)
         axes.set_ylim(-0.7, len(impacts) + 1.6)
-        axes.set_yticks(rows, [i.source for i in impacts])
+        axes.set_yticks(rows, [labels.source(i.source) for i in impacts])
         axes.tick_params(axis="y", which="minor", left=False, right=False)
         axes.set_xlabel(r"$\Delta\hat{\mu}$")
         axes.legend(loc="upper center", ncols=2, columnspacing=1.5, handlelength=1.5)
@@ -69,11 +71,12 @@ def ranking(summary: FitSummary, top: int = 20) -> Any:
     return drawn
 
 
-def correlation(summary: FitSummary) -> Any:
+def correlation(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     """Correlations between the signal strength and the sources after the fit, in per cent."""
     kept = [i for i, p in enumerate(summary.parameters) if p.kind in ("poi", "source", "free")]
     kept.sort(key=lambda i: summary.parameters[i].kind != "poi")
-    names = [summary.parameters[i].name for i in kept]
+    parameters = [summary.parameters[i] for i in kept]
+    names = [r"$\mu$" if p.kind == "poi" else labels.source(p.name) for p in parameters]
     matrix = summary.correlation[np.ix_(kept, kept)]
     size = len(kept)
     with styled():
@@ -92,7 +95,7 @@ def correlation(summary: FitSummary) -> Any:
     return drawn
 
 
-def likelihood_scan(scan: Scan, summary: FitSummary) -> Any:
+def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> Any:
     """Profile likelihood of the signal strength, with all sources free and with them held at their best values."""
     from scipy.interpolate import CubicSpline
 
@@ -113,19 +116,21 @@ def likelihood_scan(scan: Scan, summary: FitSummary) -> Any:
         axes.set_xlabel(r"signal strength $\mu$")
         axes.set_ylabel(r"$-2\,\Delta\ln L$")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
+        labels.write_above(axes)
     return drawn
 
 
-def write_figures(result: FitResult, folder: Path | str, suffix: str = "png") -> list[Path]:
+def write_figures(result: FitResult, folder: Path | str, suffix: str = "png", labels: Labels = PLAIN) -> list[Path]:
     """Draw and save every figure of a fit: templates, scan, and for fits with sources pulls, ranking and envelopes."""
     best, root = result.best, Path(folder)
     figures = {
-        "prefit": stacked(result.templates, best, postfit=False),
-        "postfit": stacked(result.templates, best, postfit=True),
+        "prefit": stacked(result.templates, best, postfit=False, labels=labels),
+        "postfit": stacked(result.templates, best, postfit=True, labels=labels),
     }
     if result.scan is not None:
-        figures["scan"] = likelihood_scan(result.scan, best)
+        figures["scan"] = likelihood_scan(result.scan, best, labels)
     if best.sources:
-        figures |= {"pulls": pulls(best), "ranking": ranking(best), "correlation": correlation(best)}
-    figures |= {f"envelope_{name}": envelope(result.templates, name) for name in result.templates.sources}
+        figures["pulls"], figures["ranking"] = pulls(best, labels), ranking(best, labels=labels)
+        figures["correlation"] = correlation(best, labels)
+    figures |= {f"envelope_{name}": envelope(result.templates, name, labels) for name in result.templates.sources}
     return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items()]

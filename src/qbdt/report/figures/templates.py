@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,20 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet
-from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, styled
+from qbdt.report.labels import PLAIN, Labels
+from qbdt.report.style import DOWN, SIGNAL, UP, figure, styled
 
 __all__ = ["envelope", "stacked"]
 
+NARROW = 0.01
+"""Bins narrower than this share of the axis are drawn with equal widths: they could not be seen otherwise."""
 
-def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True) -> Any:
-    """Stacked processes with the fitted data, the uncertainty of the expectation, and the ratio below.
+MOST_TICKS = 20
+"""Bins that have a number each; of more only some have."""
+
+
+def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True, labels: Labels = PLAIN) -> Any:
+    """Stacked processes, the signal also scaled up as a line; the fitted data, the uncertainty, and the ratio below.
 
     Parameters
     ----------
@@ -26,44 +34,70 @@ def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True) -
         Result of the fit.
     postfit
         At the best fit, otherwise before it.
+    labels
+        What processes are called, their colours, and the line above.
     """
-    import mplhep
-
     yields = summary.postfit if postfit else {p.name: p.nominal for p in templates.processes}
     error = summary.postfit_error if postfit else summary.prefit_error
-    backgrounds = sorted((p.name for p in templates.of_role(Role.BACKGROUND)), key=lambda n: yields[n].sum())
-    signals = [p.name for p in templates.of_role(Role.SIGNAL)]
-    total = np.sum(list(yields.values()), axis=0)
-    edges = templates.edges
+    total, axis = np.sum(list(yields.values()), axis=0), _Axis.of(templates)
     with styled():
         drawn, (main, ratio) = _with_ratio()
-        fills = [COLOURS[i % len(COLOURS)] for i in range(len(backgrounds))][::-1]
-        fills += [SIGNAL] * len(signals)
-        stack = [yields[name] for name in (*backgrounds, *signals)]
-        mplhep.histplot(
-            stack, edges, ax=main, stack=True, histtype="fill", color=fills, label=[*backgrounds, *signals], edges=False
-        )
-        _band(main, edges, total - error, total + error, "uncertainty")
+        _draw_stack(main, templates, yields, axis, labels)
+        _band(main, axis.edges, total - error, total + error, "uncertainty")
         kind = "data" if summary.data == "recorded" else "Asimov data"
-        _points(main, edges, summary.counts, np.sqrt(summary.counts), kind)
-        main.set_yscale("log")
-        floor = min(float(np.min(v[v > 0])) for v in (yields[backgrounds[-1]], total))
-        main.set_ylim(max(0.1 * floor, 1e-3), 15 * float(total.max()))
+        _points(main, axis.edges, summary.counts, np.sqrt(summary.counts), kind)
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
         title = f"after the fit, μ = {summary.mu:.2f}" if postfit else "before the fit, μ = 1"
         main.text(0.03, 0.95, title, transform=main.transAxes, va="top")
-        _band(ratio, edges, 1 - error / total, 1 + error / total, None)
-        _points(ratio, edges, summary.counts / total, np.sqrt(summary.counts) / total, None)
-        ratio.axhline(1, color="black", linewidth=0.8)
-        reach = max(0.1, 1.3 * float(np.max(np.abs(summary.counts / total - 1) + np.sqrt(summary.counts) / total)))
-        ratio.set_ylim(1 - min(reach, 1.0), 1 + min(reach, 1.0))
-        ratio.set_ylabel("data / exp.", loc="center")
-        ratio.set_xlabel(templates.variable)
+        labels.write_above(main)
+        _draw_ratio(ratio, axis.edges, summary.counts, total, error)
+        axis.label(main, ratio)
     return drawn
 
 
-def envelope(templates: TemplateSet, source: str) -> Any:
+def _draw_stack(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, labels: Labels) -> None:
+    """Backgrounds from the smallest up, signals on top, and the line of all signals together times a round number."""
+    import mplhep
+
+    backgrounds = sorted((p.name for p in templates.of_role(Role.BACKGROUND)), key=lambda n: yields[n].sum())
+    signals = [p.name for p in templates.of_role(Role.SIGNAL)]
+    colours = labels.fill_colours(backgrounds[::-1], signals)
+    names = [*backgrounds, *signals]
+    mplhep.histplot(
+        [yields[name] for name in names],
+        axis.edges,
+        ax=axes,
+        stack=True,
+        histtype="fill",
+        color=[colours[name] for name in names],
+        label=[labels.process(name) for name in names],
+        edges=False,
+    )
+    signal, total = np.sum([yields[name] for name in signals], axis=0), np.sum(list(yields.values()), axis=0)
+    top = float(total.max())
+    scale = _round_scale(top / max(float(signal.max()), 1e-300))
+    label = labels.process(signals[0]) if len(signals) == 1 else "signal"
+    if scale > 1:
+        axes.stairs(scale * signal, axis.edges, color=colours[signals[0]], linewidth=2, label=f"{label} × {scale:g}")
+    axes.set_yscale("log")
+    floor = min(float(np.min(v[v > 0])) for v in (yields[backgrounds[-1]], total))
+    low, rows = max(0.1 * floor, 1e-3), 2 + len(names) // 2
+    axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
+
+
+def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: Floats) -> None:
+    """Data over expectation; the range holds the points, their errors and the band."""
+    _band(axes, edges, 1 - error / total, 1 + error / total, None)
+    _points(axes, edges, counts / total, np.sqrt(counts) / total, None)
+    axes.axhline(1, color="black", linewidth=0.8)
+    furthest = np.maximum(np.abs(counts / total - 1) + np.sqrt(counts) / total, error / total)
+    reach = min(max(0.1, 1.15 * float(np.max(furthest))), 1.0)
+    axes.set_ylim(1 - reach, 1 + reach)
+    axes.set_ylabel("data / exp.", loc="center")
+
+
+def envelope(templates: TemplateSet, source: str, labels: Labels = PLAIN) -> Any:
     """Background with one source moved up and down, MC error bars, and the signal scaled up, as the paper draws it."""
     import mplhep
 
@@ -71,28 +105,64 @@ def envelope(templates: TemplateSet, source: str) -> Any:
     mc_error = np.sqrt(np.sum([p.variance for p in templates.of_role(Role.BACKGROUND)], axis=0))
     up, down = (templates.total(Role.BACKGROUND, source, side) for side in ("up", "down"))
     scale = _round_scale(nominal.max() / max(float(templates.signal.max()), 1e-300))
-    edges = templates.edges
+    axis, name = _Axis.of(templates), labels.source(source)
     with styled():
         drawn, (main, ratio) = _with_ratio()
-        mplhep.histplot(up, edges, ax=main, color=UP, linestyle="--", label=f"{source} up", edges=False)
-        mplhep.histplot(down, edges, ax=main, color=DOWN, linestyle=":", label=f"{source} down", edges=False)
+        mplhep.histplot(up, axis.edges, ax=main, color=UP, linestyle="--", label=f"{name} up", edges=False)
+        mplhep.histplot(down, axis.edges, ax=main, color=DOWN, linestyle=":", label=f"{name} down", edges=False)
         label = f"signal × {scale:g}" if scale != 1 else "signal"
-        mplhep.histplot(scale * templates.signal, edges, ax=main, color="black", label=label, edges=False)
-        _points(main, edges, nominal, mc_error, "background")
+        mplhep.histplot(scale * templates.signal, axis.edges, ax=main, color=SIGNAL, label=label, edges=False)
+        _points(main, axis.edges, nominal, mc_error, "background")
         main.set_yscale("log")
         shown = np.concatenate([nominal, up, down])
         main.set_ylim(0.3 * float(shown[shown > 0].min()), 12 * float(shown.max()))
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
-        mplhep.histplot(up / nominal, edges, ax=ratio, color=UP, linestyle="--", edges=False)
-        mplhep.histplot(down / nominal, edges, ax=ratio, color=DOWN, linestyle=":", edges=False)
-        _points(ratio, edges, np.ones_like(nominal), mc_error / nominal, None)
+        labels.write_above(main)
+        mplhep.histplot(up / nominal, axis.edges, ax=ratio, color=UP, linestyle="--", edges=False)
+        mplhep.histplot(down / nominal, axis.edges, ax=ratio, color=DOWN, linestyle=":", edges=False)
+        _points(ratio, axis.edges, np.ones_like(nominal), mc_error / nominal, None)
         largest = float(np.max(np.abs(np.concatenate([up, down]) / np.tile(nominal, 2) - 1)))
         reach = min(max(0.02, 1.4 * largest, 1.4 * float(np.median(mc_error / nominal))), 1.0)
         ratio.set_ylim(1 - reach, 1 + reach)
         ratio.set_ylabel("var. / nom.", loc="center")
-        ratio.set_xlabel(templates.variable)
+        axis.label(main, ratio)
     return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """The axis of the bins: that of the variable, or bin numbers where each fold has its own edges or bins crowd."""
+
+    edges: Floats
+    title: str
+    numbers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, templates: TemplateSet) -> _Axis:
+        edges, title = templates.edges, templates.variable
+        widths = np.diff(edges)
+        if np.array_equal(edges, np.round(edges)) and title.startswith("bin of "):  # 0, 1, 2 …, some perhaps merged
+            ends = zip(edges[:-1].astype(int) + 1, edges[1:].astype(int), strict=True)
+            numbers = tuple(str(last) if first == last else f"{first}–{last}" for first, last in ends)
+            return cls(np.arange(len(edges), dtype=float), title.replace("bin of", "bin of the"), numbers)
+        if widths.min() < NARROW * widths.sum():
+            return cls(np.arange(len(edges), dtype=float), f"bin of the {title}", tuple(_count(len(widths))))
+        return cls(edges, title)
+
+    def label(self, main: Any, below: Any) -> None:
+        """Write the title below and, where there are, the numbers of the bins in their middle."""
+        below.set_xlabel(self.title)
+        if not self.numbers:
+            return
+        every = -(-len(self.numbers) // MOST_TICKS)
+        below.set_xticks(np.arange(len(self.numbers))[::every] + 0.5, self.numbers[::every])
+        for axes in (main, below):
+            axes.tick_params(axis="x", which="both", length=0)
+
+
+def _count(n: int) -> list[str]:
+    return [str(i + 1) for i in range(n)]
 
 
 def _with_ratio() -> tuple[Any, Any]:

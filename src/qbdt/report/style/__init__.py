@@ -11,8 +11,8 @@ from typing import Any
 
 __all__ = ["COLOURS", "DOWN", "SIGNAL", "UP", "figure", "save", "styled"]
 
-COLOURS = ("#5790fc", "#f89c20", "#964a8b", "#9c9ca1", "#7a21dd", "#86c8dd", "#b9ac70", "#717581", "#92dadd")
-"""Fill colours of processes: Petroff's accessible palette, without its red, which is the signal's."""
+COLOURS = ("#3f90da", "#ffa90e", "#832db6", "#94a4a2", "#a96b59", "#92dadd", "#b9ac70", "#717581", "#e76300")
+"""Fill colours of processes: Petroff's accessible palette of ten, without its red, which is the signal's."""
 
 SIGNAL = "#e42536"
 UP, DOWN = "#1f4e9c", "#c3341f"

@@ -17,7 +17,7 @@ from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.paper.weight_scaling import WeightScaling
 from qbdt.training.paper.weighted_rows import WeightedRows
 from qbdt.training.partitions.protocol import Partitions, largest, total
-from qbdt.training.partitions.survey import count_before, survey_events
+from qbdt.training.partitions.survey import count_before, require_same_rows, survey_events
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
@@ -43,7 +43,7 @@ def prepare_events(partitions: Partitions, settings: Settings, workers: Workers)
     empty, binning = survey.empty, survey.choose_binning(settings, workers)
     heaviest = largest_background_weight(survey.samples)
     partitions = smooth_weights(partitions, survey, binning, settings, workers)
-    partitions.build(_RowBuilder(settings, binning, heaviest, count_before(survey.rows)), final=True)
+    partitions.build(_RowBuilder(settings, binning, heaviest, survey.rows), final=True)
     quantities = make_quantities(empty, settings, heaviest)
     layout = Layout(quantities.segments, len(binning.features))
     rules = make_feature_rules(binning, settings)
@@ -59,16 +59,17 @@ def _count_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _RowBuilder:
-    """Bins a partition; `firsts` are the positions of its first rows among all, by number of the partition."""
+    """Bins a partition; `rows` are those of each segment that the survey found, by number of the partition."""
 
     settings: Settings
     binning: Binning
     heaviest: float
-    firsts: Mapping[int, Sequence[int]]
+    rows: Mapping[int, Sequence[int]]
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> WeightedRows:
         quantities = make_quantities(dataset, self.settings, self.heaviest)
-        pairs = zip(quantities.segments, self.firsts[number], strict=True)
+        require_same_rows(number, self.rows[number], [segment.events.n_rows for segment in quantities.segments])
+        pairs = zip(quantities.segments, count_before(self.rows)[number], strict=True)
         return WeightedRows([replace(one, first=first) for one, first in pairs], self.binning, workers, memory)
 
 

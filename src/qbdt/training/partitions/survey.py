@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
 
-__all__ = ["Survey", "count_before", "survey_events", "survey_partition"]
+__all__ = ["Survey", "count_before", "require_same_rows", "survey_events", "survey_partition"]
 
 RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
 """Counts the rows of each set of events that a method tells apart."""
@@ -45,10 +45,12 @@ class Survey:
 
     def merge(self, other: Survey) -> Survey:
         """Survey of the partitions of both."""
-        if [t.what for t in self.tallies] != [t.what for t in other.tallies] or (
-            self.empty.features != other.empty.features
-        ):
-            raise DataError("partitions of the events differ in samples, features or sources")
+        mine, its = _describe(self.empty), _describe(other.empty)
+        if differing := [what for what in mine if mine[what] != its[what]]:
+            raise DataError(
+                f"partition {min(other.rows)} of the events has other {' and '.join(differing)} than partition "
+                f"{min(self.rows)}: {its[differing[0]]} instead of {mine[differing[0]]}"
+            )
         sketches = None
         if self.sketches is not None and other.sketches is not None:
             signal, background = (mine.merge(its) for mine, its in zip(self.sketches, other.sketches, strict=True))
@@ -68,6 +70,25 @@ class Survey:
         if self.sketches is not None:
             return quantile_binning(settings.max_bins, features, *self.sketches, workers, self.categories)
         return make_binning(settings.binning, settings.max_bins, features, (), (), workers, self.categories)
+
+
+def _describe(empty: Dataset) -> dict[str, Any]:
+    """What all partitions have in common."""
+    return {
+        "features": empty.features,
+        "samples": [(sample.name, str(sample.role)) for sample in empty.samples],
+        "sources": [(s.name, str(s.kind), s.processes, s.two_sided) for s in empty.systematics],
+        "folds": empty.folds,
+    }
+
+
+def require_same_rows(number: int, first: Sequence[int], now: Sequence[int]) -> None:
+    """Refuse a partition that returns other rows when it is read again."""
+    if tuple(first) != tuple(now):
+        raise DataError(
+            f"partition {number} of the events had {', '.join(map(str, first))} rows when it was first read and has "
+            f"{', '.join(map(str, now))} now: it must return the same events each time"
+        )
 
 
 def survey_events(partitions: Partitions, settings: Settings, count: RowCount) -> Survey:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
-from qbdt.training.partitions.survey import Survey, count_before
+from qbdt.training.partitions.survey import Survey, count_before, require_same_rows
 from qbdt.training.settings import Settings
 
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
@@ -56,11 +56,14 @@ class InnerFolds:
         Identifiers that decide; none where position does.
     totals, firsts
         Rows of each set of events in all, and before each partition of it, by number of the partition.
+    rows
+        Rows of each set of events in each partition.
     """
 
     names: tuple[str, ...]
     totals: tuple[int, ...]
     firsts: Mapping[int, tuple[int, ...]]
+    rows: Mapping[int, tuple[int, ...]]
 
     @classmethod
     def of(cls, survey: Survey) -> InnerFolds:
@@ -68,13 +71,14 @@ class InnerFolds:
         empty = survey.empty
         names = empty.folds.columns if empty.folds is not None else _common_identifiers(empty)
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
-        return cls(names, totals, count_before(survey.rows))
+        return cls(names, totals, count_before(survey.rows), survey.rows)
 
     def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
         """Events to train on, and events held out, for one fold and one partition of the events.
 
         With `nominal`, both come without any source.
         """
+        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
         numbers = self._assign(number, dataset, N_FOLDS, SALT)
         wanted = dataset.with_systematics([]) if nominal else dataset
         return (

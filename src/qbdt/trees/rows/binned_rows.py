@@ -12,7 +12,7 @@ from qbdt.arrays import FEATURES_PER_WORD, Codes, Fixed, Floats, Rows, Words
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.trees.binning import Binning
 from qbdt.trees.kernels.lanes import aligned_zeros
-from qbdt.trees.kernels.partition import copy_divided, divide_rows
+from qbdt.trees.kernels.node_division import copy_divided, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
 __all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]

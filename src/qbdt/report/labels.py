@@ -1,0 +1,109 @@
+"""What figures write: titles of processes, variables and sources, colours, and the line above the axes.
+
+In: what an analysis says about itself. Out: text that Matplotlib draws; a name without a label is drawn as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from qbdt.report.style import COLOURS, SIGNAL
+
+__all__ = ["PLAIN", "Labels"]
+
+LIGHTER = 0.5
+"""How much of white is in a colour that is used a second time."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    r"""How things are called in figures; labels may have formulas between dollar signs.
+
+    Attributes
+    ----------
+    processes, variables, sources
+        Label by name; names that are not in them are drawn as they are.
+    colours
+        Fill colour by process, as Matplotlib knows colours.
+    experiment, status
+        Text above the axes on the left: bold, and after it italic, such as "CMS" and "Open Data".
+    energy, luminosity
+        Centre-of-mass energy in TeV and integrated luminosity in fb⁻¹, above the axes on the right.
+
+    Examples
+    --------
+    >>> labels = Labels(processes={"higgs": r"$H\to\tau\tau$"}, energy=13, luminosity=80)
+    >>> labels.process("higgs"), labels.process("z+jets"), labels.conditions
+    ('$H\\to\\tau\\tau$', 'z+jets', '80 fb$^{-1}$ (13 TeV)')
+    """
+
+    processes: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    colours: Mapping[str, str] = field(default_factory=dict)
+    experiment: str = ""
+    status: str = ""
+    energy: float | None = None
+    luminosity: float | None = None
+
+    def process(self, name: str) -> str:
+        """Title of a process."""
+        return self.processes.get(name) or _literal(name)
+
+    def variable(self, name: str) -> str:
+        """Title of a variable, with its unit."""
+        return self.variables.get(name) or _literal(name)
+
+    def source(self, name: str) -> str:
+        """Title of a systematic source."""
+        return self.sources.get(name) or _literal(name)
+
+    @property
+    def conditions(self) -> str:
+        """Luminosity and energy, as far as they are known."""
+        luminosity = "" if self.luminosity is None else f"{self.luminosity:g} fb$^{{-1}}$"
+        energy = "" if self.energy is None else f"{self.energy:g} TeV"
+        return f"{luminosity} ({energy})" if luminosity and energy else luminosity or energy
+
+    def fill_colours(self, backgrounds: Iterable[str], signals: Iterable[str]) -> dict[str, Any]:
+        """Colour of each process: the given one, for others one that no process has."""
+        free = [colour for colour in COLOURS if colour not in self.colours.values()] or list(COLOURS)
+        found: dict[str, Any] = {name: self.colours.get(name, SIGNAL) for name in signals}
+        rest = [name for name in backgrounds if name not in self.colours]
+        found |= {name: _take(free, place) for place, name in enumerate(rest)}
+        return found | dict(self.colours)
+
+    def write_above(self, axes: Any) -> None:
+        """Write experiment, status and conditions above axes."""
+        if not (self.experiment or self.status or self.conditions):
+            return
+        offset = {"textcoords": "offset points", "va": "baseline"}
+        name = axes.annotate(_literal(self.experiment), (0, 1), (0, 6), xycoords="axes fraction", **offset)
+        name.set(weight="bold", size=14)
+        if self.status:
+            gap = 5 if self.experiment else 0
+            axes.annotate(
+                _literal(self.status), (1, 1), (gap, 6), xycoords=(name, "axes fraction"), style="italic", **offset
+            )
+        if self.conditions:
+            axes.set_title(self.conditions, loc="right")
+
+
+PLAIN = Labels()
+"""Names as they are, and nothing above the axes."""
+
+
+def _take(colours: list[str], place: int) -> Any:
+    """The colour at a place; further rounds are lighter, so that no two processes look the same."""
+    from matplotlib.colors import to_rgb
+
+    rounds, index = divmod(place, len(colours))
+    light = 1 - LIGHTER**rounds
+    return tuple((1 - light) * part + light for part in to_rgb(colours[index])) if rounds else colours[index]
+
+
+def _literal(name: str) -> str:
+    """A name whose dollar signs begin no formula."""
+    return name.replace("$", r"\$")

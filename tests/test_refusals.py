@@ -1,0 +1,108 @@
+"""Input in memory that once gave wrong results or tracebacks: masked arrays, extreme weights, odd partitions."""
+
+import numpy as np
+import pytest
+
+from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
+from qbdt.data.readers import read_events
+from qbdt.errors import ConfigError, DataError
+from qbdt.training import Settings, train
+from qbdt.training.partitions import PartitionedEvents
+
+METHODS = ["paper", "profile"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], 200)
+    return rng.normal(y[:, None], 1, (400, 2)), y
+
+
+def classifier(**settings):
+    return QBDTClassifier(**{"method": "paper", "n_trees": 3, "n_leaves": 3, "n_threads": 1, **settings})
+
+
+def test_masked_features_are_missing_in_every_kind_of_table(table):
+    X, y = table
+    hidden = np.where(np.arange(800).reshape(400, 2) % 5 == 0, 1e6, X)
+    masked = np.ma.array(hidden, mask=hidden == 1e6)
+    missing = np.where(hidden == 1e6, np.nan, X)
+    wanted = classifier().fit(missing, y).decision_function(missing)
+    assert np.array_equal(classifier().fit(masked, y).decision_function(masked), wanted)
+    columns = {"x0": masked[:, 0], "x1": masked[:, 1]}
+    assert np.array_equal(classifier().fit(columns, y).decision_function(columns), wanted)
+    assert np.isnan(Dataset.from_arrays(masked, y).samples[0].events.column("x0")[0])
+    with pytest.raises(DataError, match="NaN"):
+        read_events({"a": masked[:, 0]}, ["a"])
+    assert np.isnan(read_events({"a": masked[:, 0]}, ["a"], missing=[np.nan]).column("a")).any()
+
+
+def test_masked_weights_labels_and_identifiers_are_refused(table):
+    X, y = table
+    masked = np.ma.array(np.ones(400), mask=np.arange(400) == 3)
+    with pytest.raises(DataError, match="sample_weight is masked"):
+        classifier().fit(X, y, masked)
+    with pytest.raises(DataError, match="y is masked"):
+        classifier().fit(X, np.ma.array(y, mask=np.arange(400) == 3))
+    with pytest.raises(DataError, match="systematic a: weight is masked"):
+        classifier().fit(X, y, systematics=[Systematic.weight("a", masked)])
+    with pytest.raises(DataError, match="systematic a: weight is masked"):
+        classifier().fit(X, y, systematics=[Systematic.shape("a", (X, y, masked))])
+    with pytest.raises(DataError, match="validation: y is masked"):
+        classifier().fit(X, y, validation=(X, np.ma.array(y, mask=np.arange(400) == 3)))
+    with pytest.raises(DataError, match="identifier event is masked"):
+        Events({"x": [1.0]}, [1.0], {"event": np.ma.array([1], mask=True)})
+    with pytest.raises(DataError, match="weight"):
+        read_events({"a": X[:, 0], "w": masked}, ["a"], weight="w")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-300, 1e300, 1e306])
+def test_weights_beyond_what_squares_can_hold(table, method, weight):
+    with pytest.raises(DataError, match="need 1e-100 to 1e\\+100"):
+        classifier(method=method).fit(*table, np.full(400, weight), systematics=[Systematic.norm("a", 0.1)])
+
+
+def test_other_arguments_end_in_one_message(table):
+    X, y = table
+    with pytest.raises(DataError, match="y contains NaN or infinity"):
+        classifier().fit(X, np.where(y == 1, np.inf, 0.0))
+    with pytest.raises(DataError, match="a list of sources is needed"):
+        classifier().fit(X, y, systematics=Systematic.norm("a", 0.1))
+    for seed in (2**70, 10**400, np.inf):
+        with pytest.raises(ConfigError, match="random_state"):
+            classifier(random_state=seed).fit(X, y)
+
+
+def partition(role="background", source="a", n=100, features=("x",)):
+    rng = np.random.default_rng(1)
+
+    def events(centre):
+        return Events({name: rng.normal(centre, 1, n) for name in features}, np.ones(n), {"event": np.arange(n)})
+
+    samples = [Sample("s", "signal", events(1)), Sample("b", "background", events(-1)), Sample("c", role, events(0))]
+    return Dataset(samples, [Systematic.norm(source, 0.1, processes=["b"])])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"role": "signal"}, "partition 1 of the events has other samples than partition 0"),
+        ({"source": "z"}, "partition 1 of the events has other sources"),
+        ({"features": ("y",)}, "partition 1 of the events has other features"),
+    ],
+)
+def test_partitions_that_disagree_are_refused(method, change, message):
+    events = PartitionedEvents([partition, lambda: partition(**change)])
+    with pytest.raises(DataError, match=message):
+        train(events, Settings(method=method, n_trees=2), n_threads=1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_partitions_that_change_between_two_readings_are_refused(method):
+    sizes = iter([100, 90, 90, 90])
+    events = PartitionedEvents([partition, lambda: partition(n=next(sizes))])
+    with pytest.raises(DataError, match=r"partition 1 of the events had .* 100 rows when it was first read and has"):
+        train(events, Settings(method=method, n_trees=2), n_threads=1)
