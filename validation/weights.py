@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,8 @@ def study(datasets: Sequence[Dataset], cases: dict[str, Chance], settings: Setti
     for case, chance in cases.items():
         each = [judge_treatments(dataset, chance, seed, settings, fit) for seed, dataset in enumerate(datasets)]
         found[case] = {name: [one[name] for one in each] for name in each[0]}
+        told = [f"{name} {_with_spread([one.sigma_full for one in all_of])}" for name, all_of in found[case].items()]
+        print(f"{case}: {', '.join(told)}", file=sys.stderr, flush=True)
     return found
 
 
@@ -207,8 +210,10 @@ def main() -> None:
     dataset = tautaugamma(k=2)
     seeds = range(arguments.seeds)
     datasets = [thin_events(dataset, arguments.share, seed) if arguments.share < 1 else dataset for seed in seeds]
-    cases = {f"{p} %, everywhere": everywhere(p / 100) for p in arguments.percent}
-    cases |= {f"{p} %, at large m(lτγ)": crowded(dataset, p / 100, *CROWDING) for p in arguments.percent}
+    cases = {}
+    for percent in arguments.percent:
+        cases[f"{percent} %, everywhere"] = everywhere(percent / 100)
+        cases[f"{percent} %, at large m(lτγ)"] = crowded(dataset, percent / 100, *CROWDING)
     fit = FitSettings(binning="optimised", transform="none", bins=20)
     trainings = {
         "paper": Settings(n_trees=arguments.trees),
