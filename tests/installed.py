@@ -22,7 +22,19 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 TOOLS = ("pytest", "hypothesis")
 REPOSITORY = "repository"
-STUDY = ("reproduce", "--out", "study", "--trees", "5", "--halves", "1", "--jobs", "1", "--quiet")
+STUDY = ("demo", "--quiet")
+
+SIZES = """
+from importlib.metadata import distributions
+def size(found):
+    paths = [found.locate_file(file) for file in found.files or [] if not str(file).endswith(".pyc")]
+    return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
+sizes = {found.metadata["Name"]: size(found) for found in distributions()}
+sizes = {name: size for name, size in sizes.items() if name not in ("pip", "setuptools")}
+print(f"{sum(sizes.values()):.0f} MB in {len(sizes)} packages, without compiled Python; the largest:")
+for name in sorted(sizes, key=sizes.get, reverse=True)[:12]:
+    print(f"{sizes[name]:7.1f} {name}")
+"""
 
 
 def main(distribution: Path, options: list[str]) -> None:
@@ -37,26 +49,19 @@ def main(distribution: Path, options: list[str]) -> None:
 def _install(distribution: Path, folder: Path) -> Path:
     venv.create(folder, with_pip=True)
     python = next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.exists())
-    before = _megabytes(folder)
-    _call(
-        python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", distribution.resolve()
-    )
-    print(f"== {distribution.name}: {_megabytes(folder) - before:.0f} MB with all that it needs", flush=True)
-    _call(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *TOOLS)
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    _call(python, *pip, distribution.resolve())
+    _call(python, "-c", SIZES)
+    _call(python, *pip, *TOOLS)
     return python
-
-
-def _megabytes(folder: Path) -> float:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
 def _run_commands(python: Path, folder: Path) -> None:
     """Run what needs no extras, and see that what needs one says which."""
     for command in (("--version",), ("cite",), ("init", "analysis.yaml"), ("schema",), STUDY):
         _call(python, "-m", "qbdt", *command, cwd=folder)
-    done = subprocess.run(
-        [python, "-m", "qbdt", "generate", "tautaugamma", "--out", "sample"], cwd=folder, capture_output=True, text=True
-    )
+    generate = ("generate", "tautaugamma", "--signal", "10", "--background", "10", "--out", "sample")
+    done = subprocess.run([python, "-m", "qbdt", *generate], cwd=folder, capture_output=True, text=True)
     if done.returncode != 2 or "pip install 'qbdt[generate]'" not in done.stderr:
         sys.exit(f"qbdt generate without its extra: exit code {done.returncode}, {done.stderr}")
 
@@ -69,7 +74,7 @@ def _run_tests(python: Path, folder: Path, options: list[str]) -> None:
     for path in sorted(TESTS.rglob("test_*.py")):
         name = str(path.relative_to(TESTS.parent))
         if missing := _find_missing(path, python):
-            print(f"left out: {name}: needs {', '.join(sorted(missing))}")
+            print(f"left out: {name}: needs {', '.join(sorted(missing))}", flush=True)
         else:
             chosen.append(name)
     _call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *options, cwd=folder)
@@ -77,7 +82,9 @@ def _run_tests(python: Path, folder: Path, options: list[str]) -> None:
 
 def _find_missing(path: Path, python: Path) -> set[str]:
     """Packages that a test file imports, itself or through its helpers, and that are not installed."""
-    names = {name for file in _with_helpers(path, set()) for name in _imported(file)}
+    fixtures = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(TESTS)]
+    files = [path, *(file for file in fixtures if file.exists())]
+    names = {name for file in files for used in _with_helpers(file, set()) for name in _imported(used)}
     script = "import sys, importlib.util as u; print(*[n for n in sys.argv[1:] if u.find_spec(n) is None])"
     asked = [name for name in sorted({*names} - {"tests"}) if name != REPOSITORY]
     found = subprocess.run([python, "-c", script, *asked], check=True, capture_output=True, text=True)

@@ -27,7 +27,7 @@ from qbdt.data import (
     as_columns,
     require_unmasked,
 )
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.models import read_cross_trained, read_model, write_model
 from qbdt.progress import silent, terminal
 from qbdt.training import (
@@ -233,7 +233,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         training, extra = read_model(path)
         model = cls(**_make_parameters(training.settings))
         model.training_ = training
-        model.classes_ = np.array(extra.get("classes", [0, 1]))
+        model.classes_ = _read_classes(extra)
         model.n_features_in_ = len(training.ensemble.features)
         if extra.get("named", True):
             model.feature_names_in_ = np.array(training.ensemble.features, dtype=object)
@@ -446,7 +446,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         template = QBDTClassifier(**_make_parameters(training.trainings[0].settings) if training.trainings else {})
         model = cls(template, training.folds)
         model.training_ = training
-        model.classes_ = np.array(extra.get("classes", [0, 1]))
+        model.classes_ = _read_classes(extra)
         return model
 
     def _fit_one(
@@ -500,6 +500,15 @@ def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> E
     columns = features or identifiers or {}
     n_rows = len(next(iter(columns.values())))
     return Events(features, np.broadcast_to(np.float64(1.0), n_rows), identifiers or {})
+
+
+def _read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
+    """Labels of background and signal that are kept with a model."""
+    classes = extra.get("classes", [0, 1])
+    plain = isinstance(classes, list) and len(classes) == 2 and all(isinstance(c, str | int | float) for c in classes)
+    if not plain or np.array(classes).dtype.kind == "O":
+        raise ModelFileError("classes: two labels are needed")
+    return np.array(classes)
 
 
 class _Checkpoint:

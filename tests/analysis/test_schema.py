@@ -10,6 +10,9 @@ from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.examples import example_names, example_text
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError
+from qbdt.inference.histfactory import write_xml
+from qbdt.inference.workspace import build_workspace
+from tests.inference.models import smooth_templates
 
 GOOD = """\
 features: [pt]
@@ -179,3 +182,29 @@ def test_examples_are_valid_and_match_the_json_schema(name):
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["samples"]["description"]
     jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
+
+
+def test_aliases_that_stand_for_more_than_anybody_writes():
+    lists = zip("abcdefgh", "bcdefghi", strict=True)
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"{one}: &{one} [{', '.join([f'*{other}'] * 9)}]\n" for other, one in lists)
+    with pytest.raises(ConfigError, match="entries with all aliases; at most 100000 are read"):
+        parse_analysis(bomb)
+    with pytest.raises(ConfigError, match="an alias stands for itself"):
+        parse_analysis("features: &a [*a]")
+    with pytest.raises(ConfigError, match="at most 500000 are read"):
+        parse_analysis("#" * 10**6)
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a b", "x" * 300])
+def test_the_name_of_a_measurement_is_no_path(name, tmp_path):
+    settings = parse_analysis(f"dataset: {{name: inferno}}\nfit: {{measurement: {name!r}}}").fit
+    spec = build_workspace(smooth_templates(4, 1), measurement=settings.measurement)
+    assert write_xml(spec, tmp_path / "xml", settings.measurement).parent == tmp_path / "xml"
+    assert [path.name for path in tmp_path.iterdir()] == ["xml"]
+
+
+@pytest.mark.parametrize("setting", ["poi: lumi", "poi: 'a b'", "poi: ../x", r'measurement: "a\0b"', "channel: ../x"])
+def test_names_that_a_workspace_cannot_have_are_refused_when_the_file_is_read(setting):
+    with pytest.raises(ConfigError, match=setting.partition(":")[0]):
+        parse_analysis(f"dataset: {{name: inferno}}\nfit: {{{setting}}}")

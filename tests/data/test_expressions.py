@@ -138,3 +138,17 @@ def test_any_text_gives_an_array_or_a_clear_error(text):
 
 def test_functions_are_numpys():
     assert all(callable(function) for function in FUNCTIONS.values())
+
+
+@pytest.mark.parametrize("text", ["1e999 * a", "9" * 400, "a + " + "1" * 400, "-1e999"])
+def test_numbers_that_nothing_can_hold(text):
+    with pytest.raises(ExpressionError, match="a number larger than"):
+        Expression(text)
+
+
+def test_an_element_far_beyond_the_longest_list_costs_nothing():
+    lists = ak.Array([[1, 2], [3]] * 1000)
+    assert np.isnan(Expression("j[100000000]").evaluate({"j": lists})).all()
+    assert Expression("j[1]").evaluate({"j": lists})[:2] == pytest.approx([2, np.nan], nan_ok=True)
+    with pytest.raises(ExpressionError, match="no event has so many elements"):
+        Expression(f"j[{10**40}]")

@@ -142,6 +142,15 @@ def set_in(*keys):
         (set_in("trees", 0, "nodes", 0, "threshold", True), "threshold: True"),
         (set_in("trees", 0, "nodes", 0, "b", 0.0), "positive background"),
         (set_in("trees", 0, "nodes", 0, None), "node 0 is not a node"),
+        (set_in("trees", 0, "weight", 1e300), "weight: 1e\\+300 is larger than 1e\\+50"),
+        (set_in("data", "samples", 0, "yield", []), "data, yield"),
+        (set_in("data", "samples", 0, "rows", "many"), "rows: wrong type"),
+        (set_in("data", "samples", 0, "name", 3), "name: wrong type"),
+        (set_in("data", "samples", {}), "samples: wrong type"),
+        (set_in("data", "systematics", 1.5), "systematics: wrong type"),
+        (set_in("settings", "categorical_features", None), "categorical_features=None"),
+        (set_in("settings", "binning", {"x0": 1}), "binning="),
+        (set_in("settings", "random_state", 2**70), "random_state="),
     ],
 )
 def test_contents_are_checked_even_with_a_right_checksum(path, change, message):

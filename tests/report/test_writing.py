@@ -8,6 +8,7 @@ import re
 import pytest
 
 from qbdt.errors import OutputError
+from qbdt.report.document import Figure
 from qbdt.report.page import write_report
 from tests.report.pages import EVIL, small_document
 
@@ -65,3 +66,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file"):
         write_report(small_document(), tmp_path / "file" / "report")
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula():
+    figure = Figure("f", None, "", {"=1+1": ["@x", "-2", 3.5, "ttbar"]})
+    assert figure.csv().splitlines() == ["'=1+1", "'@x", "'-2", "3.5", "ttbar"]

@@ -15,6 +15,13 @@ from qbdt.errors import ConfigError, hint_at
 __all__ = ["YamlFile", "parse_analysis", "read_analysis"]
 
 
+LONGEST = 500_000
+"""Characters of an analysis file that are read: about 5 000 systematic sources, which take a few seconds."""
+
+MOST_ENTRIES = 100_000
+"""Entries of an analysis file, those that aliases repeat included."""
+
+
 def read_analysis(path: str | Path) -> Analysis:
     """Read and check an analysis file."""
     return _checked(YamlFile.read(Path(path)))
@@ -105,12 +112,15 @@ class YamlFile:
 
     def __init__(self, text: str, label: str) -> None:
         self.label = label
+        if len(text) > LONGEST:
+            raise ConfigError(f"{label}: {len(text)} characters; at most {LONGEST} are read as an analysis file")
         try:
             loader = yaml.SafeLoader(text)
             root = loader.get_single_node()
             if not isinstance(root, yaml.MappingNode):
                 raise ConfigError(f"{label}: an analysis file is a mapping of keys to values (see `qbdt init`)")
             self._root = root
+            self._refuse_bomb(root)
             self._refuse_repeated_keys(self._root, ())
             self.data: dict[str, Any] = loader.construct_document(self._root)
         except (ValueError, TypeError, RecursionError) as error:
@@ -142,6 +152,24 @@ class YamlFile:
             if entry is not None:
                 line, node = entry
         return f"{self.label}:{line + 1}"
+
+    def _refuse_bomb(self, root: yaml.Node) -> None:
+        """Refuse aliases that stand for more entries than anybody writes, or for themselves."""
+        sizes: dict[int, int] = {}
+
+        def measure(node: yaml.Node) -> int:
+            if id(node) in sizes:
+                if not sizes[id(node)]:
+                    raise ConfigError(f"{self.label}:{node.start_mark.line + 1}: an alias stands for itself")
+                return sizes[id(node)]
+            sizes[id(node)] = 0  # not known yet
+            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+            inner = (one for part in parts for one in (part if isinstance(part, tuple) else (part,)))
+            sizes[id(node)] = 1 + sum(measure(one) for one in inner)
+            return sizes[id(node)]
+
+        if (entries := measure(root)) > MOST_ENTRIES:
+            raise ConfigError(f"{self.label}: {entries:.6g} entries with all aliases; at most {MOST_ENTRIES} are read")
 
     def _refuse_repeated_keys(self, node: yaml.Node, path: tuple[str, ...]) -> None:
         if isinstance(node, yaml.SequenceNode):

@@ -84,6 +84,8 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Not: np.logical_not,
 }
 _LONGEST = 10_000
+_LARGEST = float(np.finfo(np.float64).max)
+_MOST_ELEMENTS = 2**31
 _SHOWN = 100
 
 
@@ -176,7 +178,7 @@ class Expression:
             with np.errstate(all="ignore"):
                 value = self._value(self._tree, columns)
                 return np.asarray(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError, RecursionError, MemoryError) as error:
             if isinstance(error, ExpressionError):
                 raise
             if any(getattr(columns[name], "ndim", 1) > 1 for name in self.names if name in columns):
@@ -197,7 +199,11 @@ class Expression:
     def _check(self, node: ast.AST) -> None:
         """Refuse, before any data are read, whatever is not in the grammar."""
         match node:
-            case ast.Constant(value=bool() | int() | float()) | ast.Name():
+            case ast.Constant(value=bool()) | ast.Name():
+                return
+            case ast.Constant(value=(int() | float()) as number):
+                if not abs(number) <= _LARGEST:
+                    raise ExpressionError(f"{self.shown}: a number larger than {_LARGEST:g} cannot be computed with")
                 return
             case ast.Attribute() if _dotted(node):
                 return
@@ -221,6 +227,8 @@ class Expression:
             case ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=int() as index)) if not (
                 isinstance(index, bool)
             ):
+                if index > _MOST_ELEMENTS:
+                    raise ExpressionError(f"{self.shown}: no event has so many elements")
                 children = [node.value]
             case _:
                 raise ExpressionError(f"{self.shown}: {ast.unparse(node)!r} is not allowed in an expression")
@@ -304,10 +312,16 @@ def _where_divisible(divide: Callable[[Any, Any], Any], left: Any, right: Any) -
 def _element(values: Any, index: int) -> NDArray[Any]:
     """Element `index` of an array branch; NaN where an event has too few."""
     if isinstance(values, np.ndarray) and values.ndim == 2:
-        return np.asarray(values[:, index]) if index < values.shape[1] else np.full(len(values), np.nan)
+        there = -values.shape[1] <= index < values.shape[1]
+        return np.asarray(values[:, index]) if there else np.full(len(values), np.nan)
     import awkward as ak
 
     array = ak.from_iter(values) if isinstance(values, np.ndarray) else values
     if array.ndim < 2:
         raise ExpressionError(f"[{index}] on a column that has one value per event")
-    return np.asarray(ak.to_numpy(ak.fill_none(ak.pad_none(array, index + 1, axis=1)[:, index], np.nan)))
+    n_elements = ak.to_numpy(ak.num(array, axis=1))
+    enough = n_elements > index if index >= 0 else n_elements >= -index
+    found = ak.to_numpy(array[enough][:, index])
+    element = np.full((len(array), *found.shape[1:]), np.nan, dtype=np.result_type(found.dtype, np.float64))
+    element[enough] = found
+    return np.asarray(element)

@@ -12,11 +12,25 @@ from typing import Any, NoReturn
 
 from qbdt.errors import ModelFileError
 
-__all__ = ["FORMAT_VERSION", "checksum", "format_text", "get", "names", "number", "numbers", "parse_text"]
+__all__ = [
+    "FORMAT_VERSION",
+    "LARGEST_OUTPUT",
+    "LARGEST_YIELD",
+    "checksum",
+    "format_text",
+    "get",
+    "names",
+    "number",
+    "numbers",
+    "parse_text",
+]
 
 FORMAT = "qbdt model"
 FORMAT_VERSION = 3
 """1: the paper's models. 2: also those of the profiled method, and cross-trained ones. 3: also categorical features."""
+
+LARGEST_YIELD, LARGEST_OUTPUT = 1e250, 1e50
+"""Sizes of the numbers of nodes, and of outputs and weights of trees, whose products stay below 1e308."""
 
 TREES = ("trees", "shift_trees")
 
@@ -76,10 +90,12 @@ def get(content: Mapping[str, Any], key: str, kind: type) -> Any:
     return value
 
 
-def number(value: Any, what: str) -> float:
-    """Return a finite number."""
+def number(value: Any, what: str, most: float = math.inf) -> float:
+    """Return a finite number, of a size that can be computed with where `most` is given."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-        raise ModelFileError(f"{what}: {value!r} is not a finite number")
+        raise ModelFileError(f"{what}: {repr(value)[:40]} is not a finite number")
+    if abs(value) > most:
+        raise ModelFileError(f"{what}: {value} is larger than {most:g}")
     return float(value)
 
 

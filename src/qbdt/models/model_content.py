@@ -98,9 +98,23 @@ def _read_training(content: Mapping[str, Any]) -> TrainedModel:
         settings,
         history,
         _read_end(content, max(len(content["trees"]), len(history)), settings),
-        get(content, "data", dict),
+        _read_data(get(content, "data", dict)),
         None if content.get("expectation") is None else _read_expectation(get(content, "expectation", dict)),
     )
+
+
+def _read_data(content: dict[str, Any]) -> dict[str, Any]:
+    """Record of the events that it was trained on; refused where it could not be shown."""
+    for sample in get(content, "samples", list) if "samples" in content else ():
+        if not isinstance(sample, dict):
+            raise ModelFileError("data: a sample is not a record")
+        get(sample, "name", str)
+        get(sample, "role", str)
+        number(get(sample, "rows", int), "data, rows")
+        number(sample.get("yield"), "data, yield")
+    if "systematics" in content:
+        names(content, "systematics")
+    return content
 
 
 def _read_end(content: Mapping[str, Any], n_trees: int, settings: Settings) -> End:

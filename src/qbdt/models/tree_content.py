@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import NODE, Floats, Nodes, pack_codes
 from qbdt.errors import ModelFileError
-from qbdt.models.file_text import get, number
+from qbdt.models.file_text import LARGEST_OUTPUT, LARGEST_YIELD, get, number
 from qbdt.trees import Tree
 
 __all__ = ["read_source_values", "tree_from_dict", "tree_to_dict"]
 
 YIELDS = ("s", "b", "sigma2", "q", "gain", "value")
+MOST = {"value": LARGEST_OUTPUT}
 SOURCES = "source_values"
 LEFT_CATEGORIES = "left_categories"
 """Of a node that divides by category: those that go left; others that are known go right, all others with missing."""
@@ -49,7 +50,7 @@ def tree_from_dict(content: Any, features: tuple[str, ...], categories: Mapping[
     if not len(nodes) or not after or not np.array_equal(np.sort(children), np.arange(1, len(nodes))):
         raise ModelFileError(f"{what}: its nodes do not form a tree")
     by_number = {features.index(name): values for name, values in categories.items()}
-    return Tree(nodes, number(content.get("weight"), f"{what}, weight"), by_number)
+    return Tree(nodes, number(content.get("weight"), f"{what}, weight", LARGEST_OUTPUT), by_number)
 
 
 def read_source_values(content: Mapping[str, Any], n_sources: int, what: str) -> Floats | None:
@@ -62,7 +63,7 @@ def read_source_values(content: Mapping[str, Any], n_sources: int, what: str) ->
         found = get(entry, SOURCES, list)
         if len(found) != n_sources:
             raise ModelFileError(f"{what}, node {i}: {len(found)} values for {n_sources} sources")
-        values[i] = [number(value, f"{what}, node {i}, {SOURCES}") for value in found]
+        values[i] = [number(value, f"{what}, node {i}, {SOURCES}", LARGEST_OUTPUT) for value in found]
     return values
 
 
@@ -89,7 +90,7 @@ def _read_node(
     entry: Mapping[str, Any], features: tuple[str, ...], categories: Mapping[str, Floats], what: str
 ) -> tuple[Any, ...]:
     depth = get(entry, "depth", int)
-    yields = [number(entry.get(name), f"{what}, {name}") for name in YIELDS]
+    yields = [number(entry.get(name), f"{what}, {name}", MOST.get(name, LARGEST_YIELD)) for name in YIELDS]
     if "feature" not in entry:
         return (-1, 0.0, False, -1, -1, depth, *yields, pack_codes(()))
     name = entry["feature"]

@@ -80,9 +80,14 @@ class Figure:
         """Return the numbers as comma-separated values; shorter columns end in empty cells."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.data)
-        writer.writerows(zip_longest(*self.data.values(), fillvalue=""))
+        writer.writerow(map(_as_cell, self.data))
+        writer.writerows(map(_as_cell, row) for row in zip_longest(*self.data.values(), fillvalue=""))
         return out.getvalue()
+
+
+def _as_cell(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula begins with an apostrophe, which it does not show."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
 @dataclass(frozen=True)

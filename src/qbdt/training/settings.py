@@ -225,9 +225,9 @@ def _plain_bins(binning: Any) -> Any:
     """Return bins as lists of plain numbers, so that they compare equal after a model file."""
     if isinstance(binning, str):
         return binning
-    if isinstance(binning, Mapping):
-        return {str(name): list(bins) for name, bins in binning.items()}
     try:
+        if isinstance(binning, Mapping):
+            return {str(name): list(bins) for name, bins in binning.items()}
         return [list(bins) for bins in binning]
     except TypeError:
         raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
@@ -235,7 +235,7 @@ def _plain_bins(binning: Any) -> Any:
 
 def _sort_names(values: Any) -> tuple[str, ...]:
     """Return names in the order of the alphabet, so that settings that mean the same are equal."""
-    if isinstance(values, str) or not all(isinstance(name, str) for name in values):
+    if isinstance(values, str) or not isinstance(values, Iterable) or not all(isinstance(n, str) for n in values):
         raise ConfigError(f"categorical_features={values!r}: must be names of features")
     return tuple(sorted(set(values)))
 

@@ -331,3 +331,11 @@ def test_only_needed_branches_are_read(path, monkeypatch):
     monkeypatch.setattr("qbdt.data.readers.request.open_table", watched)
     read_events(path, ["pt", "x"], weight="w", derived={"x": "eta + 1", "y": "n + 1"})
     assert asked == [["eta", "pt", "w"]]
+
+
+def test_derived_columns_are_computed_once_each_however_they_use_each_other():
+    table = {"a": np.arange(3.0)}
+    chain = {"c0": "a"} | {f"c{i}": f"c{i - 1} + 1" for i in range(1, 3000)}
+    assert read_events(table, ["c2999"], derived=chain).column("c2999").tolist() == [2999, 3000, 3001]
+    grid = {"d0": "a", "d1": "a"} | {f"d{i}": f"d{i - 1} + d{i - 2} + a * 0" for i in range(2, 60)}
+    assert read_events(table, ["d59"], derived=grid).column("d59")[1] == 1548008755920

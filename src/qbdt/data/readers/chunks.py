@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,28 +32,64 @@ class ColumnPlan:
     def _known(self) -> frozenset[str]:
         return frozenset(self._available)
 
-    def branches(self, expression: Expression | str, within: tuple[str, ...] = ()) -> frozenset[str]:
+    def branches(self, expression: Expression | str) -> frozenset[str]:
         """Branches that a column name or an expression needs in the end."""
-        if isinstance(expression, Expression):
-            return frozenset().union(*(self.branches(name, within) for name in expression.names))
-        name = expression
-        if name in self._derived and (not within or within[-1] != name):
-            if name in within:
-                raise ExpressionError(f"derived columns use each other in a circle: {' → '.join((*within, name))}")
-            return self.branches(self._derived[name], (*within, name))
-        if name not in self._known:
-            used = f", which the column {within[-1]} needs" if within else ""
-            raise DataError(f"{self._label}: no branch {name}{used}; {hint_at(name, self._available)}")
-        return frozenset((name,))
+        wanted = expression.names if isinstance(expression, Expression) else (expression,)
+        used = [name for name in wanted if name not in self._derived]
+        for column in self._sort(wanted):
+            used += [name for name in self._derived[column].names if self._is_branch(name, column)]
+        return frozenset(used)
 
-    def evaluate(self, expression: Expression | str, branches: Mapping[str, Any], within: str | None = None) -> Any:
-        """Values of a column or an expression from the branches of one chunk."""
+    def evaluate(self, expression: Expression | str, branches: Mapping[str, Any]) -> Any:
+        """Values of a column or an expression from the branches of one chunk; each column is computed once."""
+        wanted = expression.names if isinstance(expression, Expression) else (expression,)
+        order = self._sort(wanted)
+        uses = Counter(name for column in order for name in self._derived[column].names if name != column)
+        uses.update(wanted)
+        values: dict[str, Any] = {}
+
+        def use(name: str, column: str | None = None) -> Any:
+            if self._is_branch(name, column):
+                return branches[name]
+            uses[name] -= 1
+            return values[name] if uses[name] else values.pop(name)  # a column that is used up is let go of
+
+        for column in order:
+            derived = self._derived[column]
+            values[column] = derived.evaluate({name: use(name, column) for name in derived.names})
         if isinstance(expression, Expression):
-            names = {name: self.evaluate(name, branches, within) for name in expression.names}
-            return expression.evaluate(names)
-        if expression in self._derived and expression != within:
-            return self.evaluate(self._derived[expression], branches, expression)
-        return branches[expression]
+            return expression.evaluate({name: use(name) for name in wanted})
+        return use(expression)
+
+    def _is_branch(self, name: str, column: str | None) -> bool:
+        """Whether a name stands for a branch inside the expression of a column."""
+        return name not in self._derived or name == column
+
+    def _sort(self, wanted: Iterable[str]) -> list[str]:
+        """Derived columns that these need, each after those that it uses itself; unknown names are refused."""
+        sorted_columns: dict[str, None] = {}
+        path: dict[str, None] = {}  # columns from one that is wanted to the one at hand, each of which uses the next
+        waiting: list[Iterator[str]] = [iter(wanted)]
+        while waiting:
+            name, column = next(waiting[-1], None), next(reversed(path), None)
+            if name is None:
+                waiting.pop()
+                if column is not None:
+                    sorted_columns[column] = path.pop(column)
+            elif self._is_branch(name, column):
+                self._require_branch(name, column)
+            elif name in path:
+                circle = " → ".join([*path, name])
+                raise ExpressionError(f"derived columns use each other in a circle: {circle}")
+            elif name not in sorted_columns:
+                path[name] = None
+                waiting.append(iter(sorted(self._derived[name].names)))
+        return list(sorted_columns)
+
+    def _require_branch(self, name: str, column: str | None) -> None:
+        if name not in self._known:
+            used = "" if column is None else f", which the column {column} needs"
+            raise DataError(f"{self._label}: no branch {name}{used}; {hint_at(name, self._available)}")
 
     def mask(self, selection: Expression, branches: Mapping[str, Any]) -> NDArray[np.bool_]:
         """Rows that pass a selection."""

@@ -22,7 +22,8 @@ class CollectionPartition:
     def __call__(self) -> Dataset:
         """Return its events."""
         dask = require("dask", "a Dask collection")
-        tables = dask.compute(*self.partitions.values(), scheduler="synchronous")
+        # The function, not its name: by name Dask warns where a client is active, and that is where this runs.
+        tables = dask.compute(*self.partitions.values(), scheduler=dask.get)
         return self.make(dict(zip(self.partitions, tables, strict=True)))
 
 
