@@ -3,7 +3,7 @@
     python tests/installed.py dist/qbdt-0.1.0-py3-none-any.whl [options of pytest]
 
 Prints the size of the installation; runs the commands that every installation has and the paper's study in short; then
-all tests that need no package but pytest and hypothesis. Each test file that is left out is named with its reason.
+all tests that need no package but pytest, its xdist and hypothesis. Files that are left out are named with a reason.
 Needs the standard library only.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
-TOOLS = ("pytest", "hypothesis")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis")
 REPOSITORY = "repository"
 STUDY = ("demo", "--quiet")
 

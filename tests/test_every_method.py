@@ -19,6 +19,8 @@ from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
 from qbdt.training.settings import Settings
 
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
 pytestmark = pytest.mark.xdist_group("every-method")
 
 

@@ -11,6 +11,8 @@ from qbdt.studies.benchmark.contestants import OURS
 from tests.studies.benchmark.contestants import Witness
 from tests.studies.paper.events import imitation
 
+pytest.importorskip("xgboost")
+
 
 @pytest.fixture
 def quick(monkeypatch):

@@ -7,6 +7,8 @@ import pytest
 from tests.cli.inside import qbdt
 from tests.cli.test_train import ANALYSIS
 
+pytest.importorskip("onnx")
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):

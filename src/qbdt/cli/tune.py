@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, app, bar, note, print_json
+from qbdt.errors import require
 
 __all__: list[str] = []
 
@@ -38,6 +39,7 @@ def tune(
     from qbdt.analysis.tuning import write_tuning
     from qbdt.tables import show
 
+    require("optuna", "qbdt tune")  # said before events are read
     settings = read_analysis(analysis)
     found = search(
         load(settings, data or analysis.parent, bar(quiet)),

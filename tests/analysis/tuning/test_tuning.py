@@ -25,6 +25,7 @@ from qbdt.training.methods import train as run_training
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
+pytest.importorskip("optuna")
 pytestmark = pytest.mark.xdist_group("tuning")
 
 ANALYSIS = """

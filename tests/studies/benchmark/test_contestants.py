@@ -1,9 +1,11 @@
 """Contestants: the same candidates in every run, and each peer trains."""
 
+import sys
+
 import numpy as np
 import pytest
 
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, MissingDependencyError
 from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS, get_contestant, select_contestants
 from tests.studies.paper.events import imitation
 
@@ -49,3 +51,9 @@ def test_names():
 def test_what_a_result_depends_on_is_named():
     assert get_contestant("XGBoost").release.startswith("xgboost ")
     assert get_contestant(OURS).release.startswith("qbdt ")
+
+
+def test_a_contestant_that_is_not_installed_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(MissingDependencyError, match=r"the method XGBoost needs .* pip install 'qbdt\[baselines\]'"):
+        get_contestant("XGBoost")

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, require
 from qbdt.studies.methods import (
     Method,
     Parameters,
@@ -162,9 +162,11 @@ OURS = "qbdt profile"
 
 
 def get_contestant(name: str) -> Contestant:
-    """Return one contestant."""
+    """Return one contestant, whose package is installed."""
     for contestant in CONTESTANTS:
         if contestant.name == name:
+            if not contestant.available:
+                require(contestant.package, f"the method {name}")
             return contestant
     raise ConfigError(f"no contestant {name}; there are: {', '.join(c.name for c in CONTESTANTS)}")
 
