@@ -46,9 +46,9 @@ package: setup  ## wheel and sdist, each installed and tested without the reposi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
 	$(BIN)/nox -s package
 
-docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken
+docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken (--quiet would hide them)
 	@echo "== mkdocs"
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
 	$(THREADS) $(BIN)/python -m docs._figures

@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from docs._figures.efficient_score import draw_efficient_score
+from docs._figures.gallery import draw_gallery
+from docs._figures.notebook import write_notebook_page
 from docs._figures.summary import draw_summary
 from docs._figures.summary_table import write_summary_table
 
@@ -16,18 +19,24 @@ from qbdt.report.style import save
 IMAGES = Path(__file__).parents[1] / "images"
 
 FIGURES: dict[str, Callable[[], Any]] = {
+    "efficient-score": draw_efficient_score,
     "summary": draw_summary,
     "summary-narrow": partial(draw_summary, narrow=True),
 }
 
 
 def main(names: list[str]) -> None:
-    """Make what is named: figures, and `table`, the one that leads the page of results."""
-    for name in names or ["table", *FIGURES]:
-        if name == "table":
-            write_summary_table()
-        else:
-            print(save(FIGURES[name](), IMAGES / f"{name}.svg"))
+    """Make what is named: figures, the table that leads the page of results, pictures of a run, the notebook's page."""
+    for name in names or ["table", *FIGURES, "gallery", "notebook"]:
+        match name:
+            case "table":
+                write_summary_table()
+            case "notebook":
+                print(write_notebook_page(IMAGES))
+            case "gallery":
+                print(*draw_gallery(IMAGES), sep="\n")
+            case _:
+                print(save(FIGURES[name](), IMAGES / f"{name}.svg"))
 
 
 if __name__ == "__main__":

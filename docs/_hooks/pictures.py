@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-PICTURE = re.compile(r'<img (?P<rest>[^>]*?)src="(?P<path>[^"]*?images/(?P<name>[\w-]+))\.svg"(?P<more>[^>]*)>')
+PICTURE = re.compile(r'<img [^>]*?src="(?P<path>[^"]*?images/(?P<name>[\w-]+))\.(?P<kind>svg|png)"(?P<more>[^>]*)>')
 
 
 def on_page_content(content: str, config: Any, **_: Any) -> str:
@@ -16,6 +16,6 @@ def on_page_content(content: str, config: Any, **_: Any) -> str:
     def wrapped(match: re.Match[str]) -> str:
         source = f'<source media="(max-width: 560px)" srcset="{match["path"]}-narrow.svg">'
         drawn = f"<picture>{source if match['name'] in narrow else ''}{match[0]}</picture>"
-        return f'<a class="picture" href="{match["path"]}.svg">{drawn}</a>'
+        return f'<a class="picture" href="{match["path"]}.{match["kind"]}">{drawn}</a>'
 
     return PICTURE.sub(wrapped, content)

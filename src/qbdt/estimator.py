@@ -93,6 +93,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         random_state: int | None = None,
         max_depth: int | None = None,
         min_leaf_entries: float = 0.0,
+        negative_weights: str = "smooth",
         row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | NDArray[Any] | None = None,
@@ -113,6 +114,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.random_state = random_state
         self.max_depth = max_depth
         self.min_leaf_entries = min_leaf_entries
+        self.negative_weights = negative_weights
         self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.categorical_features = categorical_features

@@ -12,6 +12,7 @@ from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.loader import load
 from qbdt.analysis.run import run_analysis
+from qbdt.analysis.run_folder import read_run
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data.dataset import Role
 from qbdt.data.folds import ModuloFolds
@@ -295,3 +296,22 @@ def test_the_profiled_method_runs_to_a_report(files, tmp_path):
     assert done.tables
     training = next(section for section in run_document(tmp_path / "run").sections if section.title == "Training")
     assert "Expected by the training" in str(training.blocks[0])
+
+
+@pytest.mark.parametrize("name", ["result.json", "fit/fit.json", "fit/templates.json"])
+@pytest.mark.parametrize("change", ["[]", "{", '{"fit": 1, "analysis": 3}', "keys", "values"])
+def test_a_damaged_result_ends_in_one_message(finished, tmp_path, name, change):
+    import shutil
+
+    for part in ("result.json", "fit/fit.json", "fit/templates.json"):
+        (tmp_path / part).parent.mkdir(exist_ok=True)
+        shutil.copy(finished.folder / part, tmp_path / part)
+    content = json.loads((tmp_path / name).read_text())
+    if change == "keys":
+        kept = {key: value for key, value in content.items() if key not in ("expected", "edges")}
+        change = json.dumps({**kept, "tables": [{}]})
+    elif change == "values":
+        change = json.dumps({key: [1, "x"] for key in content})
+    (tmp_path / name).write_text(change)
+    with pytest.raises(ConfigError, match=name.rpartition("/")[2]):
+        read_run(tmp_path)

@@ -171,3 +171,21 @@ def test_arguments_of_the_library_are_printed_as_options(message, printed):
     from qbdt.cli.app import _with_options
 
     assert _with_options(message) == printed
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "| head -0"])
+def test_closed_streams_are_no_traceback(closed):
+    command = f"{sys.executable} -m qbdt --help {closed}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_damaged_cache_of_compiled_functions_is_named(monkeypatch, capsys):
+    module = sys.modules["qbdt.cli.app"]
+
+    def read_cache(**options):
+        exec(compile("raise EOFError", "/lib/numba/core/caching.py", "exec"))
+
+    monkeypatch.setattr(module, "app", read_cache)
+    assert module._run() == 2
+    assert "numba's cache of compiled functions is damaged" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.summary import fit_freely, summarise
+from qbdt.inference.templates import TemplateSet
 from qbdt.inference.workspace import build_workspace, read_workspace, write_workspace
 from tests.inference.models import smooth_templates
 
@@ -197,3 +199,15 @@ def test_names_that_mean_something_else(templates):
 def test_source_named_like_the_signal_strength(templates):
     with pytest.raises(FitError, match="source norm has the name of the signal strength"):
         build_workspace(templates, poi="norm")
+
+
+def test_no_recorded_events_at_all_leave_the_expected_result(templates):
+    found = fit_templates(replace(templates, data=np.zeros(templates.n_bins)), FitSettings(scan=False))
+    assert found.observed is None
+    assert found.expected.z == fit_templates(templates, FitSettings(scan=False)).expected.z
+    assert "no events in any bin" in str(found.templates.notes[-1])
+
+
+def test_shifts_of_sources_that_are_not_named_are_refused(templates):
+    with pytest.raises(FitError, match=r"source0.* shifts a process and is not among them"):
+        TemplateSet("score", templates.edges, templates.processes)

@@ -165,3 +165,15 @@ def test_trees_without_a_cut():
     events = Events({"x": [1.0, np.nan]}, np.ones(2))
     assert ensemble.score(events).tolist() == [1.5, 1.5]
     assert ensemble.leaves(events).tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_deep_tree_becomes_a_table_in_no_time():
+    depth = 1500
+    nodes = np.zeros(2 * depth + 1, dtype=NODE)
+    inner = np.arange(0, 2 * depth, 2)
+    nodes[["feature", "left", "right"]] = (-1, -1, -1)
+    nodes["feature"][inner], nodes["left"][inner], nodes["right"][inner] = 0, inner + 1, inner + 2
+    nodes["threshold"], nodes["b"] = np.arange(len(nodes)), 1.0
+    frame = Ensemble(("x",), (Tree(nodes, 1.0),)).to_frame()
+    assert frame["cuts"][4] == "x>0 & x>2"
+    assert frame["cuts"].iloc[-1].count("&") == depth - 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,35 +77,58 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     fits = folder / "fit" if (folder / "fit").is_dir() else folder
     plain = _read_json(fits / "fit.json", folder)
     result = _read_json(folder / "result.json", folder) if (folder / "result.json").exists() else {}
-    analysis = _parse(result.get("analysis"))
+    with _damage_named(folder / "result.json"):
+        analysis, tables = _parse(result.get("analysis")), read_tables(result)
+        settings = _flatten(result.get("analysis", {}))
+    with _damage_named(fits / "fit.json"):
+        summary = FitSummary.from_dict(plain["observed"] or plain["expected"])
+        scan = None if plain["scan"] is None else Scan.from_dict(plain["scan"])
+        settings = {**plain["settings"], **settings}
+    with _damage_named(fits / "templates.json"):
+        templates = TemplateSet.from_dict(_read_json(fits / "templates.json", folder))
     scored = folder / "scored" / ANALYSIS_FILE
     model = folder / MODEL_FILE
     models = [model] if model.exists() else []
     return RunFolder(
         str(result.get("name", folder.resolve().name)),
         analysis,
-        FitSummary.from_dict(plain["observed"] or plain["expected"]),
-        None if plain["scan"] is None else Scan.from_dict(plain["scan"]),
-        TemplateSet.from_dict(_read_json(fits / "templates.json", folder)),
-        read_tables(result),
-        {**plain["settings"], **_flatten(result.get("analysis", {}))},
+        summary,
+        scan,
+        templates,
+        tables,
+        settings,
         str(result.get("yaml", "")),
         str(result.get("qbdt", "")),
         read_cross_trained(model)[0] if models else None,
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
-        None if analysis is None else _load_events(analysis, data, result["provenance"].get("data"), progress),
+        None if analysis is None else _load_events(analysis, data, result.get("provenance", {}).get("data"), progress),
         {str(path.relative_to(folder)): digest_file(path) for path in (*models, fits / "fit.json")},
         read_diagnosis(folder),
     )
 
 
-def _read_json(path: Path, folder: Path) -> Any:
+def _read_json(path: Path, folder: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{folder}: no {path.name}: not the folder of a finished qbdt run or qbdt fit") from None
-    except (OSError, json.JSONDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: damaged: it holds no record")
+    return found
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever the contents of a damaged file lead to into a message that names it."""
+    try:
+        yield
+    except QBDTError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"{path}: damaged: {reason}") from error
 
 
 def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -148,10 +149,22 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """Run the command line; what a user can cause ends in one message and exit code 2."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_run())
+
+
+def _open_standard_streams() -> None:
+    """Put the null device where a standard stream is closed: a file that is opened later must not take its place."""
+    for handle, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(handle)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest handle that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _run() -> int:
@@ -163,13 +176,23 @@ def _run() -> int:
     except USAGE_ERROR as error:
         error.show()
         return int(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as error:
+        if _is_of_cache(error):  # an empty file in it looks like the end of the input
+            return _refused(DAMAGED_CACHE)
         code = INTERRUPTED
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # the reader has gone: click and rich end with 1
+            return 0
+        return end.code if isinstance(end.code, int) else 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         return 0
     except OSError as error:
         return _refused(f"{error.filename or 'output'}: {error.strerror or error}")
+    except Exception as error:
+        if _is_of_cache(error):
+            return _refused(DAMAGED_CACHE)
+        raise
     if code == INTERRUPTED:  # newer releases of typer turn Ctrl-C into this code themselves
         typer.echo(f"qbdt: interrupted{_say_how_to_go_on(sys.argv[1:2])}", err=True)
     return code if isinstance(code, int) else 0
@@ -182,6 +205,22 @@ def _say_how_to_go_on(command: list[str]) -> str:
         case [name] if name in RESUMABLE:
             return "; the same command goes on where it stopped"
     return ""
+
+
+DAMAGED_CACHE = (
+    "numba's cache of compiled functions is damaged: remove the folder that NUMBA_CACHE_DIR names, "
+    "or else the folders __pycache__ of qbdt; they are made again"
+)
+
+
+def _is_of_cache(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, was raised where numba reads its cache of compiled functions."""
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(Path(frame.filename).parts[-3:] == ("numba", "core", "caching.py") for frame in frames):
+            return True
+        error = error.__context__
+    return False
 
 
 def _refused(message: str) -> int:

@@ -358,6 +358,8 @@ class Tally:
         Number of rows and expected yield.
     largest
         Largest absolute weight.
+    n_negative
+        Number of negative weights.
     """
 
     what: str
@@ -365,16 +367,19 @@ class Tally:
     n_rows: int
     total: float
     largest: float
+    n_negative: int = 0
 
     @classmethod
     def of(cls, what: str, role: Role, events: Events) -> Tally:
         """Tally of events."""
+        largest, n_negative = float(np.abs(events.weight).max(initial=0.0)), int(np.count_nonzero(events.weight < 0))
         with np.errstate(over="ignore"):  # refused by its largest weight
-            return cls(what, role, events.n_rows, events.total, float(np.abs(events.weight).max(initial=0.0)))
+            return cls(what, role, events.n_rows, events.total, largest, n_negative)
 
     def __add__(self, other: Tally) -> Tally:
         n_rows, total = self.n_rows + other.n_rows, self.total + other.total
-        return Tally(self.what, self.role, n_rows, total, max(self.largest, other.largest))
+        largest, n_negative = max(self.largest, other.largest), self.n_negative + other.n_negative
+        return Tally(self.what, self.role, n_rows, total, largest, n_negative)
 
     def require_usable(self) -> None:
         """Refuse no events and no positive yield, except of recorded data."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from qbdt.data import Dataset
 from qbdt.files import provenance, write_text
 from qbdt.inference.combine import write_datacard
@@ -18,7 +20,7 @@ from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
-from qbdt.inference.templates.template_set import TemplateSet
+from qbdt.inference.templates.template_set import Note, TemplateSet
 from qbdt.inference.workspace import build_workspace, rename_reserved, write_workspace
 from qbdt.progress import Progress, silent
 
@@ -74,7 +76,11 @@ def fit_templates(
     names = {"poi": settings.poi, "measurement": settings.measurement, "channel": settings.channel}
     spec = build_workspace(templates, **names, mc_stat=settings.mc_stat)
     likelihoods = {"Asimov": Likelihood(spec, data=templates.asimov)}
-    if templates.data is not None:
+    if templates.data is not None and not np.any(templates.data > 0):
+        templates = templates.with_notes(
+            [Note("recorded data", "no events in any bin: the result is the expected one")]
+        )
+    elif templates.data is not None:
         likelihoods["recorded"] = Likelihood(spec)
     summaries, scan = {}, None
     with progress("fitting", len(likelihoods) + settings.scan) as advance:

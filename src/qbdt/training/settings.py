@@ -132,8 +132,14 @@ class Settings:
     max_depth: int | None = _setting(None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1)
     min_leaf_entries: float = _setting(
         0.0,
-        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.",
+        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights before boosting.",
         at_least=0,
+    )
+    negative_weights: str = _setting(
+        "smooth",
+        'Of processes with negative weights: "smooth" trains on positive weights of the same expectation, |w| Σw/Σ|w| '
+        'over large regions, "raw" on the weights as they are. Templates and fits always have those.',
+        choices=("smooth", "raw"),
     )
     row_fraction: float = _setting(1.0, "Share of the rows drawn for each tree.", above=0, at_most=1)
     feature_fraction: float = _setting(1.0, "Share of the features drawn for each tree.", above=0, at_most=1)

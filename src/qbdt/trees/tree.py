@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Tree:
         """Which nodes are leaves."""
         return np.asarray(self.nodes["feature"] < 0)
 
-    @property
+    @cached_property
     def is_set(self) -> NDArray[np.bool_]:
         """Which nodes divide rows by category."""
         return np.asarray(self.nodes["categories"].any(axis=1))
@@ -129,9 +130,9 @@ class Tree:
 
     def cuts(self, node: int, features: tuple[str, ...]) -> list[str]:
         """Cuts that lead to a node, from the root down, as a physicist writes them."""
-        parent, chain = _parents(self.nodes), []
+        chain = []
         while node > 0:
-            above = parent[node]
+            above = self._parents[node]
             chain.append(self.condition(above, features, left=bool(self.nodes["left"][above] == node)))
             node = above
         return chain[::-1]
@@ -146,7 +147,7 @@ class Tree:
 
     def rows(self, features: tuple[str, ...], number: int) -> list[dict[str, Any]]:
         """One plain record per node: where it is, its cut, its yields and its output."""
-        records = []
+        records: list[dict[str, Any]] = []
         by_set = self.is_set
         for i, (node, p, output) in enumerate(zip(self.nodes, self.purities, self.outputs, strict=True)):
             leaf = bool(node["feature"] < 0)
@@ -169,10 +170,24 @@ class Tree:
                     "gain": float(node["gain"]),
                     "purity": float(p),
                     "output": float(output),
-                    "cuts": " & ".join(self.cuts(i, features)),
+                    "cuts": self._add_cut(i, features, records),
                 }
             )
         return records
+
+    def _add_cut(self, node: int, features: tuple[str, ...], records: list[dict[str, Any]]) -> str:
+        """Cuts that lead to a node, from those of the node above it, whose record is there already."""
+        if node == 0:
+            return ""
+        above = self._parents[node]
+        cut = self.condition(above, features, left=bool(self.nodes["left"][above] == node))
+        return f"{records[above]['cuts']} & {cut}" if above else cut
+
+    @cached_property
+    def _parents(self) -> dict[int, int]:
+        """Node above each node but the root."""
+        inner = np.flatnonzero(~self.is_leaf)
+        return {int(self.nodes[side][i]): int(i) for i in inner for side in ("left", "right")}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -184,8 +199,3 @@ class Tree:
         return {feature: values.tolist() for feature, values in self.categories.items()}
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _parents(nodes: Nodes) -> dict[int, int]:
-    inner = np.flatnonzero(nodes["feature"] >= 0)
-    return {int(nodes[side][i]): int(i) for i in inner for side in ("left", "right")}

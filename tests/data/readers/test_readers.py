@@ -366,3 +366,16 @@ def test_derived_columns_are_computed_once_each_however_they_use_each_other():
     assert read_events(table, ["c2999"], derived=chain).column("c2999").tolist() == [2999, 3000, 3001]
     grid = {"d0": "a", "d1": "a"} | {f"d{i}": f"d{i - 1} + d{i - 2} + a * 0" for i in range(2, 60)}
     assert read_events(table, ["d59"], derived=grid).column("d59")[1] == 1548008755920
+
+
+@pytest.mark.parametrize("entries", [9, 11, -1, 2**31, 2**62])
+def test_a_tree_whose_entries_contradict_its_branches(tmp_path, entries):
+    import struct
+
+    with uproot.recreate(tmp_path / "a.root") as file:
+        file.mktree("t", {"a": np.float64}).extend({"a": np.arange(10.0)})
+    content = (tmp_path / "a.root").read_bytes()
+    place = content.index(struct.pack(">q", 10))  # the first is the tree's own
+    (tmp_path / "a.root").write_bytes(content[:place] + struct.pack(">q", entries) + content[place + 8 :])
+    with pytest.raises(DataError, match=f"the tree has {entries} entries, its branch a has 10"):
+        read_events(str(tmp_path / "a.root"), ["a"])

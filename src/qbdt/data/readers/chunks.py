@@ -135,7 +135,7 @@ class ColumnStack:
                 blocks.append(_native(values).copy() if values.base is not None else _native(values))
                 continue
             if self._filled == 0:
-                blocks.append(np.empty(self._room, dtype=_native_type(values.dtype)))
+                blocks.append(_make_room(self._room, _native_type(values.dtype)))
             elif np.result_type(blocks[-1], _native_type(values.dtype)) != blocks[-1].dtype:
                 blocks[-1] = blocks[-1].astype(np.result_type(blocks[-1], _native_type(values.dtype)))
             blocks[-1][self._filled : self._filled + n_rows] = values
@@ -155,6 +155,13 @@ class ColumnStack:
     def _require_full(self) -> None:
         if self._room:
             raise DataError(f"a table promised {self._room} rows and gave {self._filled}; is it truncated or damaged?")
+
+
+def _make_room(n_rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        return np.empty(n_rows, dtype=dtype)
+    except (MemoryError, ValueError) as error:
+        raise DataError(f"a table promises {n_rows} rows: they do not fit into memory; is it damaged?") from error
 
 
 def _native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -97,6 +97,11 @@ class _Tree(_RootTable):
         for name, branch in branches.items():
             if branch is None:
                 raise DataError(f"{self.label}: two branches are named {name}, and titles do not tell them apart")
+            if int(branch.num_entries) != int(self._tree.num_entries):
+                raise DataError(
+                    f"{self.label}: the tree has {self._tree.num_entries} entries, its branch {name} has "
+                    f"{branch.num_entries}; is it damaged?"
+                )
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
             for start, stop in _steps(self._tree, self._entries, list(branches.values())):
                 arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}

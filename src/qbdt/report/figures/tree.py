@@ -6,6 +6,7 @@ The paper's trees have s, b, σ_b, Q and the purity p in each node; those of the
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,12 +59,12 @@ def draw_tree(
     titles = [labels.variable(name) for name in features]
     conditions = {node: _condition(tree, parent, titles, left=left) for node, parent, left in order}
     columns = _columns(tree, profiled)
-    longest = max(INDENT * int(tree.nodes["depth"][node]) + LETTER * len(text) for node, text in conditions.items())
+    depth = tree.nodes["depth"]
+    longest = max(INDENT * int(depth[node]) + LETTER * _n_letters(text) for node, text in conditions.items())
     width = longest + COLUMN * (len(columns) + 1) + 0.5
     with styled():
         if axes is None:
             _, axes = figure(width, LINE * (len(order) + 2) + 0.2)
-        depth = tree.nodes["depth"]
         places = {node: (INDENT * int(depth[node]), -LINE * row) for row, (node, _, _) in enumerate(order)}
         _draw_branches(axes, order, places)
         for node, place in places.items():
@@ -147,6 +148,11 @@ def _columns(tree: Tree, profiled: bool) -> dict[str, list[str]]:
         pairs = zip(nodes["value"], free, strict=True)
         found["held at"] = [f"{0.5 * (1 + value):.3f}" if value != output else "" for value, output in pairs]
     return found
+
+
+def _n_letters(text: str) -> int:
+    """Letters as they are drawn: a command of a formula is one."""
+    return len(re.sub(r"[${}^_]", "", re.sub(r"\\[A-Za-z]+", "x", text)))
 
 
 def _yield(events: float) -> str:

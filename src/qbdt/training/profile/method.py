@@ -15,7 +15,7 @@ from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
-from qbdt.training.profile.expectation import SHARES, choose_share
+from qbdt.training.profile.expectation import SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio import fit_ratio
@@ -142,7 +142,10 @@ class _Profiling:
             folds = [fold.with_shifts(number) for fold in self.folds]
             combination = Combination.of(folds, events.n_folds)
             models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
-            share, expected = choose_share(events.build_score_rows(models, SHARES), events.sources, combination.pulls)
+            judged = (events.sources, combination.pulls)
+            share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
+            if events.is_smoothed:  # a fit has the weights as given
+                expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
             won = expected.sigma_full**-2 - expected.unprofiled**-2
             information = (expected.sigma_stat**-2, won)
             model = combine(folds, combination.times(share), *names, information, self.categories)

@@ -24,6 +24,7 @@ from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
+from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
@@ -34,10 +35,12 @@ class ProfiledEvents:
     """All events of a training, divided into inner folds."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
-        self.rows = partitions
         survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
+        self.rows = smooth_weights(partitions, survey, self.binning, settings, workers)
+        self._as_given = partitions
+        self._largest = max(tally.largest for tally in survey.samples)
         self.features = empty.features
         self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
@@ -95,16 +98,27 @@ class ProfiledEvents:
         find = partial(sum_blocks, folds=self._folds, fold=fold, model=model)
         return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
 
-    def build_score_rows(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> HeldScores:
-        """Score every fold by the model that was trained without it, with some shares of its second sum."""
-        self.rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return HeldScores(self.rows, self._segments, len(shares))
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether weights differ from those given, because some of these are negative."""
+        return self.rows is not self._as_given
+
+    def build_score_rows(
+        self, models: Sequence[ProfiledEnsemble], shares: Sequence[float], as_given: bool = False
+    ) -> HeldScores:
+        """Score every fold by the model that was trained without it, with some shares of its second sum.
+
+        The rows have the weights that are trained on, or those given, negative ones included.
+        """
+        rows = self._as_given if as_given else self.rows
+        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
+        return HeldScores(rows, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
-        """Scale of weights of all rows, see `fixed_scale`."""
+        """Scale of weights of all rows, smoothed or as given, see `fixed_scale`."""
         bounds = self._sums.bounds(self._segments)
-        return fixed_scale(bounds.weight, bounds.n_rows)
+        return fixed_scale(max(bounds.weight, self._largest), bounds.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
