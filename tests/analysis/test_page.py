@@ -51,7 +51,7 @@ def test_a_run_has_all_parts(folder):
     assert {"variable-x0", "envelope-rate"} <= set(names)
     notes = render_markdown(document)
     assert "SHA-256" in notes
-    assert "dataset: {name: inferno" in notes
+    assert "options: {n: 2000, seed: 1, k: 2}" in notes
     assert not re.search(r"(?<!\\)<b>", notes)
 
 
