@@ -89,11 +89,13 @@ def test_a_comparison_goes_on_where_it_stopped_and_takes_more_divisions(done, mo
     trained = []
     contestant = get_contestant(BAYES)
 
+    def fit(*arguments):
+        trained.append(1)
+        return contestant.fit(*arguments)
+
     def spy(name):
         watched = get_contestant(name)
-        if name != BAYES:
-            return watched
-        return replace(watched, fit=lambda *a: (trained.append(1), contestant.fit(*a))[1])
+        return replace(watched, fit=fit) if name == BAYES else watched
 
     monkeypatch.setattr("qbdt.studies.comparison.plan.get_contestant", spy)
     again = compare_methods(make_plan(), folder, n_jobs=1)
