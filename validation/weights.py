@@ -216,8 +216,8 @@ def main() -> None:
         cases[f"{percent} %, at large m(lτγ)"] = crowded(dataset, percent / 100, *CROWDING)
     fit = FitSettings(binning="optimised", transform="none", bins=20)
     trainings = {
-        "paper": Settings(n_trees=arguments.trees),
-        "mc_stat": Settings(n_trees=arguments.trees, mc_stat=True),
+        "paper": Settings(method="paper", n_trees=arguments.trees),
+        "mc_stat": Settings(method="paper", n_trees=arguments.trees, mc_stat=True),
         "profile": Settings(method="profile", n_trees=2 * arguments.trees),
     }
     print(yields_table(dataset, cases))

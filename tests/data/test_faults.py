@@ -269,3 +269,16 @@ def test_parts_are_the_same_events_of_copies():
     both = set(nominal.identifier("event")) & set(shifted.identifier("event"))
     assert kept & both == varied & both
     assert 400 < some.n_rows < 600
+
+
+def test_a_few_huge_weights_are_a_finding():
+    def with_weights(weight):
+        rng = np.random.default_rng(1)
+        signal = Sample("higgs", Role.SIGNAL, Events({"pt": rng.exponential(40, 500)}, np.full(500, 0.01)))
+        return Dataset([signal, Sample("ttbar", Role.BACKGROUND, Events({"pt": rng.exponential(40, 8000)}, weight))])
+
+    (found,) = find_faults(with_weights(np.repeat([400.0, 0.1], [10, 7990])))
+    assert found.where == "ttbar"
+    assert "8,000 rows count as 14 (effective entries)" in found.message
+    slices = np.repeat([10.0, 1.0, 0.001], [40, 400, 7560])  # of a phase space: no event stands out
+    assert not find_faults(with_weights(slices))

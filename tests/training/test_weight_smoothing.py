@@ -20,7 +20,7 @@ from qbdt.training.profile.inner_folds import count_rows
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import WeightSet, smooth_weights
 
-SMALL = {"paper": Settings(n_trees=3), "profile": Settings(method="profile", n_trees=2, n_leaves=4)}
+SMALL = {"paper": Settings(method="paper", n_trees=3), "profile": Settings(method="profile", n_trees=2, n_leaves=4)}
 
 
 def events(rng, n, shift, negative):
@@ -50,7 +50,7 @@ def smoothing_of(dataset, n_partitions=1, n_threads=1, settings=SMALL["paper"]):
         partitions = place_events(PartitionedEvents(divide_dataset(dataset, n_partitions)), workers)
         survey = survey_events(partitions, settings, count_rows)
         smoothed = smooth_weights(partitions, survey, survey.choose_binning(settings, workers), settings, workers)
-        return None if smoothed is partitions else smoothed._smoothing
+        return None if smoothed is partitions else vars(smoothed)["_smoothing"]
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_training_on_smoothed_weights_is_training_on_positive_ones(dataset):
 
 def test_without_negative_weights_nothing_happens():
     assert smoothing_of(make_dataset(negative=0.0)) is None
-    assert smoothing_of(make_dataset(), settings=Settings(negative_weights="raw")) is None
+    assert smoothing_of(make_dataset(), settings=Settings(method="paper", negative_weights="raw")) is None
 
 
 def test_a_region_that_cancels_has_some_background(monkeypatch):

@@ -81,7 +81,10 @@ def test_from_training_to_the_fit():
 
     def found(data, scale):
         models = FoldedEnsemble(
-            tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
+            tuple(
+                train(data.without_fold(i), Settings(method="paper", n_trees=4), n_threads=1).ensemble for i in range(2)
+            ),
+            data.folds,
         )
         return compute_sensitivity(
             data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale)
@@ -127,7 +130,7 @@ def test_a_small_study():
     """Signs cost statistics in training with raw weights, and none where these are smoothed."""
     data = inferno(1500).with_systematics([])
     fit = FitSettings(binning="equal_signal", transform="none", bins=8)
-    found = study([data], {"even": everywhere(0.2)}, Settings(n_trees=10), fit)
+    found = study([data], {"even": everywhere(0.2)}, Settings(method="paper", n_trees=10), fit)
     best, treated = found["none"]["–"][0].sigma_stat, {name: one.sigma_stat for name, (one,) in found["even"].items()}
     assert list(treated) == ["smooth", "raw", "dropped", "absolute values", "as few positive"]
     assert treated["smooth"] == pytest.approx(best, rel=1e-3)  # one region, so the same shape, in other units

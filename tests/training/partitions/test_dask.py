@@ -18,7 +18,7 @@ from tests.training.partitions.events import small_dataset
 
 pytestmark = pytest.mark.xdist_group("dask")
 
-SETTINGS = Settings(n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
+SETTINGS = Settings(method="paper", n_trees=3, n_leaves=5, mc_stat=True, row_fraction=0.7, min_leaf_entries=5.0)
 PROFILED = Settings(method="profile", n_trees=2, n_leaves=3, row_fraction=0.7)
 
 

@@ -38,6 +38,12 @@ REPEATED = 0.01
 NEGATIVE = 0.02
 """Share of negative weights from which on they are worth a word: they cost 8 % of the effective events."""
 
+SPIKE_ROWS = 500
+SPIKE_ENTRIES = 0.02
+SPIKE_SHARE = 0.05
+"""A sample of at least so many rows with fewer effective entries than this share of them, and one weight with more than
+this share of the sample: samples of several slices of a phase space have few effective entries, but no such weight."""
+
 PLACEHOLDER = 0.005
 """Share of rows with one far-off value, from which on it may stand for a missing one."""
 
@@ -113,6 +119,22 @@ def _check_weights(dataset: Dataset) -> Iterator[Finding]:
             message = f"{share:.0%} of the weights are negative: {sample.events.n_rows:,} events count as "
             message += f"{sample.events.effective_entries:,.0f} in templates; training smooths their weights"
             yield Finding("weights", sample.name, message)
+        yield from _check_spikes(sample)
+
+
+def _check_spikes(sample: Sample) -> Iterator[Finding]:
+    """Few events that hold most of a sample: what they look like decides a training and a template."""
+    weight, n_rows = np.abs(sample.events.weight), sample.events.n_rows
+    if n_rows < SPIKE_ROWS or not weight.any():
+        return
+    entries = float(weight.sum() ** 2 / np.square(weight).sum())
+    largest = float(weight.max() / weight.sum())
+    if entries < SPIKE_ENTRIES * n_rows and largest > SPIKE_SHARE:
+        message = (
+            f"{n_rows:,} rows count as {entries:,.0f} (effective entries): the largest weight, {weight.max():.3g}, "
+        )
+        message += f"is {largest:.0%} of the whole sample, the median {np.median(weight):.3g}; is it right?"
+        yield Finding("weights", sample.name, message)
 
 
 def _check_recorded(dataset: Dataset) -> Iterator[Finding]:
