@@ -76,7 +76,7 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
-weights: setup  ## negative weights in training: as they are, dropped, without sign
+weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights
 
 defaults: setup  ## the search for default settings of the paper's method

@@ -50,7 +50,7 @@ def smoothing_of(dataset, n_partitions=1, n_threads=1, settings=SMALL["paper"]):
         partitions = place_events(PartitionedEvents(divide_dataset(dataset, n_partitions)), workers)
         survey = survey_events(partitions, settings, count_rows)
         smoothed = smooth_weights(partitions, survey, survey.choose_binning(settings, workers), settings, workers)
-        return None if smoothed is partitions else smoothed._smoothing
+        return None if smoothed is partitions else vars(smoothed)["_smoothing"]
 
 
 @pytest.fixture(scope="module")

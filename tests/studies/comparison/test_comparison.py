@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -88,11 +89,13 @@ def test_a_comparison_goes_on_where_it_stopped_and_takes_more_divisions(done, mo
     trained = []
     contestant = get_contestant(BAYES)
 
+    def fit(*arguments):
+        trained.append(1)
+        return contestant.fit(*arguments)
+
     def spy(name):
         watched = get_contestant(name)
-        if name != BAYES:
-            return watched
-        return replace(watched, fit=lambda *a: trained.append(1) or contestant.fit(*a))
+        return replace(watched, fit=fit) if name == BAYES else watched
 
     monkeypatch.setattr("qbdt.studies.comparison.plan.get_contestant", spy)
     again = compare_methods(make_plan(), folder, n_jobs=1)
@@ -136,7 +139,7 @@ def test_mistakes_are_found_before_events_are_read(options, message):
 
 def test_events_without_folds_are_refused():
     text = TEXT.replace("inferno, options: {n: 1500, seed: 1, k: 2}", "inferno, options: {n: 300, seed: 1}")
-    plan = Plan(parse_analysis(text, "a.yaml"), None, (BAYES,))
+    plan = Plan(parse_analysis(text, "a.yaml"), Path(), (BAYES,))
     events = object.__new__(Events)
     events.plan, events.data = plan, imitation(300).with_folds(None)
     with pytest.raises(ConfigError, match="folds: needed to compare"):

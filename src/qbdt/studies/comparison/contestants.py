@@ -191,7 +191,11 @@ def _import_classifier(path: str) -> Contestant:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"contestant {path}: cannot be imported: {error}") from error
     scores = any(hasattr(kind, method) for method in ("decision_function", "predict_proba"))
-    if not isinstance(kind, type) or not scores or "sample_weight" not in signature(kind.fit).parameters:
+    if (
+        not isinstance(kind, type)
+        or not scores
+        or "sample_weight" not in signature(getattr(kind, "fit", kind)).parameters
+    ):
         raise ConfigError(
             f"contestant {path}: a class with fit(X, y, sample_weight) and decision_function or predict_proba is needed"
         )
