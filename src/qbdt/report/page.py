@@ -71,9 +71,7 @@ def _blocks(blocks: Iterable[Block]) -> list[str]:
             case Text(text):
                 lines.append(_plain(text))
             case Code(title, text):
-                fence = "`" * (
-                    3 + max((len(run) for run in re.findall("`+", text)), default=0)
-                )  # longer than any inside
+                fence = "`" * (3 + max((len(run) for run in re.findall("`+", text)), default=0))
                 lines += [f"**{_plain(title)}**", f"{fence}yaml\n{text.rstrip()}\n{fence}"]
             case Statement(claim, verdict, evidence):
                 lines.append(f"- **{_plain(verdict)}**: {_plain(claim)} {_plain(evidence)}")
