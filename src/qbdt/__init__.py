@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systematic
 
 if TYPE_CHECKING:
+    import qbdt.report.figures as figures
     from qbdt.analysis import load, read_analysis, run_analysis
     from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier
     from qbdt.inference import FitSettings, fit_scores
-    from qbdt.report import figures
 
 __all__ = [
     "CrossTrainedClassifier",
