@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systematic
 
 if TYPE_CHECKING:
-    import qbdt.report.figures as figures
+    import qbdt.report.figures as figures  # rooms are entered through their doors
     from qbdt.analysis import load, read_analysis, run_analysis
     from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier
     from qbdt.inference import FitSettings, fit_scores

@@ -51,8 +51,9 @@ def test_a_run_has_all_parts(folder):
     assert {"variable-x0", "envelope-rate"} <= set(names)
     notes = render_markdown(document)
     assert "SHA-256" in notes
-    assert "dataset: {name: inferno" in notes
-    assert not re.search(r"(?<!\\)<b>", notes)
+    assert "options: {n: 2000, seed: 1, k: 2}" in notes
+    outside_code = re.sub(r"```yaml.*?```", "", notes, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<b>", outside_code)
 
 
 def test_a_fit_alone_has_a_report_without_training(folder):

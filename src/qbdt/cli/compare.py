@@ -26,7 +26,7 @@ def compare(
     data: DataFolder = None,
     out: Out = Path("comparison"),
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="Only these, by name; all that are installed if none.")
+        list[str] | None, typer.Option("--method", help="Only these, by name; all that are installed if none.")
     ] = None,
     others: Annotated[
         list[str] | None, typer.Option("--with", "-w", help="One more: the import path of a scikit-learn classifier.")

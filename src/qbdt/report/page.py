@@ -71,7 +71,10 @@ def _blocks(blocks: Iterable[Block]) -> list[str]:
             case Text(text):
                 lines.append(_plain(text))
             case Code(title, text):
-                lines += [f"**{_plain(title)}**", f"````yaml\n{text.rstrip()}\n````"]
+                fence = "`" * (
+                    3 + max((len(run) for run in re.findall("`+", text)), default=0)
+                )  # longer than any inside
+                lines += [f"**{_plain(title)}**", f"{fence}yaml\n{text.rstrip()}\n{fence}"]
             case Statement(claim, verdict, evidence):
                 lines.append(f"- **{_plain(verdict)}**: {_plain(claim)} {_plain(evidence)}")
             case Figure(name=name, caption=caption):

@@ -187,7 +187,7 @@ def _import_classifier(path: str) -> Contestant:
     """Contestant of a scikit-learn classifier, at the settings that it has without arguments."""
     module, _, name = path.rpartition(".")
     try:
-        kind = getattr(import_module(module), name)
+        kind: Any = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"contestant {path}: cannot be imported: {error}") from error
     scores = any(hasattr(kind, method) for method in ("decision_function", "predict_proba"))
