@@ -46,9 +46,9 @@ package: setup  ## wheel and sdist, each installed and tested without the reposi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
 	$(BIN)/nox -s package
 
-docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken
+docs: setup  ## the documentation site into site/; a warning is an error, so no link is broken (--quiet would hide them)
 	@echo "== mkdocs"
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
 	$(THREADS) $(BIN)/python -m docs._figures
@@ -76,7 +76,7 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
-weights: setup  ## negative weights in training: as they are, dropped, without sign
+weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights
 
 defaults: setup  ## the search for default settings of the paper's method

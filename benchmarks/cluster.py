@@ -56,7 +56,7 @@ def parts(rows: int, count: int) -> list[MadePart]:
 def seconds_per_tree(events: Any, n_trees: int, n_threads: int) -> tuple[float, Any]:
     marks: list[float] = []
     monitor = Monitor(callbacks=(lambda _: marks.append(time.perf_counter()),))
-    trained = train(events, Settings(n_trees=n_trees), n_threads=n_threads, monitor=monitor)
+    trained = train(events, Settings(method="paper", n_trees=n_trees), n_threads=n_threads, monitor=monitor)
     return float(np.median(np.diff(marks))), trained
 
 
@@ -107,7 +107,7 @@ def trip_cost(workers: int, n_trees: int) -> dict[str, float]:
                 marks.append((traffic.trips, traffic.waiting, *cpu))
 
         events = OnCluster(parts, client=client, traffic=traffic)
-        train(events, Settings(n_trees=n_trees), n_threads=1, monitor=Monitor(callbacks=(mark,)))
+        train(events, Settings(method="paper", n_trees=n_trees), n_threads=1, monitor=Monitor(callbacks=(mark,)))
         n, *spent = (late - early for early, late in zip(*marks, strict=True))
         seconds, driver, *others = (value / n for value in spent)
         return {"seconds": seconds, "CPU driver": driver, "CPU worker": max(others)}

@@ -137,7 +137,12 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
     count = max(2, options.rows // ROWS_PER_FILE)
     rows = OutOfCore(load_partitions(analysis(options.folder), options.folder, count), folder=options.folder)
-    done = run(rows, Settings(n_trees=options.trees), n_threads=options.threads, monitor=Monitor(callbacks=(mark,)))
+    done = run(
+        rows,
+        Settings(method="paper", n_trees=options.trees),
+        n_threads=options.threads,
+        monitor=Monitor(callbacks=(mark,)),
+    )
     n_nominal = sum(sample["rows"] for sample in done.data["samples"])
     first, last = marks[0], marks[-1]
     n = max(len(marks) - 1, 1)

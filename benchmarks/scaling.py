@@ -44,10 +44,10 @@ def measure(rows: int, kind: str, n_sources: int, threads: int) -> dict[str, flo
     given = sources(X, y, w, kind, n_sources)
     narrow = np.ascontiguousarray(X[:WARM_ROWS, :2])
     warm = sources(narrow, y[:WARM_ROWS], w[:WARM_ROWS], kind, min(n_sources, 8))
-    QBDTClassifier(n_trees=2, n_threads=threads).fit(narrow, y[:WARM_ROWS], w[:WARM_ROWS], warm)
+    QBDTClassifier(method="paper", n_trees=2, n_threads=threads).fit(narrow, y[:WARM_ROWS], w[:WARM_ROWS], warm)
     Path("/proc/self/clear_refs").write_text("5")
     before, start = memory("VmRSS"), time.perf_counter()
-    QBDTClassifier(n_trees=TREES, n_threads=threads).fit(X, y, w, given)
+    QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads).fit(X, y, w, given)
     seconds = time.perf_counter() - start
     used = rows + (n_sources * int((y == 0).sum()) if kind == "shape" else 0)
     return {"seconds": seconds, "bytes_per_row": (memory("VmHWM") - before) / used, "rows": float(used)}

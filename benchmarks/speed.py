@@ -49,7 +49,11 @@ def contestants(X: Any, y: Any, w: Any, threads: int) -> tuple[dict[str, Callabl
 
     def run(name: str) -> Callable[[], Any]:
         def work() -> None:
-            model = QBDTClassifier(n_trees=TREES, n_threads=threads) if name == "qbdt" else peer(name, threads)
+            model = (
+                QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads)
+                if name == "qbdt"
+                else peer(name, threads)
+            )
             with limited(name, threads):
                 models[name] = model.fit(X, y, sample_weight=w)
 
@@ -99,7 +103,9 @@ def peers(rows: int, threads: int, repeats: int) -> tuple[list[Table], dict[str,
     """S1 and S3."""
     X, y = events(rows)
     w = np.ones(rows)
-    QBDTClassifier(n_trees=2, n_threads=threads).fit(X[:5000], y[:5000], w[:5000]).predict_proba(X[:5000])
+    QBDTClassifier(method="paper", n_trees=2, n_threads=threads).fit(X[:5000], y[:5000], w[:5000]).predict_proba(
+        X[:5000]
+    )
     runs, models = contestants(X, y, w, threads)
     trained = race(runs, repeats)
     scored = race(scoring(models, X, threads), repeats)
@@ -121,10 +127,10 @@ def sources(rows: int, threads: int, repeats: int) -> tuple[list[Table], dict[st
     problems = {"none": [], "7 weight": weight_sources(X, w, 7), "7 shape": shape_sources(X, y, 7)}
 
     def run(name: str) -> Callable[[], Any]:
-        return lambda: QBDTClassifier(n_trees=TREES, n_threads=threads).fit(X, y, w, problems[name])
+        return lambda: QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads).fit(X, y, w, problems[name])
 
     for given in problems.values():
-        QBDTClassifier(n_trees=2, n_threads=threads).fit(X, y, w, given)
+        QBDTClassifier(method="paper", n_trees=2, n_threads=threads).fit(X, y, w, given)
     times = race({name: run(name) for name in problems}, repeats)
     used = {name: rows + 7 * int((y == 0).sum()) * (name == "7 shape") for name in problems}
     lines = []

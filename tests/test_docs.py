@@ -1,5 +1,6 @@
 """Every page does what it says: its code is run, its commands exist, its pages are in the navigation."""
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -46,6 +47,15 @@ def test_yaml_of_the_page_has_keys_that_exist(page):
         if block.language == "yaml":
             content = yaml.safe_load(block.code)
             assert set(content) <= set(Analysis.model_fields), f"{page.name}:{block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_and_files_that_a_page_mentions_exist(page):
+    text = page.read_text()
+    for name in set(re.findall(r"\bqbdt(?:\.[A-Za-z_]\w*)+", text)) - {"qbdt.schema.json"}:
+        assert pkgutil.resolve_name(name), name
+    for path in set(re.findall(r"\b(?:src/qbdt|tests|validation|benchmarks|examples)/[\w/.-]+\.(?:py|yaml)", text)):
+        assert (ROOT / path).exists(), path
 
 
 def test_summary_of_the_results_is_copied_from_their_tables():

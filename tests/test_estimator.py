@@ -18,17 +18,7 @@ from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
 
-def known_exceptions(estimator):
-    """What the profiled method cannot promise: it divides rows into parts, so a row twice is not twice its weight."""
-    names = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-    few = {"check_fit2d_1feature": "ten rows do not fill five parts with signal and background"}
-    return {**dict.fromkeys(names, "rows are divided into parts"), **few} if estimator.method == "profile" else {}
-
-
-@parametrize_with_checks(
-    [QBDTClassifier(n_trees=10), QBDTClassifier(method="profile", n_trees=10)],
-    expected_failed_checks=known_exceptions,
-)
+@parametrize_with_checks([QBDTClassifier(n_trees=10), QBDTClassifier(method="paper", n_trees=10)])
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
@@ -47,7 +37,7 @@ def problem():
 @pytest.fixture(scope="module")
 def fitted(problem):
     X, y, w = problem
-    return QBDTClassifier(n_trees=5).fit(X, y, w)
+    return QBDTClassifier(method="paper", n_trees=5).fit(X, y, w)
 
 
 def sources(X, y, w):
@@ -86,12 +76,15 @@ def test_a_bare_shape_tuple_may_have_the_background_only(problem):
     bkg = y == 0
     some = [Systematic.shape("s", up=(X[bkg] + 0.1, y[bkg], w[bkg]))]
     full = [Systematic.shape("s", up=(X + 0.1, y, w))]
-    assert QBDTClassifier(n_trees=2).fit(X, y, w, some).trees_ == QBDTClassifier(n_trees=2).fit(X, y, w, full).trees_
+    assert (
+        QBDTClassifier(method="paper", n_trees=2).fit(X, y, w, some).trees_
+        == QBDTClassifier(method="paper", n_trees=2).fit(X, y, w, full).trees_
+    )
 
 
 def test_minus_one_is_background(problem, fitted):
     X, y, w = problem
-    other = QBDTClassifier(n_trees=5).fit(X, np.where(y == 1, 1, -1), w)
+    other = QBDTClassifier(method="paper", n_trees=5).fit(X, np.where(y == 1, 1, -1), w)
     assert other.trees_ == fitted.trees_
     assert set(other.predict(X)) == {-1, 1}
 
@@ -128,28 +121,31 @@ def test_nodes_as_a_table(fitted):
 def test_tables_by_name(problem, fitted):
     X, y, w = problem
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = QBDTClassifier(n_trees=5).fit(frame, y, w)
+    model = QBDTClassifier(method="paper", n_trees=5).fit(frame, y, w)
     assert np.array_equal(model.decision_function(frame), fitted.decision_function(X))
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     assert np.array_equal(model.decision_function(frame[["c", "a", "b"]]), fitted.decision_function(X))
     assert np.array_equal(model.decision_function(pa.Table.from_pandas(frame)), fitted.decision_function(X))
     with pytest.raises(DataError, match="no column c; there are: a, b, d"):
         model.predict(frame.rename(columns={"c": "d"}))
-    arrow = QBDTClassifier(n_trees=5).fit(pa.Table.from_pandas(frame), y, w)
+    arrow = QBDTClassifier(method="paper", n_trees=5).fit(pa.Table.from_pandas(frame), y, w)
     assert arrow.trees_ == model.trees_
 
 
 def test_single_precision_and_fortran_order(problem):
     X, y, w = problem
     single = X.astype(np.float32)
-    models = [QBDTClassifier(n_trees=2).fit(table, y, w) for table in (single, np.asfortranarray(single), single[:, :])]
+    models = [
+        QBDTClassifier(method="paper", n_trees=2).fit(table, y, w)
+        for table in (single, np.asfortranarray(single), single[:, :])
+    ]
     assert models[0].trees_ == models[1].trees_
-    assert models[0].trees_ == QBDTClassifier(n_trees=2).fit(single.astype(np.float64), y, w).trees_
+    assert models[0].trees_ == QBDTClassifier(method="paper", n_trees=2).fit(single.astype(np.float64), y, w).trees_
 
 
 def test_composition(problem):
     X, y, w = problem
-    model = QBDTClassifier(n_trees=3)
+    model = QBDTClassifier(method="paper", n_trees=3)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, y, qbdtclassifier__sample_weight=w)
     assert pipeline.score(X, y) > 0.7
     out_of_fold = cross_val_predict(model, X, y, cv=3, method="decision_function", params={"sample_weight": w})
@@ -173,17 +169,19 @@ def test_checkpoint_and_resume(problem, tmp_path):
             raise KeyboardInterrupt
 
     options: dict[str, Any] = {"n_trees": 8, "row_fraction": 0.8}
-    whole = QBDTClassifier(**options).fit(X, y, w)
-    stopped = QBDTClassifier(**options, callbacks=[interrupt]).fit(X, y, w, checkpoint=path, checkpoint_every=2)
+    whole = QBDTClassifier(method="paper", **options).fit(X, y, w)
+    stopped = QBDTClassifier(method="paper", **options, callbacks=[interrupt]).fit(
+        X, y, w, checkpoint=path, checkpoint_every=2
+    )
     assert len(stopped.trees_) == 5
     assert len(QBDTClassifier.load(path).trees_) == 4
     for earlier in (path, stopped):
-        assert QBDTClassifier(**options).fit(X, y, w, resume=earlier).trees_ == whole.trees_
+        assert QBDTClassifier(method="paper", **options).fit(X, y, w, resume=earlier).trees_ == whole.trees_
 
 
 def test_early_stopping(problem):
     X, y, w = problem
-    model = QBDTClassifier(n_trees=80, early_stopping=2)
+    model = QBDTClassifier(method="paper", n_trees=80, early_stopping=2)
     model.fit(X[:200], y[:200], w[:200], validation=(X[200:], y[200:], w[200:]))
     history = model.training_.history
     assert len(history) < 80
@@ -192,8 +190,10 @@ def test_early_stopping(problem):
 
 def test_progress_bar(problem, capsys):
     X, y, w = problem
-    QBDTClassifier(n_trees=2, verbose=True).fit(X, y, w)
-    assert capsys.readouterr().out == ""
+    QBDTClassifier(method="paper", n_trees=2, verbose=True).fit(X, y, w)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "training: 2 of 2 (100%)" in printed.err
 
 
 def bad(**changes):
@@ -201,7 +201,7 @@ def bad(**changes):
         arguments = {"X": X, "y": y, "sample_weight": w, "systematics": (), "options": {}}
         arguments.update({key: change(X, y, w) for key, change in changes.items()})
         options = arguments.pop("options")
-        return QBDTClassifier(**{"n_trees": 2, **options}).fit(**arguments)
+        return QBDTClassifier(**{"method": "paper", "n_trees": 2, **options}).fit(**arguments)
 
     return fit
 
@@ -248,11 +248,13 @@ def test_bad_input_is_named(problem, fit, message):
         fit(*problem)
 
 
-def test_the_profiled_method_needs_events_in_every_part(problem):
+def test_the_profiled_method_is_the_default_and_trains_on_ten_rows(problem):
     X, y, w = problem
-    few = np.flatnonzero(y == 1)[:2].tolist() + np.flatnonzero(y != 1).tolist()
-    with pytest.raises(DataError, match="too few signal events"):
-        QBDTClassifier(method="profile", n_trees=2).fit(X[few], y[few], w[few])
+    assert QBDTClassifier().method == "profile"
+    few = np.concatenate([np.flatnonzero(y == 1)[:2], np.flatnonzero(y != 1)[:8]])
+    model = QBDTClassifier(n_trees=2).fit(X[few], y[few], w[few])
+    assert "few events" in model.training_.headline
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 def test_the_profiled_method_refuses_what_is_the_papers(problem):
@@ -267,8 +269,8 @@ def test_no_events_and_models_of_the_other_method_are_named(problem):
 
     X, y, w = problem
     with pytest.raises(DataError, match="y is empty"):
-        QBDTClassifier().fit(pd.DataFrame({"x": []}), np.array([]))
-    paper = QBDTClassifier(n_trees=2).fit(X, y, w)
+        QBDTClassifier(method="paper").fit(pd.DataFrame({"x": []}), np.array([]))
+    paper = QBDTClassifier(method="paper", n_trees=2).fit(X, y, w)
     with pytest.raises(DataError, match="other settings"):
         QBDTClassifier(method="profile", n_trees=2).fit(X, y, w, resume=paper)
 
@@ -276,14 +278,14 @@ def test_no_events_and_models_of_the_other_method_are_named(problem):
 def test_nothing_is_written_on_bad_input(problem, tmp_path):
     X, y, w = problem
     with pytest.raises(DataError):
-        QBDTClassifier(n_trees=2).fit(X, y, with_nan(w), checkpoint=tmp_path / "m", checkpoint_every=1)
+        QBDTClassifier(method="paper", n_trees=2).fit(X, y, with_nan(w), checkpoint=tmp_path / "m", checkpoint_every=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_not_fitted(problem, tmp_path):
     for use in (lambda m: m.predict(problem[0]), lambda m: m.tree_weights_, lambda m: m.save(tmp_path / "m")):
         with pytest.raises(NotFittedError):
-            use(QBDTClassifier())
+            use(QBDTClassifier(method="paper"))
 
 
 @pytest.fixture(scope="module")
@@ -295,10 +297,14 @@ def with_categories():
 
 def test_features_are_given_by_name_position_or_mask(with_categories):
     X, y = with_categories
-    named = QBDTClassifier(n_trees=3, categorical_features=["mode"], monotonic_constraints={"pt": 1}).fit(X, y)
+    named = QBDTClassifier(
+        method="paper", n_trees=3, categorical_features=["mode"], monotonic_constraints={"pt": 1}
+    ).fit(X, y)
     assert any(tree.is_set.any() for tree in named.trees_)
     for categorical, constraints in (([1], {0: 1}), ([False, True], [1, 0]), (np.array([1]), np.array([1, 0]))):
-        model = QBDTClassifier(n_trees=3, categorical_features=categorical, monotonic_constraints=constraints)
+        model = QBDTClassifier(
+            method="paper", n_trees=3, categorical_features=categorical, monotonic_constraints=constraints
+        )
         assert clone(model).fit(X, y).trees_ == named.trees_
         array = model.fit(X.to_numpy(float), y)
         assert np.array_equal(array.decision_function(X.to_numpy(float)), named.decision_function(X))
@@ -321,4 +327,18 @@ def test_features_are_given_by_name_position_or_mask(with_categories):
 )
 def test_rules_of_features_that_cannot_be(with_categories, options, message):
     with pytest.raises(QBDTError, match=message):
-        QBDTClassifier(n_trees=1, **options).fit(*with_categories)
+        QBDTClassifier(method="paper", n_trees=1, **options).fit(*with_categories)
+
+
+def test_pandas_categoricals_are_categories(problem, tmp_path):
+    X, y, w = problem
+    mode = np.where(y == 1, "b", np.where(X[:, 0] > 0, "c", "a"))
+    frame = pd.DataFrame({"pt": X[:, 0], "mode": pd.Categorical(mode, categories=["a", "b", "c"])})
+    varied = frame.assign(mode=pd.Categorical(mode, categories=["c", "b", "a"]))  # the same values in another order
+    source = Systematic.shape("tes", up=(varied.assign(pt=1.1 * frame["pt"]), y, w))
+    model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w, [source])
+    assert model.training_.settings.categorical_features == ("mode",)
+    assert model.decision_function(varied).tolist() == model.decision_function(frame).tolist()
+    model.save(tmp_path / "m.qbdt")
+    again = QBDTClassifier.load(tmp_path / "m.qbdt")
+    assert again.decision_function(varied).tolist() == model.decision_function(frame).tolist()

@@ -11,7 +11,8 @@ from qbdt.cli.app import app
 from qbdt.data.folds import HashFolds
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.public_files import paper_tautaugamma
-from qbdt.studies.benchmark import contestants, problems
+from qbdt.studies.benchmark import problems
+from qbdt.studies.comparison import contestants
 from qbdt.studies.paper import measurement, published_split, study
 from qbdt.studies.paper.methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table

@@ -110,6 +110,7 @@ def test_a_lock_dies_with_its_process(tmp_path):
     code = f"import sys, pathlib, qbdt.files; {lock}; print(1, flush=True); input()"
     arguments = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
         other.stdout.readline()
         with pytest.raises(OutputError):
             FolderLock(tmp_path)

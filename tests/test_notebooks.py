@@ -53,7 +53,7 @@ def test_summary_of_a_dataset(dataset):
 
 
 def test_training_and_what_it_expects(dataset):
-    training = train(dataset, Settings(n_trees=2, n_leaves=3))
+    training = train(dataset, Settings(method="paper", n_trees=2, n_leaves=3))
     tree = parsed(training._repr_html_())
     assert texts(tree, "strong") == ["2 trees of up to 3 leaves, 1 feature, 1 systematic source"]
     assert texts(tree, "td")[:2] == ["<x>", "100.0"]
@@ -65,7 +65,7 @@ def test_training_and_what_it_expects(dataset):
 
 
 def test_cross_training(dataset):
-    tree = parsed(cross_train(dataset, Settings(n_trees=2, n_leaves=3))._repr_html_())
+    tree = parsed(cross_train(dataset, Settings(method="paper", n_trees=2, n_leaves=3))._repr_html_())
     assert texts(tree, "strong") == ["2 of 2 folds by event: 2 + 2 trees"]
     assert texts(tree, "td")[:3] == ["<x>", "100.0", "100.0"]
     assert texts(tree, "summary") == ["Trained on", "Systematic sources", "Settings"]
@@ -82,7 +82,7 @@ def test_fit_results(dataset):
 
 def test_classifier_keeps_what_scikit_learn_shows():
     X, y = np.arange(40.0).reshape(20, 2), np.repeat([1, 0], 10)
-    model = QBDTClassifier(n_trees=2, n_leaves=2)
+    model = QBDTClassifier(method="paper", n_trees=2, n_leaves=2)
     assert "trees of up to" not in model._repr_html_()
     model.fit(X, y)
     for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
+from qbdt.data import Role
 from qbdt.data.readers import read_events
 from qbdt.errors import ConfigError, DataError
 from qbdt.training import Settings, train
@@ -81,7 +82,8 @@ def partition(role="background", source="a", n=100, features=("x",)):
     def events(centre):
         return Events({name: rng.normal(centre, 1, n) for name in features}, np.ones(n), {"event": np.arange(n)})
 
-    samples = [Sample("s", "signal", events(1)), Sample("b", "background", events(-1)), Sample("c", role, events(0))]
+    chosen = {"s": (Role.SIGNAL, 1), "b": (Role.BACKGROUND, -1), "c": (Role(role), 0)}
+    samples = [Sample(name, own, events(centre)) for name, (own, centre) in chosen.items()]
     return Dataset(samples, [Systematic.norm(source, 0.1, processes=["b"])])
 
 

@@ -1,6 +1,9 @@
-import pytest
+import io
 
-from qbdt.tables import Table, render_html
+import pytest
+from rich.console import Console
+
+from qbdt.tables import Table, render_html, show
 
 
 def test_markdown_escapes_cells():
@@ -33,3 +36,16 @@ def test_a_notebook_shows_the_first_tables_and_folds_the_others():
     assert shown.startswith("<div><strong>answer</strong><table>")
     assert shown.count("<details>") == 1
     assert "<details><summary>two</summary>" in shown
+
+
+def test_a_table_that_is_too_wide_is_shown_in_pieces_that_fit():
+    header = ("source", "kind", "process", *(f"number {i}" for i in range(10)))
+    rows = tuple((f"source{i}", "shape", "background", *(f"{i}.{j}" for j in range(10))) for i in range(2))
+    written = io.StringIO()
+    console = Console(file=written, width=80)
+    show([Table("Sources", header, rows)], console)
+    lines = written.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("source1" in line and "background" in line for line in lines) == 3  # once in each piece
+    assert sum(f"1.{j}" in " ".join(lines) for j in range(10)) == 10
+    assert not any(line.strip().startswith("│") for line in lines)  # no cell is folded

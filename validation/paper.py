@@ -18,11 +18,11 @@ from qbdt.analysis.examples import example_text
 from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
-from qbdt.inference.appendix import background_uncertainty
 from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.result import FitSummary
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.source_significance import background_uncertainty
 from qbdt.inference.templates.scores import scan_transform
 from qbdt.tables import Table
 from qbdt.training.methods import train

@@ -10,6 +10,7 @@ from typing import Any
 
 from docs._figures.efficient_score import draw_efficient_score
 from docs._figures.gallery import draw_gallery
+from docs._figures.notebook import write_notebook_page
 from docs._figures.summary import draw_summary
 from docs._figures.summary_table import write_summary_table
 
@@ -25,11 +26,13 @@ FIGURES: dict[str, Callable[[], Any]] = {
 
 
 def main(names: list[str]) -> None:
-    """Make what is named: figures; `table`, the one that leads the page of results; `gallery`, pictures of a run."""
-    for name in names or ["table", *FIGURES, "gallery"]:
+    """Make what is named: figures, the table that leads the page of results, pictures of a run, the notebook's page."""
+    for name in names or ["table", *FIGURES, "gallery", "notebook"]:
         match name:
             case "table":
                 write_summary_table()
+            case "notebook":
+                print(write_notebook_page(IMAGES))
             case "gallery":
                 print(*draw_gallery(IMAGES), sep="\n")
             case _:

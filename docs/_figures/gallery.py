@@ -8,7 +8,7 @@ from typing import Any
 
 from qbdt.analysis import diagnose_run, read_analysis, run_analysis, run_document
 from qbdt.data.samples import write_bundled_ntuples
-from qbdt.errors import OutputError
+from qbdt.errors import ConfigError
 from qbdt.report.style import styled
 
 __all__ = ["draw_gallery"]
@@ -17,21 +17,21 @@ ANALYSIS = Path(__file__).with_name("gallery.yaml")
 RUN = Path("out/gallery")
 
 SHOWN = {
-    "prefit": "prefit",
-    "postfit": "postfit",
-    "scan": "scan",
-    "ranking": "ranking",
-    "pulls": "pulls",
-    "correlation": "correlation",
-    "envelope-3": "envelope",
-    "roc": "roc",
-    "train-and-test": "train-and-test",
-    "variable-5": "variable",
-    "first-tree": "tree",
-    "features": "features",
-    "source-map": "source-map",
+    "prefit": ("prefit", 0),
+    "postfit": ("postfit", 0),
+    "scan": ("scan", 0),
+    "ranking": ("ranking", 0),
+    "pulls": ("pulls", 0),
+    "correlation": ("correlation", 0),
+    "envelope": ("envelope-", 3),
+    "roc": ("roc", 0),
+    "train-and-test": ("train-and-test", 0),
+    "variable": ("variable-", 5),
+    "tree": ("first-tree", 0),
+    "features": ("features", 0),
+    "source-map": ("source-map", 0),
 }
-"""Figures of a report by their name there, and the name of the picture."""
+"""Pictures by name: how the figure's name in the report begins, and which of those it is."""
 
 DPI, COLOURS = 130, 128
 
@@ -41,13 +41,21 @@ def draw_gallery(images: Path) -> list[Path]:
     analysis = read_analysis(ANALYSIS)
     if not (RUN / "data").exists():
         write_bundled_ntuples(RUN / "data")
-    run_analysis(analysis, RUN, RUN / "run", figures=False)
     try:
-        diagnose_run(RUN / "run", RUN, sizes=False, repeats=2)
-    except OutputError:
-        print(f"{RUN}: diagnosed before")
-    drawn = {figure.name: figure.drawn for figure in run_document(RUN / "run", RUN).figures()}
-    return [_save(drawn[name], images / f"gallery-{picture}.png") for name, picture in SHOWN.items()]
+        run_analysis(analysis, RUN, RUN / "run", figures=False)
+    except ConfigError:  # of an earlier analysis file, or of other settings of the code
+        run_analysis(analysis, RUN, RUN / "run", figures=False, force=True)
+    diagnose_run(RUN / "run", RUN, sizes=False, repeats=2, force=True)
+    return _save_figures(images)
+
+
+def _save_figures(images: Path) -> list[Path]:
+    figures = list(run_document(RUN / "run", RUN).figures())
+    found = []
+    for picture, (start, number) in SHOWN.items():
+        drawn = [figure.drawn for figure in figures if figure.name.startswith(start)][number]
+        found.append(_save(drawn, images / f"gallery-{picture}.png"))
+    return found
 
 
 def _save(drawn: Any, path: Path) -> Path:

@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-PICTURE = re.compile(
-    r'<img [^>]*?src="(?P<path>[^"]*?images/(?P<name>[\w-]+))\.(?P<kind>svg|png)"(?P<more>[^>]*)>'
-)
+PICTURE = re.compile(r'<img [^>]*?src="(?P<path>[^"]*?images/(?P<name>[\w-]+))\.(?P<kind>svg|png)"(?P<more>[^>]*)>')
 
 
 def on_page_content(content: str, config: Any, **_: Any) -> str:

@@ -29,7 +29,7 @@ from qbdt.data import (
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.models import read_cross_trained, read_model, write_model
-from qbdt.progress import silent, terminal
+from qbdt.progress import silent, visible
 from qbdt.training import (
     Callback,
     CrossTrainedModel,
@@ -57,7 +57,7 @@ PARAMETERS = {
     "which it must not rise; or a list of +1, −1 and 0 over all features.",
     "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
     "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
-    "verbose": "Show a progress bar.",
+    "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
 }
 """Parameters of `QBDTClassifier` that are no settings, or that take more than the setting does."""
 
@@ -81,7 +81,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def __init__(
         self,
-        method: str = "paper",
+        method: str = "profile",
         n_trees: int | None = None,
         n_leaves: int | None = None,
         max_bins: int = 256,
@@ -93,6 +93,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         random_state: int | None = None,
         max_depth: int | None = None,
         min_leaf_entries: float = 0.0,
+        negative_weights: str = "smooth",
         row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | NDArray[Any] | None = None,
@@ -113,6 +114,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.random_state = random_state
         self.max_depth = max_depth
         self.min_leaf_entries = min_leaf_entries
+        self.negative_weights = negative_weights
         self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.categorical_features = categorical_features
@@ -163,7 +165,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             settings,
             n_threads=self.n_threads,
             monitor=monitor,
-            progress=terminal if self.verbose else silent,
+            progress=visible(last=True) if self.verbose else silent,
             resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
         )
@@ -235,6 +237,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         model.n_features_in_ = len(training.ensemble.features)
         if extra.get("named", True):
             model.feature_names_in_ = np.array(training.ensemble.features, dtype=object)
+        model.categories_ = extra.get("categories", {})
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -258,11 +261,15 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _make_settings(self, features: Sequence[str]) -> Settings:
         values = {name: getattr(self, name) for name in Settings.rules()}
+        if self.categories_:
+            given = Settings.for_features(features, categorical_features=self.categorical_features)
+            values["categorical_features"] = [*given.categorical_features, *self.categories_]
         seed = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **{**values, "random_state": seed})
 
     def _extra(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
+        known = {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
+        return {**known, "categories": self.categories_} if self.categories_ else known
 
     def _encode_labels(self, X: Any, y: ArrayLike) -> NDArray[np.int8]:
         if y is None:
@@ -303,9 +310,12 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Return a shape source with its labels written as those of y are."""
         if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
             return source
-        sides = [
-            None if s is None else (s[0], self._encode_known(s[1], source.name), s[2]) for s in (source.up, source.down)
-        ]
+
+        def encode(side: Any) -> Any:
+            table, labels, weight = side
+            return _encode_categories(table, self.categories_), self._encode_known(labels, source.name), weight
+
+        sides = [None if side is None else encode(side) for side in (source.up, source.down)]
         return FlatSystematic(source.name, source.kind, *sides)
 
     def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
@@ -328,6 +338,9 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _check_table(self, X: Any, *, reset: bool) -> Columns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
+        if reset:
+            self.categories_ = _find_categories(X)
+        X = _encode_categories(X, self.categories_)
         if not _has_names(X):
             types = [np.float64, np.float32]
             if isinstance(X, np.ma.MaskedArray):
@@ -540,6 +553,27 @@ def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
     if not (low < high and low == int(low) and high == int(high)):
         return None
     return (np.array([low, high]), signal.view(np.int8)) if np.all(signal | (values == low)) else None
+
+
+def _find_categories(table: Any) -> dict[str, list[Any]]:
+    """Values of each categorical column of a pandas table, in their order: its rows become their numbers."""
+    if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
+        return {}
+    found = {str(name): getattr(table[name].dtype, "categories", None) for name in table.columns}
+    return {name: categories.tolist() for name, categories in found.items() if categories is not None}
+
+
+def _encode_categories(table: Any, categories: Mapping[str, list[Any]]) -> Any:
+    """Numbers of categories in place of pandas categoricals; missing where a value has none."""
+    mine = [name for name in categories if name in _find_categories(table)]
+    if not mine:
+        return table
+
+    def encode(name: str) -> NDArray[np.float32]:
+        codes = table[name].cat.set_categories(categories[name]).cat.codes.to_numpy()
+        return np.where(codes < 0, np.nan, codes).astype(np.float32)
+
+    return table.assign(**{name: encode(name) for name in mine})
 
 
 def _has_names(table: Any) -> bool:

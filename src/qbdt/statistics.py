@@ -132,7 +132,7 @@ def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray
     _require_positive(background)
     if np.any(~(variance >= 0)):
         raise DataError(f"sigma2={variance.min()}: must be at least 0")
-    flat = _fill_significance(*(np.ascontiguousarray(a).ravel() for a in (signal, background, variance)))
+    flat = _fill_significance(*(np.array(a).ravel() for a in (signal, background, variance)))
     return flat.reshape(signal.shape)[()]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -52,6 +53,11 @@ class Table:
     def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> str:
         cells = zip(line, widths, self.numeric, strict=True)
         return "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells).rstrip()
+
+    def select(self, columns: Sequence[int]) -> Table:
+        """Return the table with some of its columns, by number."""
+        header, *rows = (tuple(line[i] for i in columns) for line in (self.header, *self.rows))
+        return Table(self.title, header, tuple(rows))
 
     def to_markdown(self) -> str:
         """Return the table as GitHub-flavoured Markdown, with cell contents escaped."""
@@ -128,14 +134,32 @@ def _html_row(cells: Sequence[str], sides: Sequence[str], element: str) -> str:
 
 
 def show(tables: Iterable[Table], console: Console | None = None) -> None:
-    """Print tables; names from users' files are shown as they are, never read as markup."""
+    """Print tables, one that is too wide in pieces that fit; names are shown as they are, never read as markup."""
     console = console or Console()
     for table in tables:
         console.print(Text(table.title, style="bold"))
-        drawn = RichTable(show_edge=False, pad_edge=False)
-        for heading, right in zip(table.header, table.numeric, strict=True):
-            drawn.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
-        for row in table.rows:
-            drawn.add_row(*(Text(cell) for cell in row))
-        console.print(drawn)
-        console.print()
+        for piece in _cut_to_width(table, console.width):
+            drawn = RichTable(show_edge=False, pad_edge=False)
+            for heading, right in zip(piece.header, piece.numeric, strict=True):
+                drawn.add_column(Text(heading), justify="right" if right else "left", overflow="fold")
+            for row in piece.rows:
+                drawn.add_row(*(Text(cell) for cell in row))
+            console.print(drawn)
+            console.print()
+
+
+def _cut_to_width(table: Table, width: int) -> list[Table]:
+    """Return the table in pieces of whole columns that fit, each with the columns that name its rows."""
+    sizes = [max(cell_len(line[i]) for line in (table.header, *table.rows)) + 3 for i in range(len(table.header))]
+    if sum(sizes) - 3 <= width:
+        return [table]
+    n_keys = next((i for i, right in enumerate(table.numeric) if right), 1) or 1
+    while n_keys > 1 and sum(sizes[:n_keys]) > width // 2:
+        n_keys -= 1
+    pieces: list[list[int]] = [[]]
+    for i in range(n_keys, len(sizes)):
+        used = sum(sizes[j] for j in (*range(n_keys), *pieces[-1]))
+        if pieces[-1] and used + sizes[i] - 3 > width:
+            pieces.append([])
+        pieces[-1].append(i)
+    return [table.select([*range(n_keys), *piece]) for piece in pieces]

@@ -14,7 +14,7 @@ from qbdt.report.page import render_markdown
 ANALYSIS = """
 name: "<b>synthetic</b>"
 dataset: {name: inferno, options: {n: 2000, seed: 1, k: 2}}
-training: {n_trees: 3}
+training: {method: paper, n_trees: 3}
 """
 
 
@@ -48,9 +48,12 @@ def test_a_run_has_all_parts(folder):
     assert sum(name.startswith("envelope-") for name in names) == 3
     result = json.loads((folder / "result.json").read_text())["fit"]["expected"]
     assert document.headlines[0].value == f"{result['z']:.2f}"
+    assert {"variable-x0", "envelope-rate"} <= set(names)
     notes = render_markdown(document)
     assert "SHA-256" in notes
-    assert not re.search(r"(?<!\\)<b>", notes)
+    assert "options: {n: 2000, seed: 1, k: 2}" in notes
+    outside_code = re.sub(r"```yaml.*?```", "", notes, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<b>", outside_code)
 
 
 def test_a_fit_alone_has_a_report_without_training(folder):

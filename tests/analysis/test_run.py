@@ -33,7 +33,7 @@ systematics:
   scale: {kind: shape, processes: ttbar, up: {columns: {x: x_up}}}
   xs: {kind: norm, processes: ttbar, size: 0.1}
 folds: {columns: event}
-training: {n_trees: 20, n_leaves: 4}
+training: {method: paper, n_trees: 20, n_leaves: 4}
 fit: {bins: 6, scan: false}
 """
 
@@ -244,7 +244,7 @@ def scored_dataset():
 
 def test_scored_events_are_read_back_as_they_were(tmp_path):
     scored = scored_dataset()
-    path = write_scored(scored, tmp_path / "scored", "test", {"bins": 7})
+    path = write_scored(scored, tmp_path / "scored", "test", FitSettings(bins=7))
     plan = read_analysis(path)
     assert plan.fit.bins == 7
     again = load(plan, path.parent)
@@ -276,7 +276,7 @@ def test_scored_files_do_not_collide_whatever_the_names_are(tmp_path):
     weights = Systematic.weight("w", {n: [7.0, 8.0] for n in NAMES})
     scored = Dataset(samples, [*shapes, weights], ModuloFolds(2, "weight"))
     (tmp_path / "a").mkdir()
-    path = write_scored(scored, tmp_path / "a" / "scored", "test", {})
+    path = write_scored(scored, tmp_path / "a" / "scored", "test", FitSettings())
     again = load(read_analysis(path), path.parent, to_train=False)
     assert [(s.name, s.events.total) for s in again.samples] == [(s.name, s.events.total) for s in samples]
     for source in scored.systematics:
@@ -289,7 +289,7 @@ def test_scored_files_do_not_collide_whatever_the_names_are(tmp_path):
 def test_the_profiled_method_runs_to_a_report(files, tmp_path):
     from qbdt.analysis.page import run_document
 
-    text = ANALYSIS.replace("{n_trees: 20, n_leaves: 4}", "{method: profile, n_trees: 5, n_leaves: 4}")
+    text = ANALYSIS.replace("{method: paper, n_trees: 20, n_leaves: 4}", "{method: profile, n_trees: 5, n_leaves: 4}")
     analysis = parse_analysis(text)
     assert (analysis.fit.binning, analysis.fit.transform) == ("optimised", "none")
     done = run_analysis(analysis, files, tmp_path / "run", figures=False)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("diagnosing")
 ANALYSIS = """
 name: small
 dataset: {name: inferno, options: {n: 600, k: 2}}
-training: {n_trees: 4, n_leaves: 3}
+training: {method: paper, n_trees: 4, n_leaves: 3}
 fit: {bins: 5, scan: false}
 """
 

@@ -2,6 +2,7 @@
 
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.score_tables import _named
+from qbdt.data import Role
 from qbdt.data.readers import read_columns, write_tables
 from qbdt.names import choose_file_names, choose_words
 
@@ -11,7 +12,7 @@ def test_tables_do_not_overwrite_each_other(tmp_path):
         return Events({"x": [0.0]}, [weight])
 
     names = {"b": "background", "b__s_up": "signal", "../b": "background"}
-    samples = [Sample(name, role, events(i)) for i, (name, role) in enumerate(names.items())]
+    samples = [Sample(name, Role(role), events(i)) for i, (name, role) in enumerate(names.items())]
     dataset = Dataset(samples, [Systematic.shape("s", {"b": events(10), "b__s_up": events(20)})])
     tables = [(name, {"weight": found.weight}) for name, _, found in _named(dataset)]
     assert [name for name, _ in tables] == ["b", "b__s_up", "%2E.%2Fb", "b__s_up~2", "b__s_up__s_up"]

@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from qbdt.studies.benchmark import contestants, problems
-from qbdt.studies.benchmark.contestants import OURS
-from tests.studies.benchmark.contestants import Witness
+from qbdt.studies.benchmark import problems
+from qbdt.studies.comparison import contestants
+from qbdt.studies.comparison.contestants import OURS
+from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
 pytest.importorskip("xgboost")
@@ -18,7 +19,7 @@ pytest.importorskip("xgboost")
 def quick(monkeypatch):
     """P4 on few events; a peer, and one that stands in for the profiled method."""
     peer = Witness(numbered=False).contestant("XGBoost")
-    ours = Witness(numbered=False).contestant(OURS, ours=True)
+    ours = Witness(numbered=False).contestant(OURS, method="profile")
     monkeypatch.setattr(contestants, "CONTESTANTS", (peer, ours))
     *others, last = problems.PROBLEMS
     small = problems.Problem(

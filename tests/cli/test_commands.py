@@ -21,6 +21,7 @@ from tests.cli.test_inspect import qbdt
 WITHOUT_JSON = {"cite": "its output is BibTeX", "schema": "its output is JSON already"}
 WITHOUT_FORCE = {
     "cite": "writes nothing",
+    "report": "a report may overwrite a report",
     "inspect": "writes nothing",
     "schema": "writes nothing",
     "tune": "continues its own study and refuses that of another analysis",

@@ -1,26 +1,22 @@
-"""The commands reproduce, demo and report."""
+"""The commands reproduce and report."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
 
-from qbdt.cli import reproduce as command
 from qbdt.cli.app import app
+from qbdt.studies import paper
 from qbdt.studies.paper import study
+from qbdt.studies.paper.methods import get_method
 from tests.studies.paper.events import imitation_instead
 
 
-@pytest.fixture
-def events(monkeypatch):
+def test_reproduce_ends_with_the_main_table_and_the_report(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "load_events", imitation_instead)
-    monkeypatch.setattr(command, "DEMO_METHODS", ("QBDT0",))
-    monkeypatch.setattr(command, "DEMO_TREES", 2)
-    monkeypatch.setattr(command, "DEMO_HALVES", 1)
-
-
-def test_demo_ends_with_the_main_table_and_the_report(events, tmp_path):
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--quiet"])
+    monkeypatch.setattr(paper, "METHODS", (get_method("QBDT0"),))
+    options = ["--trees", "2", "--halves", "1", "--jobs", "1", "--out", str(tmp_path), "--quiet"]
+    done = CliRunner().invoke(app, ["reproduce", *options])
     assert done.exit_code == 0, done.output
     assert "Expected significance, seven sources" in done.output
     assert done.output.rstrip().splitlines()[-1].startswith("Report: ")

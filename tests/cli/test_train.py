@@ -15,7 +15,7 @@ ANALYSIS = """
 dataset:
   name: inferno
   options: {n: 400, seed: 1, k: 2}
-training: {n_trees: 12, n_leaves: 4, max_bins: 32}
+training: {method: paper, n_trees: 12, n_leaves: 4, max_bins: 32}
 """
 
 
@@ -72,7 +72,7 @@ weight: w
 samples:
   higgs: {role: signal, files: higgs.parquet}
   ttbar: {role: background, files: ttbar.parquet}
-training: {n_trees: 4, n_leaves: 4}
+training: {method: paper, n_trees: 4, n_leaves: 4}
 """
 
 
@@ -170,7 +170,7 @@ samples:
   s: {role: signal, files: s.parquet}
   b: {role: background, files: b.parquet}
 folds: {columns: event}
-training: {n_trees: 3, n_leaves: 4, monotonic_constraints: {pt: 1}}
+training: {method: paper, n_trees: 3, n_leaves: 4, monotonic_constraints: {pt: 1}}
 """
 
 

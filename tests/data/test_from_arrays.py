@@ -123,3 +123,34 @@ def test_declarations_that_contradict_themselves():
 def test_a_shape_variation_is_a_triple():
     with pytest.raises(DataError, match=r"a tuple \(X, y, weight\)"):
         Systematic.shape("tes", (X, Y))  # type: ignore[arg-type]
+
+
+def test_processes_from_a_column_of_the_table():
+    table = {"m": np.arange(6.0), "process": np.array(["h", "z", "t", "h", "z", "z"])}
+    y, w = np.array([1, 0, 0, 1, 0, 0]), np.arange(1.0, 7.0)
+    shape = Systematic.shape("tes", up=({**table, "m": table["m"] + 1}, y, w))
+    norm = Systematic.norm("xs", 0.1, where=table["process"] == "t")
+    data = Dataset.from_arrays(table, y, w, [shape, norm], process="process")
+    assert [(s.name, str(s.role), s.events.total) for s in data.samples] == [
+        ("h", "signal", 5.0),
+        ("z", "background", 13.0),
+        ("t", "background", 3.0),
+    ]
+    assert data.features == ("m",)
+    assert data.varied("tes", "up")["z"].column("m").tolist() == [2.0, 5.0, 6.0]
+    assert data.systematics[1].processes == ("t",)
+    given = Dataset.from_arrays({"m": table["m"]}, y, w, [norm], process=table["process"])
+    assert [s.name for s in given.samples] == ["h", "z", "t"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"process": "none"}, "no column none, which names the process"),
+        ({"process": ["a", "b"]}, r"process has shape \(2,\)"),
+        ({"process": ["a", "a", "b", "b"]}, "process a: some rows have y = 1 and some 0"),
+    ],
+)
+def test_wrong_processes_are_refused(options, message):
+    with pytest.raises(DataError, match=message):
+        Dataset.from_arrays({"m": np.arange(4.0)}, [1, 0, 0, 0], **options)

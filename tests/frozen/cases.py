@@ -150,6 +150,12 @@ class Case:
         return model.fit(table, rows.y, rows.weight, given, **more), table
 
 
+EVERYTHING: dict[str, Any] = {
+    "categorical_features": ["njets"],
+    "monotonic_constraints": {"mass": 1},
+    "row_fraction": 0.8,
+    "feature_fraction": 0.75,
+}
 BOTH = {
     "plain": Case(),
     "weight one-sided": Case("weight1"),
@@ -165,19 +171,11 @@ BOTH = {
     "features subsampled": Case("shape1", {"feature_fraction": 0.5, "random_state": 6}),
     "missing": Case("weight2", missing=True),
     "negative weights": Case("weight1 norm", negative=True),
+    "raw negative weights": Case("weight1 norm", {"negative_weights": "raw"}, negative=True),
     "learning rate and depth": Case("norm", {"learning_rate": 0.4, "max_depth": 2, "max_bins": 16}),
     "leaf entries": Case("weight1", {"min_leaf_entries": 300.0}),
-    "everything": Case(
-        ALL_SOURCES,
-        {
-            "categorical_features": ["njets"],
-            "monotonic_constraints": {"mass": 1},
-            "row_fraction": 0.8,
-            "feature_fraction": 0.75,
-        },
-        negative=True,
-        missing=True,
-    ),
+    "everything": Case(ALL_SOURCES, EVERYTHING, negative=True, missing=True),
+    "everything, raw": Case(ALL_SOURCES, {**EVERYTHING, "negative_weights": "raw"}, negative=True, missing=True),
     "modulo folds": Case(ALL_SOURCES, folds=ModuloFolds(3, "event")),
     "hash folds": Case("weight1 norm", folds=HashFolds(2, ("event",), salt=4)),
 }

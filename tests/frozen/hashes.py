@@ -13,6 +13,9 @@ import numpy as np
 VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
+LATER = {"negative_weights"}
+"""Settings that there were not when hashes were recorded; their effect is in what they change."""
+
 
 def text_hash(text: str) -> str:
     """SHA-256 of a text."""
@@ -32,13 +35,17 @@ def canonical_hash(content: Any) -> str:
 
 def model_hash(path: Path) -> str:
     """Hash of what a model file holds."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"), object_hook=_without_later)
     return canonical_hash({key: value for key, value in content.items() if key not in VOLATILE})
+
+
+def _without_later(content: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in LATER}
 
 
 def plain_hashes(path: Path, what: str) -> dict[str, str]:
     """Hash of each top-level key of a JSON file, so that a difference says where it is."""
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"), object_hook=_without_later)
     return {f"{what}.{key}": canonical_hash(value) for key, value in content.items() if key not in VOLATILE}
 
 

@@ -63,7 +63,7 @@ def memory(monkeypatch):
 
 def seen_events(dataset):
     """How many nominal or varied events are scored by a model that has seen their identifiers."""
-    models = cross_train(dataset, Settings()).ensemble
+    models = cross_train(dataset, Settings(method="paper")).ensemble
     scored = dataset.transform(lambda events: {"seen": models.score(events)})
     return sum(int(events.column("seen").sum()) for events in all_events(scored))
 
@@ -128,7 +128,7 @@ def test_no_event_is_scored_by_a_model_that_saw_it_whatever_the_rule(dataset):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("qbdt.models.cross_training.train", memorise)
         assert seen_events(dataset) == 0
-        models = cross_train(dataset, Settings()).ensemble
+        models = cross_train(dataset, Settings(method="paper")).ensemble
     memories: Any = models.members
     for events in all_events(dataset):
         seen = [set(identities(events)) & model.seen for model in memories]
@@ -139,7 +139,7 @@ def small(k=3, n=300):
     return BUILTIN["inferno"](n=n, seed=2, k=k)
 
 
-SETTINGS = Settings(n_trees=12, n_leaves=4, max_bins=32)
+SETTINGS = Settings(method="paper", n_trees=12, n_leaves=4, max_bins=32)
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,7 @@ def test_the_scikit_learn_face_trains_as_the_dataset_does():
         Systematic.norm("n", 0.1, where),
     ]
     rule = HashFolds(3, ("run", "event"))
-    estimator = QBDTClassifier(n_trees=3, n_leaves=4, n_threads=1)
+    estimator = QBDTClassifier(method="paper", n_trees=3, n_leaves=4, n_threads=1)
     model = CrossTrainedClassifier(estimator, rule).fit(table, y, weight, sources)
     fold = rule.assign(Events({}, weight, {"run": table["run"], "event": table["event"]}))
     scores = model.decision_function(table)
@@ -275,7 +275,9 @@ def test_the_scikit_learn_face_trains_as_the_dataset_does():
             Systematic.weight("w", weight[keep] * 1.1, weight[keep] * 0.8),
             Systematic.norm("n", 0.1, where[keep]),
         ]
-        alone = QBDTClassifier(n_trees=3, n_leaves=4, n_threads=1).fit(part, y[keep], weight[keep], part_sources)
+        alone = QBDTClassifier(method="paper", n_trees=3, n_leaves=4, n_threads=1).fit(
+            part, y[keep], weight[keep], part_sources
+        )
         assert model.training_.trainings[number].ensemble.trees == alone.trees_
         mine = {name: table[name][~keep] for name in ("m", "pt")}
         assert np.array_equal(scores[~keep], alone.decision_function(mine))
@@ -283,7 +285,7 @@ def test_the_scikit_learn_face_trains_as_the_dataset_does():
 
 def test_the_scikit_learn_face_saves_and_loads(tmp_path):
     table, y = flat()
-    model = CrossTrainedClassifier(QBDTClassifier(n_trees=3), ModuloFolds(2, "event")).fit(
+    model = CrossTrainedClassifier(QBDTClassifier(method="paper", n_trees=3), ModuloFolds(2, "event")).fit(
         {**table, "run": table["m"] * 0}, np.where(y, "sig", "bkg")
     )
     model.save(tmp_path / "m.qbdt")
@@ -304,7 +306,7 @@ def test_the_scikit_learn_face_saves_and_loads(tmp_path):
 
 def test_what_the_face_refuses():
     table, y = flat()
-    model = CrossTrainedClassifier(QBDTClassifier(n_trees=2), ModuloFolds(2, "event"))
+    model = CrossTrainedClassifier(QBDTClassifier(method="paper", n_trees=2), ModuloFolds(2, "event"))
     with pytest.raises(DataError, match="X has no column event, which the fold rule needs"):
         model.fit({"m": table["m"]}, y)
     with pytest.raises(DataError, match=r"y has shape \(3,\), X has 400 rows"):

@@ -25,7 +25,9 @@ def training() -> TrainedModel:
     X = np.concatenate([rng.normal(0.8, 1, (300, 3)), rng.normal(0, 1, (300, 3))])
     X[rng.random(X.shape) < 0.05] = np.nan
     weight = rng.uniform(0.1, 2, 600)
-    return train(Dataset.from_arrays(X, np.repeat([1, 0], 300), weight), Settings(n_trees=4, mc_stat=True))
+    return train(
+        Dataset.from_arrays(X, np.repeat([1, 0], 300), weight), Settings(method="paper", n_trees=4, mc_stat=True)
+    )
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_extreme_thresholds_come_back_exactly(tmp_path):
     values = np.array([5e-324, 1e-310, 0.1, 1 / 3, np.nextafter(1, 2), 1e300, 1.7e308])
     X = np.concatenate([values, values])[:, None]
     weight = np.concatenate([np.arange(1.0, 8), np.arange(8.0, 1, -1)])
-    result = train(Dataset.from_arrays(X, np.repeat([1, 0], 7), weight), Settings(n_trees=3))
+    result = train(Dataset.from_arrays(X, np.repeat([1, 0], 7), weight), Settings(method="paper", n_trees=3))
     write_model(tmp_path / "m", result)
     assert read_model(tmp_path / "m")[0].ensemble.trees == result.ensemble.trees
 
@@ -178,7 +180,7 @@ def test_estimator_saves_and_loads(tmp_path):
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(200, 2)), np.where(rng.random(200) < 0.5, "sig", "bkg")
     X[y == "sig"] += 1
-    model = QBDTClassifier(n_trees=3, n_leaves=4, binning=[(20, -2, 3), (20, -2, 3)]).fit(X, y)
+    model = QBDTClassifier(method="paper", n_trees=3, n_leaves=4, binning=[(20, -2, 3), (20, -2, 3)]).fit(X, y)
     model.save(tmp_path / "m")
     back = QBDTClassifier.load(tmp_path / "m")
     assert np.array_equal(back.decision_function(X), model.decision_function(X))
@@ -339,7 +341,9 @@ def categorical(tmp_path):
     rng = np.random.default_rng(1)
     y = np.repeat([1, 0], 150)
     table = {"year": rng.choice([2016, 2018], 300) + np.where(rng.random(300) < 0.7, y, 0), "m": rng.normal(y, 1.0)}
-    model = QBDTClassifier(n_trees=2, categorical_features=["year"], monotonic_constraints={"m": 1}).fit(table, y)
+    model = QBDTClassifier(
+        method="paper", n_trees=2, categorical_features=["year"], monotonic_constraints={"m": 1}
+    ).fit(table, y)
     model.save(tmp_path / "m.qbdt")
     return tmp_path / "m.qbdt"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from validation.weights import everywhere, reweighted, signed, study, table
+from validation.weights import crowded, everywhere, ratios_table, reweighted, signed, study, table, thinned
 
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data.dataset import Dataset, Role, Sample
@@ -81,7 +81,10 @@ def test_from_training_to_the_fit():
 
     def found(data, scale):
         models = FoldedEnsemble(
-            tuple(train(data.without_fold(i), Settings(n_trees=4), n_threads=1).ensemble for i in range(2)), data.folds
+            tuple(
+                train(data.without_fold(i), Settings(method="paper", n_trees=4), n_threads=1).ensemble for i in range(2)
+            ),
+            data.folds,
         )
         return compute_sensitivity(
             data.transform(lambda e: {"score": models.score(e, 1)}), FitSettings(**options, scale=scale)
@@ -109,7 +112,7 @@ def crowded_where_signal_is(events):
 
 def test_signs_leave_expectations():
     data = inferno(20_000)
-    for chance in (everywhere, crowded_where_signal_is):
+    for chance in (everywhere(0.2), crowded_where_signal_is):
         other = signed(data, chance, 1)
         before, after = (d.sample("background").events for d in (data, other))
         assert 0.05 < np.mean(after.weight < 0) < 0.25
@@ -124,17 +127,33 @@ def test_signs_leave_expectations():
 
 
 def test_a_small_study():
-    """Signs cost statistics. Counting the variance of the simulation keeps leaves that cancel from deciding a tree."""
+    """Signs cost statistics in training with raw weights, and none where these are smoothed."""
     data = inferno(1500).with_systematics([])
     fit = FitSettings(binning="equal_signal", transform="none", bins=8)
-    plain, counted = (
-        study(data, {"even": everywhere}, 1, Settings(n_trees=10, mc_stat=mc_stat), fit) for mc_stat in (False, True)
-    )
-    best = counted["none"]["–"][0].sigma_stat
-    assert counted["even"]["as they are"][0].sigma_stat < 1.2 * best
-    assert counted["even"]["as they are"][0].sigma_stat < plain["even"]["as they are"][0].sigma_stat
-    assert counted["even"]["absolute values"][0].sigma_stat == pytest.approx(best)  # the same shape, in other units
-    assert len(table("small", counted).rows) == 4
+    found = study([data], {"even": everywhere(0.2)}, Settings(method="paper", n_trees=10), fit)
+    best, treated = found["none"]["–"][0].sigma_stat, {name: one.sigma_stat for name, (one,) in found["even"].items()}
+    assert list(treated) == ["smooth", "raw", "dropped", "absolute values", "as few positive"]
+    assert treated["smooth"] == pytest.approx(best, rel=1e-3)  # one region, so the same shape, in other units
+    assert treated["absolute values"] == pytest.approx(best)
+    assert treated["raw"] > 1.05 * best
+    assert len(table("small", found).rows) == len(ratios_table("small", found).rows) == 1
+
+
+def test_negative_weights_crowd_as_often_as_asked():
+    data = inferno(4000)
+    for share in (0.05, 0.2, 0.4):
+        chances = crowded(data, share, "x0", -2.0, 4.0)(data.sample("background").events)
+        assert chances.mean() == pytest.approx(share, rel=0.01)
+        assert (chances.min(), chances.max() <= 0.45) == (0.0, True)
+
+
+def test_a_thinned_sample_has_as_many_effective_events():
+    data = inferno(4000)
+    other = signed(data, everywhere(0.3), 0)
+    few = thinned(data, other, 0)
+    wanted, kept = (one.sample("background").events.effective_entries for one in (other, few))
+    assert kept == pytest.approx(wanted, rel=0.2)  # 640 of them, drawn at random
+    assert few.total(Role.BACKGROUND) == pytest.approx(data.total(Role.BACKGROUND), rel=0.2)
 
 
 def test_treatments_change_weights_only_of_the_background():

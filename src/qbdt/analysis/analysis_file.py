@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError, hint_at
 
-__all__ = ["YamlFile", "parse_analysis", "read_analysis"]
+__all__ = ["parse_analysis", "read_analysis", "write_yaml"]
 
 
 LONGEST = 500_000
@@ -36,6 +36,12 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
     256
     """
     return _checked(YamlFile(text, label))
+
+
+def write_yaml(analysis: Analysis) -> str:
+    """Return an analysis as the text of an analysis file, as far as it was given."""
+    plain = analysis.model_dump(mode="json", exclude_unset=True)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
 
 
 def _checked(file: YamlFile) -> Analysis:

@@ -79,8 +79,7 @@ class ClusterRun:
         with replace_folder(target.resolve()) as scratch:
             score = partial(_score, ensemble=models, folder=scratch)
             empty = map_reduce(self.client, events.partitions, score, _first, "score")
-            fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
-            write_description(empty, scratch, analysis.name, fit, ".part*")
+            write_description(empty, scratch, analysis.name, analysis.fit, ".part*")
 
     def _find_faults(
         self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]

@@ -17,8 +17,9 @@ from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.data import Dataset, Role
 from qbdt.inference.templates import area_under_roc, roc_points
+from qbdt.names import choose_words
 from qbdt.progress import Progress, silent
-from qbdt.report import Block, Document, Figure, Headline, Labels, Section, Text, provenance_tables
+from qbdt.report import Block, Code, Document, Figure, Headline, Labels, Section, Text, provenance_tables
 from qbdt.report.figures import (
     correlation,
     draw_tree,
@@ -135,15 +136,16 @@ def _variables(run: RunFolder) -> list[Block]:
     if run.data is None:
         return [Text("The events were not read again; give the folder of the data to see the variables here.")]
     labels = _labels(run)
-    return [_variable(run.data, name, number, labels) for number, name in enumerate(run.data.features)]
+    words = choose_words(run.data.features)
+    return [_variable(run.data, name, word, labels) for name, word in zip(run.data.features, words, strict=True)]
 
 
-def _variable(data: Dataset, name: str, number: int, labels: Labels) -> Figure:
+def _variable(data: Dataset, name: str, word: str, labels: Labels) -> Figure:
     edges, shapes = fill_variable(data, name)
     columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
     columns |= {str(role): shape[0].tolist() for role, shape in shapes.items()}
     drawn = variable(labels.variable(name), edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND], labels)
-    return Figure(f"variable-{number}", drawn, f"{name}, unit area; under- and overflow in the outer bins.", columns)
+    return Figure(f"variable-{word}", drawn, f"{name}, unit area; under- and overflow in the outer bins.", columns)
 
 
 def _scores(run: RunFolder) -> list[Block]:
@@ -193,13 +195,17 @@ def _sources(run: RunFolder) -> list[Block]:
         Figure("pulls", pulls(best, labels), "Post-fit values and uncertainties of the sources.", values),
         Figure("correlation", correlation(best, labels), "Correlations after the fit.", matrix),
     ]
-    for number, source in enumerate(run.templates.sources):
+    for source, word in zip(run.templates.sources, choose_words(run.templates.sources), strict=True):
         sides = {side: run.templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
         columns = {"low": run.templates.edges[:-1].tolist(), "background": run.templates.background.tolist(), **sides}
         caption = f"{source}: background moved up and down by one standard deviation, with MC uncertainties."
-        blocks.append(Figure(f"envelope-{number}", envelope(run.templates, source, labels), caption, columns))
+        blocks.append(Figure(f"envelope-{word}", envelope(run.templates, source, labels), caption, columns))
     return blocks
 
 
 def _settings(run: RunFolder) -> list[Block]:
-    return list(provenance_tables(run.settings, run.files, {}))
+    """Show the analysis as it was written, and what a fit by itself or the training chose."""
+    if not run.text:
+        return list(provenance_tables(run.settings, run.files, {}))
+    chosen = {name: value for name, value in run.settings.items() if name.startswith("chosen_")}
+    return [Code("Analysis file", run.text), *provenance_tables(chosen, run.files, {})]

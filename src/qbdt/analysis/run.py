@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import fold_rule, list_files, load, require_folds, restrict_sources, training_settings
@@ -146,7 +146,7 @@ class _LocalRun:
         note("score")
         name = choose_score_name(events.samples[0].events)
         self._scored = events.transform(lambda each: {name: models.score(each, self._n_threads)})
-        write_scored(self._scored, target, analysis.name, analysis.fit.model_dump(mode="json", exclude_defaults=True))
+        write_scored(self._scored, target, analysis.name, analysis.fit)
 
     def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
         known = self._scored
@@ -268,6 +268,7 @@ def _fit(
         "qbdt": version("qbdt"),
         "provenance": source,
         "analysis": analysis.model_dump(mode="json"),
+        "yaml": write_yaml(analysis),
         "fit": result.to_dict(),
         "tables": [table.to_dict() for table in (*result.tables(), *place.tables())],
         "files": _list_files(root / "fit"),

@@ -42,6 +42,8 @@ class RunFolder:
         The fit to the recorded data, or to Asimov data where there are none.
     settings
         Settings of analysis and fit by dotted names.
+    text
+        The analysis as YAML, as far as it was given; empty for a fit by itself.
     model
         The models of all folds; None for a fit by itself.
     scored, data
@@ -59,6 +61,7 @@ class RunFolder:
     templates: TemplateSet
     tables: tuple[Table, ...]
     settings: Mapping[str, Any]
+    text: str
     version: str
     model: CrossTrainedModel | None
     scored: Dataset | None
@@ -94,10 +97,11 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         templates,
         tables,
         settings,
+        str(result.get("yaml", "")),
         str(result.get("qbdt", "")),
         read_cross_trained(model)[0] if models else None,
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
-        None if analysis is None else _load_events(analysis, data, progress),
+        None if analysis is None else _load_events(analysis, data, result.get("provenance", {}).get("data"), progress),
         {str(path.relative_to(folder)): digest_file(path) for path in (*models, fits / "fit.json")},
         read_diagnosis(folder),
     )
@@ -136,10 +140,14 @@ def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 
-def _load_events(analysis: Analysis, data: Path | None, progress: Progress) -> Dataset | None:
-    if data is None and analysis.dataset is None:
+def _load_events(analysis: Analysis, data: Path | None, known: str | None, progress: Progress) -> Dataset | None:
+    """Read the events again; where no folder is given, from that of the run, if they are still there."""
+    if data is not None or analysis.dataset is not None:
+        return load(analysis, data or Path(), progress)
+    try:
+        return None if known is None else load(analysis, Path(known), progress)
+    except QBDTError:  # files that have moved: the report says what it leaves out
         return None
-    return load(analysis, data or Path(), progress)
 
 
 def read_tables(result: Mapping[str, Any]) -> tuple[Table, ...]:

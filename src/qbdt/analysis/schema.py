@@ -204,7 +204,7 @@ class Training(_Training):
     """Settings of the training, named as in `QBDTClassifier`: those declared in `qbdt.training`."""
 
     if TYPE_CHECKING:  # read here; types cannot see the others
-        method: str = "paper"
+        method: str = "profile"
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"

@@ -6,7 +6,7 @@ without training again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, Kind, Role, Systematic
 from qbdt.files import make_folder, replace_folder
+from qbdt.inference import FitSettings
 from qbdt.names import choose_file_names, choose_words
 
 __all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_scored", "write_tables"]
@@ -23,7 +24,7 @@ __all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_sco
 ANALYSIS_FILE = "scored.yaml"
 
 
-def write_scored(scored: Dataset, folder: Path | str, name: str, fit: Mapping[str, Any]) -> Path:
+def write_scored(scored: Dataset, folder: Path | str, name: str, fit: FitSettings) -> Path:
     """Write a scored dataset; all files appear at once or not at all.
 
     Parameters
@@ -59,7 +60,7 @@ def write_tables(scored: Dataset, folder: Path, ending: str = "") -> None:
         pq.write_table(pa.table(columns), target, write_page_checksum=True)
 
 
-def write_description(scored: Dataset, folder: Path, name: str, fit: Mapping[str, Any], endings: str = "") -> None:
+def write_description(scored: Dataset, folder: Path, name: str, fit: FitSettings, endings: str = "") -> None:
     """Write the analysis file that reads the tables; `endings` is a wildcard where there are partitions."""
     text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
     (folder / ANALYSIS_FILE).write_text(text, encoding="utf-8")
@@ -128,7 +129,7 @@ def _form(source: Systematic) -> str:
     return "weight"
 
 
-def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) -> dict[str, Any]:
+def _analysis(scored: Dataset, name: str, fit: FitSettings, endings: str) -> dict[str, Any]:
     files, names = _file_names(scored), _Names(scored)
     plain: dict[str, Any] = {
         "name": name,
@@ -139,11 +140,16 @@ def _analysis(scored: Dataset, name: str, fit: Mapping[str, Any], endings: str) 
             for s in scored.samples
         },
         "systematics": {s.name: _source(s, names, _folder_names(scored)[s.name]) for s in scored.systematics},
-        "fit": dict(fit),
+        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
     }
     if scored.folds is not None:
         plain["folds"] = scored.folds.to_dict()
     return plain
+
+
+def _named_choices(fit: FitSettings) -> dict[str, str]:
+    """Return what depends on the method of the training, which the file does not have."""
+    return {"transform": fit.transform, "binning": fit.binning}
 
 
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:

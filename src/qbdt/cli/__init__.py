@@ -3,12 +3,13 @@
 Importing the modules adds their commands to the application.
 """
 
-from qbdt.cli import bench, cite, diagnose, export, fit, generate, inspect, report, reproduce, run, train, tune
+from qbdt.cli import bench, cite, compare, diagnose, export, fit, generate, inspect, report, reproduce, run, train, tune
 from qbdt.cli.app import main
 
 __all__ = [
     "bench",
     "cite",
+    "compare",
     "diagnose",
     "export",
     "fit",

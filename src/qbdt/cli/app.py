@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 
 from qbdt.errors import QBDTError
 from qbdt.files import provenance
-from qbdt.progress import Progress, silent, terminal
+from qbdt.progress import Progress, silent, visible
 
 __all__ = [
     "AnalysisFile",
@@ -40,7 +40,21 @@ __all__ = [
     "print_json",
 ]
 
-ORDER = ("demo", "init", "ntuples", "inspect", "run", "report", "diagnose", "tune", "train", "score", "export", "fit")
+ORDER = (
+    "demo",
+    "init",
+    "ntuples",
+    "inspect",
+    "compare",
+    "run",
+    "report",
+    "diagnose",
+    "tune",
+    "train",
+    "score",
+    "export",
+    "fit",
+)
 """Commands in the order in which a newcomer meets them; the others follow by name."""
 
 
@@ -67,6 +81,9 @@ USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__na
 
 INTERRUPTED = 130
 
+RESUMABLE = ("bench", "compare", "demo", "generate", "reproduce", "run", "tune")
+"""Commands that keep what is done."""
+
 FLAGS = {
     "force=True": "--force",
     "resume=True": "--resume",
@@ -91,8 +108,8 @@ Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; a
 
 
 def bar(quiet: bool) -> Progress:
-    """Progress on the terminal, unless told not to or there is no terminal."""
-    return silent if quiet or not sys.stderr.isatty() else terminal
+    """Progress on the terminal, or now and then as a line of a log, unless told not to."""
+    return silent if quiet else visible()
 
 
 def note(quiet: bool) -> Callable[[str], None]:
@@ -177,8 +194,17 @@ def _run() -> int:
             return _refused(DAMAGED_CACHE)
         raise
     if code == INTERRUPTED:  # newer releases of typer turn Ctrl-C into this code themselves
-        typer.echo("qbdt: interrupted", err=True)
+        typer.echo(f"qbdt: interrupted{_say_how_to_go_on(sys.argv[1:2])}", err=True)
     return code if isinstance(code, int) else 0
+
+
+def _say_how_to_go_on(command: list[str]) -> str:
+    match command:
+        case ["train"]:
+            return "; with --resume the same command goes on where it stopped"
+        case [name] if name in RESUMABLE:
+            return "; the same command goes on where it stopped"
+    return ""
 
 
 DAMAGED_CACHE = (

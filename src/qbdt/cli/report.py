@@ -7,32 +7,31 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Force, Json, Quiet, app, bar, print_json
-from qbdt.errors import OutputError
+from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
 __all__: list[str] = []
 
 
-@app.command(epilog="Example:  qbdt report run --data /data/ntuples")
+@app.command(epilog="Example:  qbdt report run")
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder that `qbdt run` or `qbdt fit --out` wrote.")],
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder that the analysis was run on, to draw its variables.")
+        Path | None, typer.Option("--data", help="Folder of the events, if they have moved since the run.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "--output", "-o", help="Folder for the report; that of the run by default.")
     ] = None,
-    force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a report of a run: one HTML page that needs nothing else, notes in Markdown, and all figures as PDF."""
+    """Write a report of a run: one HTML page that needs nothing else, notes in Markdown, and all figures as PDF.
+
+    An earlier report is replaced.
+    """
     from qbdt.analysis import run_document
-    from qbdt.report import PAGE, write_report
+    from qbdt.report import write_report
 
     target = out or folder
-    if (target / PAGE).exists() and not force:
-        raise OutputError(f"{target / PAGE} exists; --force overwrites it")
     page = write_report(run_document(folder, data, bar(quiet)), target, bar(quiet)).resolve()
     if as_json:
         print_json({"report": str(page)})

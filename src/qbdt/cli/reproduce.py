@@ -1,22 +1,15 @@
-"""The paper's study in one command, and the demonstration, which is the same with few trees and halves."""
+"""The paper's study in one command."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
-if TYPE_CHECKING:
-    from qbdt.studies.paper import Options
-
 __all__: list[str] = []
-
-DEMO_TREES, DEMO_HALVES = 10, 2
-DEMO_METHODS = ("GradBDT", "LightGBM", "QBDT0", "QBDT1", "QBDT3", "QBDT7")
-
 
 StartAnew = Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")]
 
@@ -44,36 +37,13 @@ def reproduce(
 
     Interrupted and started again it goes on where it stopped; twice with the same seed it writes the same numbers.
     """
-    from qbdt.studies.paper import Options
-
-    _run(Options(data, trees, halves, seed, jobs), out, force, as_json, quiet)
-
-
-@app.command(epilog="Example:  qbdt demo")
-def demo(
-    out: Annotated[Path, typer.Option("--out", "--output", "-o", help="Folder for everything.")] = Path("qbdt-demo"),
-    force: StartAnew = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Run the paper's study on the bundled sample with few trees and halves: two minutes, then a report to open.
-
-    In a folder that holds a finished demonstration it redoes nothing but the report.
-    """
-    from qbdt.studies.paper import Options
-
-    _run(Options(trees=DEMO_TREES, halves=DEMO_HALVES), out, force, as_json, quiet, demo=True)
-
-
-def _run(options: Options, out: Path, force: bool, as_json: bool, quiet: bool, demo: bool = False) -> None:
     from qbdt.report import write_report
-    from qbdt.studies.paper import METHODS, get_method, make_document, make_main_table, make_statements
+    from qbdt.studies.paper import METHODS, Options, make_document, make_main_table, make_statements
     from qbdt.studies.paper import reproduce as run_study
     from qbdt.tables import show
 
-    methods = tuple(get_method(name) for name in DEMO_METHODS) if demo else METHODS
-    study = run_study(options, out, bar(quiet), force, methods)
-    page = write_report(make_document(study, bar(quiet), brief=demo), out, bar(quiet))
+    study = run_study(Options(data, trees, halves, seed, jobs), out, bar(quiet), force, METHODS)
+    page = write_report(make_document(study, bar(quiet)), out, bar(quiet))
     if as_json:
         print_json({**study.to_dict(), "report": str(page.resolve())})
         return

@@ -275,8 +275,9 @@ class Dataset:
         sample_weight: ArrayLike | None = None,
         systematics: Sequence[FlatSystematic] = (),
         feature_names: Sequence[str] | None = None,
+        process: str | ArrayLike | None = None,
     ) -> Dataset:
-        """Make a dataset with the processes "signal" and "background" of one labelled table; features are not copied.
+        """Make a dataset of one labelled table; features are not copied.
 
         Parameters
         ----------
@@ -290,10 +291,19 @@ class Dataset:
             Sources over the same table.
         feature_names
             Names for the columns of an array; x0, x1, … if not given.
+        process
+            Process of each row, or the column of X (and of the tables of shape sources) that names it; "signal" and
+            "background" if not given.
+
+        Examples
+        --------
+        >>> table = {"m": [125.0, 91.0, 170.0], "process": ["higgs", "ztautau", "ttbar"]}
+        >>> [sample.name for sample in Dataset.from_arrays(table, [1, 0, 0], process="process").samples]
+        ['higgs', 'ztautau', 'ttbar']
         """
         from qbdt.data.from_arrays import from_arrays
 
-        return from_arrays(X, y, sample_weight, systematics, feature_names)
+        return from_arrays(X, y, sample_weight, systematics, feature_names, process)
 
     def _fold_of(self, events: Events, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         if self._folds is None:
@@ -348,6 +358,8 @@ class Tally:
         Number of rows and expected yield.
     largest
         Largest absolute weight.
+    n_negative
+        Number of negative weights.
     """
 
     what: str
@@ -355,16 +367,19 @@ class Tally:
     n_rows: int
     total: float
     largest: float
+    n_negative: int = 0
 
     @classmethod
     def of(cls, what: str, role: Role, events: Events) -> Tally:
         """Tally of events."""
+        largest, n_negative = float(np.abs(events.weight).max(initial=0.0)), int(np.count_nonzero(events.weight < 0))
         with np.errstate(over="ignore"):  # refused by its largest weight
-            return cls(what, role, events.n_rows, events.total, float(np.abs(events.weight).max(initial=0.0)))
+            return cls(what, role, events.n_rows, events.total, largest, n_negative)
 
     def __add__(self, other: Tally) -> Tally:
         n_rows, total = self.n_rows + other.n_rows, self.total + other.total
-        return Tally(self.what, self.role, n_rows, total, max(self.largest, other.largest))
+        largest, n_negative = max(self.largest, other.largest), self.n_negative + other.n_negative
+        return Tally(self.what, self.role, n_rows, total, largest, n_negative)
 
     def require_usable(self) -> None:
         """Refuse no events and no positive yield, except of recorded data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,19 +26,36 @@ def from_arrays(
     sample_weight: ArrayLike | None,
     systematics: Sequence[FlatSystematic],
     feature_names: Sequence[str] | None,
+    process: str | ArrayLike | None,
 ) -> Dataset:
-    """Split one labelled table into signal and background; see `Dataset.from_arrays`."""
-    split = _split_by_label(X, y, sample_weight, feature_names, "")
-    if len(split) < 2:
-        missing = next(process for process in PROCESS_OF.values() if process not in split)
-        raise DataError(f"y has one class only: no {missing} rows")
-    features = split["signal"][0].features
-    rows = {process: index for process, (_, index) in split.items()}
-    samples = [Sample(process, Role(process), split[process][0]) for process in PROCESS_OF.values()]
+    """Split one labelled table into processes; see `Dataset.from_arrays`."""
+    split = _split(X, y, sample_weight, feature_names, process, "")
+    for role in (Role.SIGNAL, Role.BACKGROUND):
+        if role not in [part.role for part in split.values()]:
+            raise DataError(f"y has one class only: no {role} rows")
+    rows = {name: part.rows for name, part in split.items()}
+    samples = [Sample(name, part.role, part.events) for name, part in split.items()]
     if isinstance(systematics, Systematic | FlatSystematic):
         raise DataError(f"systematics={systematics!r}: a list of sources is needed")
-    bound = [_bind(source, rows, features, sample_weight is not None) for source in systematics]
-    return Dataset(samples, bound).require_usable()
+    table = _FlatTable(rows, samples[0].events.features, sample_weight is not None, process)
+    return Dataset(samples, [_bind(source, table) for source in systematics]).require_usable()
+
+
+class _Part(NamedTuple):
+    """Rows of a table that belong to one process."""
+
+    role: Role
+    events: Events
+    rows: NDArray[np.integer[Any]]
+
+
+class _FlatTable(NamedTuple):
+    """What sources over a table are bound to: rows of each process, features, and how processes are told apart."""
+
+    rows: dict[str, NDArray[np.integer[Any]]]
+    features: Sequence[str]
+    weighted: bool
+    process: str | ArrayLike | None
 
 
 def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
@@ -69,46 +86,71 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     return Dataset(samples, [_join_source(name, datasets) for name in sources], datasets[0].folds)
 
 
-def _split_by_label(
-    X: Any, y: ArrayLike, weight: ArrayLike | None, names: Sequence[str] | None, context: str
-) -> dict[str, tuple[Events, NDArray[np.integer[Any]]]]:
+def _split(
+    X: Any,
+    y: ArrayLike,
+    weight: ArrayLike | None,
+    names: Sequence[str] | None,
+    process: str | ArrayLike | None,
+    context: str,
+) -> dict[str, _Part]:
+    """Rows of each process, those of signal first."""
     columns = as_columns(X, names)
     signal = signal_mask(y, context)
+    labels = _process_labels(columns, process, signal, context)
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
-    weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
+    weights = np.ones(n_rows) if weight is None else np.asanyarray(weight)
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
     events = Events(columns, weights)
-    masks = {PROCESS_OF[True]: signal, PROCESS_OF[False]: ~signal}
-    return {p: (events[mask], np.flatnonzero(mask).astype(np.int32)) for p, mask in masks.items() if mask.any()}
+    found = {}
+    for role, chosen in ((Role.SIGNAL, signal), (Role.BACKGROUND, ~signal)):
+        for label in dict.fromkeys(labels[chosen].tolist()):
+            mask = labels == label
+            if not chosen[mask].all():
+                raise DataError(f"{context}process {label}: some rows have y = 1 and some 0; a process has one role")
+            found[str(label)] = _Part(role, events[mask], np.flatnonzero(mask).astype(np.int32))
+    return found
 
 
-def _bind(
-    source: FlatSystematic, rows: dict[str, NDArray[np.integer[Any]]], features: Sequence[str], weighted: bool
-) -> Systematic:
+def _process_labels(
+    columns: dict[str, NDArray[Any]], process: str | ArrayLike | None, signal: NDArray[np.bool_], context: str
+) -> NDArray[Any]:
+    """Process of each row: from y, from a column of the table, which is taken out, or as given."""
+    if process is None:
+        return np.where(signal, PROCESS_OF[True], PROCESS_OF[False])
+    if isinstance(process, str):
+        if process not in columns:
+            raise DataError(f"{context}no column {process}, which names the process; there are: {', '.join(columns)}")
+        return np.asarray(columns.pop(process))
+    labels = np.asarray(process)
+    if labels.shape != signal.shape:
+        raise DataError(f"{context}process has shape {labels.shape}, y has {len(signal)} rows")
+    return labels
+
+
+def _bind(source: FlatSystematic, table: _FlatTable) -> Systematic:
     if not isinstance(source, FlatSystematic):
         raise DataError(f"systematics hold {source!r}: make them with Systematic.shape, .weight or .norm over arrays")
     sides = [side for side in (source.up, source.down) if side is not None]
-    if source.kind is Kind.SHAPE and weighted and any(side[2] is None for side in sides):
+    if source.kind is Kind.SHAPE and table.weighted and any(side[2] is None for side in sides):
         raise DataError(f"systematic {source.name}: weights are needed, since X has some")
-    bound = [None if side is None else _bind_side(source, side, rows, features) for side in (source.up, source.down)]
+    bound = [None if side is None else _bind_side(source, side, table) for side in (source.up, source.down)]
     if bound[0] is None:
         raise DataError(f"systematic {source.name}: an up variation is needed")
     return Systematic(source.name, source.kind, bound[0], bound[1])
 
 
-def _bind_side(
-    source: FlatSystematic, side: Any, rows: dict[str, NDArray[np.integer[Any]]], features: Sequence[str]
-) -> dict[str, Variation]:
+def _bind_side(source: FlatSystematic, side: Any, table: _FlatTable) -> dict[str, Variation]:
     match source.kind:
         case Kind.WEIGHT:
-            return _bind_weights(source.name, side, rows)
+            return _bind_weights(source.name, side, table.rows)
         case Kind.NORM:
-            return _bind_norm(source.name, side[0], side[1], rows)
+            return _bind_norm(source.name, side[0], side[1], table.rows)
         case Kind.SHAPE:
-            return _bind_shape(source.name, side, features)
+            return _bind_shape(source.name, side, table)
 
 
 def _bind_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integer[Any]]]) -> dict[str, Variation]:
@@ -135,19 +177,22 @@ def _bind_norm(
     return {process: Scaling(size, mask[index]) for process, index in rows.items() if mask[index].any()}
 
 
-def _bind_shape(
-    name: str, table: tuple[Any, ArrayLike, ArrayLike | None], features: Sequence[str]
-) -> dict[str, Variation]:
+def _bind_shape(name: str, side: tuple[Any, ArrayLike, ArrayLike | None], table: _FlatTable) -> dict[str, Variation]:
     context = f"systematic {name}: "
-    columns = as_columns(
-        table[0], None if hasattr(table[0], "keys") or hasattr(table[0], "columns") else features, context
-    )
-    if set(columns) != set(features):
-        absent, extra = set(features) - set(columns), set(columns) - set(features)
+    process = table.process
+    if not (process is None or isinstance(process, str)):
+        raise DataError(f"{context}give the process as a column of X and of this table, and its name as process=")
+    named = hasattr(side[0], "keys") or hasattr(side[0], "columns")
+    columns = as_columns(side[0], None if named else table.features, context)
+    wanted = {*table.features, *([] if process is None else [process])}
+    if set(columns) != wanted:
+        absent, extra = wanted - set(columns), set(columns) - wanted
         raise DataError(f"{context}other features than X: absent {sorted(absent)}, extra {sorted(extra)}")
-    ordered = {feature: columns[feature] for feature in features}
-    split = _split_by_label(ordered, table[1], table[2], None, context)
-    return {process: Replacement(events) for process, (events, _) in split.items()}
+    ordered = {key: columns[key] for key in (*table.features, *([] if process is None else [process]))}
+    split = _split(ordered, side[1], side[2], None, process, context)
+    if unknown := sorted(set(split) - set(table.rows)):
+        raise DataError(f"{context}process {unknown[0]} has no nominal rows; there are: {', '.join(table.rows)}")
+    return {label: Replacement(part.events) for label, part in split.items()}
 
 
 def _names(dataset: Dataset) -> list[str]:

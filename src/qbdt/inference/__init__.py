@@ -8,6 +8,7 @@ from qbdt.inference.asimov import fit_asimov, measure_sensitivity
 from qbdt.inference.construction import build_templates, refill
 from qbdt.inference.fit import fit_templates, run_fit, write_fit
 from qbdt.inference.result import FitResult, FitSummary, Scan
+from qbdt.inference.score_fit import fit_scores
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances
 
@@ -19,6 +20,7 @@ __all__ = [
     "background_uncertainty",
     "build_templates",
     "fit_asimov",
+    "fit_scores",
     "fit_templates",
     "measure_sensitivity",
     "refill",

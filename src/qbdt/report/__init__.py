@@ -7,6 +7,7 @@ same as Markdown, and all figures as PDF. Ready figures are in `qbdt.report.figu
 
 from qbdt.report.document import (
     Block,
+    Code,
     Document,
     Figure,
     Fold,
@@ -23,6 +24,7 @@ from qbdt.report.page import PAGE, write_report
 __all__ = [
     "PAGE",
     "Block",
+    "Code",
     "Document",
     "Figure",
     "Fold",

@@ -16,6 +16,7 @@ from qbdt.tables import Table
 
 __all__ = [
     "Block",
+    "Code",
     "Document",
     "Figure",
     "Fold",
@@ -41,6 +42,14 @@ class Verdict:
     HOLDS = "holds"
     FAILS = "does not hold"
     OPEN = "cannot be told"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of a file, shown as they are."""
+
+    title: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class Fold:
     blocks: tuple[Figure | Table, ...]
 
 
-Block: TypeAlias = Text | Statement | Figure | Table | Fold
+Block: TypeAlias = Text | Code | Statement | Figure | Table | Fold
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,8 @@ def provenance_tables(
     seconds
         Stage to seconds.
     """
-    yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
+    if settings:
+        yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
     machine = ("machine", f"{platform.machine()}, {os.cpu_count()} cores")
     yield Table("Versions", ("what", "version"), (machine, *versions().items()))
     if files:

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from qbdt.report.document import Document, Figure, Fold, Section, Statement, Text
+from qbdt.report.document import Code, Document, Figure, Fold, Section, Statement, Text
 from qbdt.report.style import styled
 from qbdt.report.symbols import typeset
 from qbdt.tables import Table
@@ -65,5 +65,13 @@ def _data_url(kind: str, content: bytes) -> str:
 
 
 def _kind(block: Any) -> str:
-    kinds = {Text: "text", Statement: "statement", Figure: "figure", Table: "table", Fold: "fold", Section: "section"}
+    kinds = {
+        Text: "text",
+        Code: "code",
+        Statement: "statement",
+        Figure: "figure",
+        Table: "table",
+        Fold: "fold",
+        Section: "section",
+    }
     return kinds[type(block)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from qbdt.errors import OutputError
 from qbdt.files import replace_file, write_text
 from qbdt.progress import Progress, silent
-from qbdt.report.document import Block, Document, Figure, Fold, Statement, Text
+from qbdt.report.document import Block, Code, Document, Figure, Fold, Statement, Text
 from qbdt.report.html import render_html, svg
 from qbdt.report.style import styled
 from qbdt.tables import Table
@@ -70,6 +70,9 @@ def _blocks(blocks: Iterable[Block]) -> list[str]:
         match block:
             case Text(text):
                 lines.append(_plain(text))
+            case Code(title, text):
+                fence = "`" * (3 + max((len(run) for run in re.findall("`+", text)), default=0))
+                lines += [f"**{_plain(title)}**", f"{fence}yaml\n{text.rstrip()}\n{fence}"]
             case Statement(claim, verdict, evidence):
                 lines.append(f"- **{_plain(verdict)}**: {_plain(claim)} {_plain(evidence)}")
             case Figure(name=name, caption=caption):

@@ -33,6 +33,7 @@ __all__ = [
     "Scorer",
     "Trained",
     "fit_adaboost",
+    "fit_classifier",
     "fit_hist_gradient_boosting",
     "fit_lightgbm",
     "fit_on_table",
@@ -204,8 +205,23 @@ def fit_adaboost(table: EventTable, settings: Parameters, seed: int) -> Trained:
     return Trained(lambda events: np.asarray(model.decision_function(_matrix(events)), dtype=np.float64))
 
 
+def fit_classifier(kind: type, table: EventTable, settings: Parameters, seed: int) -> Trained:
+    """Train a scikit-learn classifier of some class; `settings` are its arguments."""
+    model = kind(**settings)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    model.fit(table.X, table.y, sample_weight=table.weight)
+
+    def score(events: Events) -> Floats:
+        matrix = _matrix(events)
+        found = model.decision_function(matrix) if hasattr(model, "decision_function") else model.predict_proba(matrix)
+        return np.asarray(found, dtype=np.float64).reshape(len(matrix), -1)[:, -1]
+
+    return Trained(score)
+
+
 def fit_qbdt(data: Dataset, settings: Parameters, seed: int) -> Trained:
-    """Train this package, with all sources of the dataset; `settings` are those of `qbdt.training.Settings`."""
+    """Train this package, with all sources of the dataset; `settings` are those of `Settings`, `method` too."""
     training = train(data, Settings(random_state=seed, **settings), n_threads=1)
     return Trained(lambda events: np.asarray(training.ensemble.score(events, 1), dtype=np.float64), training)
 

@@ -120,7 +120,19 @@ class TrainedModel:
             format_count(len(self.ensemble.features), "feature"),
             format_count(len(self.data.get("systematics", ())), "systematic source"),
         )
-        return ", ".join(counts) + (f"; {self.stopped}" if self.stopped else "")
+        notes = [note for note in (self._few_folds, self.stopped) if note]
+        return "; ".join([", ".join(counts), *notes])
+
+    @property
+    def _few_folds(self) -> str:
+        """How many inner folds a profiled training had, where its events did not fill all."""
+        match self.data.get("inner_folds"):
+            case None:
+                return ""
+            case 1:
+                return "too few events to hold any out: judged by the events it was trained on"
+            case number:
+                return f"{number} inner folds, which is all that so few events fill"
 
     def tables(self) -> tuple[Table, ...]:
         """Features by gain, expected result, samples it was trained on, settings."""

@@ -85,8 +85,8 @@ class Settings:
 
     Examples
     --------
-    >>> Settings().n_trees, Settings(method="profile").n_trees
-    (100, 500)
+    >>> Settings().n_trees, Settings(method="paper").n_trees
+    (500, 100)
     >>> Settings(n_leaves=1)
     Traceback (most recent call last):
     ...
@@ -94,20 +94,20 @@ class Settings:
     """
 
     method: str = _setting(
-        "paper",
-        '"paper": the algorithm of the QBDT paper; "profile": the profiled method, which learns the best score for a '
-        "fit that profiles the systematic uncertainties.",
-        choices=("paper", "profile"),
+        "profile",
+        '"profile": the profiled method, which learns the best score for a fit that profiles the systematic '
+        'uncertainties; "paper": the algorithm of the QBDT paper.',
+        choices=("profile", "paper"),
     )
     n_trees: int = _setting(  # None becomes the method's own
         None,
-        'Number of trees; by default 100, and 500 for "profile". There it is the most of each sum, of which there are '
-        "ten: five folds of the events, and for each the ratio of signal to background and the shifts; both stop "
+        'Number of trees; by default 100 for "paper". For "profile" the most of each sum, by default 500; there are '
+        "ten sums, in five folds of the events the ratio of signal to background and the shifts, and each stops "
         "where held-out events say so.",
         whole=True,
         at_least=1,
     )
-    n_leaves: int = _setting(None, 'Most leaves of a tree; by default 7, and 15 for "profile".', whole=True, at_least=2)
+    n_leaves: int = _setting(None, 'Most leaves of a tree; by default 15, and 7 for "paper".', whole=True, at_least=2)
     max_bins: int = _setting(  # a bin number fits a byte
         256, "Most bins of a feature, one of them for missing values.", whole=True, at_least=3, at_most=256
     )
@@ -132,8 +132,14 @@ class Settings:
     max_depth: int | None = _setting(None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1)
     min_leaf_entries: float = _setting(
         0.0,
-        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights as given.",
+        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights before boosting.",
         at_least=0,
+    )
+    negative_weights: str = _setting(
+        "smooth",
+        'Of processes with negative weights: "smooth" trains on positive weights of the same expectation, |w| Σw/Σ|w| '
+        'over large regions, "raw" on the weights as they are. Templates and fits always have those.',
+        choices=("smooth", "raw"),
     )
     row_fraction: float = _setting(1.0, "Share of the rows drawn for each tree.", above=0, at_most=1)
     feature_fraction: float = _setting(1.0, "Share of the features drawn for each tree.", above=0, at_most=1)

@@ -8,7 +8,7 @@ from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 
-SETTINGS = Settings(n_trees=8, n_leaves=4)
+SETTINGS = Settings(method="paper", n_trees=8, n_leaves=4)
 
 
 def small_trainer(part):

@@ -68,7 +68,7 @@ def noise_only(n=600):
 
 def test_memorised_noise_is_found():
     dataset = noise_only()
-    settings = Settings(n_trees=40, n_leaves=12)
+    settings = Settings(method="paper", n_trees=40, n_leaves=12)
     models = FoldedEnsemble(
         tuple(train(dataset.without_fold(i), settings, n_threads=1).ensemble for i in range(2)), dataset.folds
     )

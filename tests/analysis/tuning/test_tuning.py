@@ -31,7 +31,7 @@ pytestmark = pytest.mark.xdist_group("tuning")
 ANALYSIS = """
 name: small
 dataset: {name: inferno, options: {n: 400, k: 2}}
-training: {n_trees: 4, n_leaves: 3}
+training: {method: paper, n_trees: 4, n_leaves: 3}
 fit: {bins: 4, min_entries: 0, scan: false}
 """
 
@@ -142,7 +142,7 @@ def test_verdicts_never_see_the_events_of_their_fold():
         return run_training(part, chosen, n_threads=1).ensemble
 
     judges = [Judge(data, settings, train, inner=2) for data in (base, spoilt(base))]
-    chosen = Settings(n_trees=3)
+    chosen = Settings(method="paper", n_trees=3)
     assert judges[0].inside(0, chosen) == judges[1].inside(0, chosen)
     assert judges[0].inside(1, chosen) != judges[1].inside(1, chosen)
 
@@ -163,7 +163,7 @@ def test_no_model_is_judged_on_events_it_saw():
             return np.linspace(-1, 1, events.n_rows)
 
     fit = parse_analysis(ANALYSIS, "a.yaml").fit
-    Judge(base, fit, train, inner=2).inside(1, Settings())
+    Judge(base, fit, train, inner=2).inside(1, Settings(method="paper"))
     outer = {int(i) for parts in seen for i in parts["background"]}
     assert all(i % 2 == 0 for i in outer)
 
@@ -172,7 +172,7 @@ def test_settings_that_cannot_be_fitted_are_infinitely_bad(analysis, dataset):
     def refuse(part, chosen):
         raise FitError("nothing to fit")
 
-    verdict = module._verdict(Judge(dataset, analysis.fit, refuse), Settings())
+    verdict = module._verdict(Judge(dataset, analysis.fit, refuse), Settings(method="paper"))
     assert verdict == {"full": [np.inf] * 2, "stat": [np.inf] * 2}
 
 

@@ -16,7 +16,8 @@ import pytest
 import uproot
 
 from qbdt.data.events import Events
-from qbdt.data.readers.request import read_events
+from qbdt.data.expressions import Expression
+from qbdt.data.readers.request import Request, read_events, read_request
 from qbdt.data.readers.table import Share, expand, open_table
 from qbdt.errors import DataError, ExpressionError
 
@@ -331,6 +332,32 @@ def test_only_needed_branches_are_read(path, monkeypatch):
     monkeypatch.setattr("qbdt.data.readers.request.open_table", watched)
     read_events(path, ["pt", "x"], weight="w", derived={"x": "eta + 1", "y": "n + 1"})
     assert asked == [["eta", "pt", "w"]]
+
+
+@pytest.mark.parametrize("jagged", [False, True])
+def test_elements_of_arrays_in_weights_selections_and_features(jagged, tmp_path):
+    rows = [[1.0, 3.0], [2.0, 4.0], [5.0, 6.0]]
+    array = ak.Array(rows) if jagged else np.array(rows, dtype=np.float32)
+    with uproot.recreate(tmp_path / "a.root") as file:
+        file["Events"] = {"pdf": array, "other": 2 * array, "w": np.array([1.0, 10.0, 100.0])}
+
+    def read(request):
+        return read_request([open_table(str(tmp_path / "a.root"), "Events")], request)
+
+    request = Request(
+        ("pdf[0]",),
+        Expression("w * pdf[0]"),
+        variations={"pdf": Expression("nominal * pdf[1]")},
+        selection=Expression("pdf[1] > 3.5"),
+    )
+    events, weights = read(request)
+    assert events.column("pdf[0]").tolist() == [2.0, 5.0]
+    assert events.weight.tolist() == [20.0, 500.0]
+    assert weights["pdf"].tolist() == [80.0, 3000.0]
+    varied = Request(("pdf[1]",), derived={"pdf": Expression("other")})
+    assert read(varied)[0].column("pdf[1]").tolist() == [6.0, 8.0, 12.0]
+    with pytest.raises((DataError, ExpressionError), match=r"pick an element|several values|pick one"):
+        read(Request(("w",), Expression("w * pdf")))
 
 
 def test_derived_columns_are_computed_once_each_however_they_use_each_other():

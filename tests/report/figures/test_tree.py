@@ -22,7 +22,9 @@ def training():
     X = rng.normal(size=(400, 2))
     y = np.repeat([1, 0], 200)
     X[y == 1] += 1
-    return train(Dataset.from_arrays(X, y, None, [Systematic.norm("n", 0.2)], ["$p_T", "m"]), Settings(n_trees=1))
+    return train(
+        Dataset.from_arrays(X, y, None, [Systematic.norm("n", 0.2)], ["$p_T", "m"]), Settings(method="paper", n_trees=1)
+    )
 
 
 def test_every_node_and_cut_is_written(training):

@@ -5,9 +5,9 @@ import pytest
 
 from qbdt.data.dataset import Role
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
-from qbdt.studies.benchmark.contestants import Contestant
-from qbdt.studies.benchmark.nested_training import Cache
 from qbdt.studies.benchmark.synthetic import LIMIT, measure_exact, measure_sigma_of_signal, measure_synthetic
+from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.nested_training import Cache
 from qbdt.studies.methods import Trained
 
 EXACT = np.array([15.10, 16.05, 16.05, 15.96, 17.37])

@@ -4,7 +4,6 @@ import pytest
 
 from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.benchmark_tables import make_physics_tables
-from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.criteria import check_criteria, find_best_peer
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL
 from qbdt.studies.benchmark.results import (
@@ -16,6 +15,7 @@ from qbdt.studies.benchmark.results import (
     SyntheticRecord,
     TimeRecord,
 )
+from qbdt.studies.comparison.contestants import OURS
 
 
 def fits(problem, contestant, z_full, sigma_full, setup=ALL_SOURCES, z_stat=1.0, sigma_stat=1.0):

@@ -55,7 +55,7 @@ def cut(text):
 @pytest.mark.parametrize(("growth", "n_trees"), [("leaves", 7), ("published", 10)])
 def test_published_trees_come_out(dataset, paper_files, growth, n_trees):
     published = json.loads((paper_files / "published_trees_qbdt0.json").read_text())[:n_trees]
-    settings = Settings(n_trees=n_trees, growth=growth, binning=BINS)
+    settings = Settings(method="paper", n_trees=n_trees, growth=growth, binning=BINS)
     result = train(dataset.with_systematics([]), settings).ensemble
     assert len(result.trees) == len(published) == n_trees
     for tree, expected in zip(result.trees, published, strict=True):
@@ -75,7 +75,7 @@ def test_published_trees_come_out(dataset, paper_files, growth, n_trees):
 
 @pytest.mark.parametrize("n_sources", [1, 3, 7])
 def test_qbdt_with_sources_trains(dataset, n_sources):
-    settings = Settings(n_trees=5, binning=BINS, growth="published", mc_stat=n_sources == 7)
+    settings = Settings(method="paper", n_trees=5, binning=BINS, growth="published", mc_stat=n_sources == 7)
     result = train(dataset.with_systematics(SOURCES[:n_sources]), settings).ensemble
     for tree in result.trees:
         assert np.all(tree.nodes["sigma2"] >= 0)

@@ -82,7 +82,9 @@ def scaled(dataset, factor):
 
 
 def trees_of(dataset, n_threads=1, **options):
-    return train(dataset, Settings(**{"n_trees": 4, "max_bins": 32, **options}), n_threads=n_threads).ensemble.trees
+    return train(
+        dataset, Settings(**{"method": "paper", "n_trees": 4, "max_bins": 32, **options}), n_threads=n_threads
+    ).ensemble.trees
 
 
 @pytest.mark.parametrize("mc_stat", [False, True])
@@ -219,7 +221,7 @@ def test_sources_on_the_signal_are_not_used():
 def test_minimum_entries_hold_in_every_leaf():
     dataset = problem(12, spread=0.5)
     pieces = [sample.events for sample in dataset.of_role("background")]
-    result = train(dataset, Settings(n_trees=3, max_bins=64, min_leaf_entries=40.0), n_threads=1)
+    result = train(dataset, Settings(method="paper", n_trees=3, max_bins=64, min_leaf_entries=40.0), n_threads=1)
     for i, tree in enumerate(result.ensemble.trees):
         leaves = [result.ensemble.leaves(piece, 1)[:, i] for piece in pieces]
         for leaf in np.flatnonzero(tree.is_leaf):
@@ -259,7 +261,7 @@ def test_missing_values_learn_their_side():
     dataset = Dataset(
         [Sample("s", Role.SIGNAL, events(X_s, np.ones(500))), Sample("b", Role.BACKGROUND, events(X_b, np.ones(500)))]
     )
-    result = train(dataset, Settings(n_trees=5), n_threads=1)
+    result = train(dataset, Settings(method="paper", n_trees=5), n_threads=1)
     root = result.ensemble.trees[0].nodes[0]
     assert root["feature"] == 0
     assert not root["missing_left"]  # with the high values, where the signal is
@@ -269,7 +271,9 @@ def test_missing_values_learn_their_side():
 
 def test_nothing_to_learn_stops_at_once():
     flat = events(np.zeros((50, 3)), np.ones(50))
-    result = train(Dataset([Sample("s", Role.SIGNAL, flat), Sample("b", Role.BACKGROUND, flat)]), Settings())
+    result = train(
+        Dataset([Sample("s", Role.SIGNAL, flat), Sample("b", Role.BACKGROUND, flat)]), Settings(method="paper")
+    )
     assert result.ensemble.trees == ()
     assert result.stopped == "no split gains anything after 0 trees"
 
@@ -277,7 +281,7 @@ def test_nothing_to_learn_stops_at_once():
 def test_separable_samples_do_not_exhaust_the_weights():
     x = np.concatenate([np.arange(100.0), np.arange(200.0, 300.0)])[:, None] * np.ones(3)
     dataset = Dataset.from_arrays(x, np.repeat([0, 1], 100))
-    result = train(dataset, Settings(n_trees=60), n_threads=1)
+    result = train(dataset, Settings(method="paper", n_trees=60), n_threads=1)
     assert np.all(np.isfinite(result.ensemble.weights))
     assert result.ensemble.trees
 
@@ -286,13 +290,16 @@ def test_resuming_equals_one_long_training():
     dataset = problem(17, missing=0.05)
     draw = {"row_fraction": 0.7, "feature_fraction": 0.7, "random_state": 3}
     options: dict[str, Any] = {"max_bins": 32, "mc_stat": True, **draw}
-    whole = train(dataset, Settings(n_trees=6, **options))
-    part = train(dataset, Settings(n_trees=2, **options))
-    assert train(dataset, Settings(n_trees=6, **options), resume=part).ensemble.trees == whole.ensemble.trees
+    whole = train(dataset, Settings(method="paper", n_trees=6, **options))
+    part = train(dataset, Settings(method="paper", n_trees=2, **options))
+    assert (
+        train(dataset, Settings(method="paper", n_trees=6, **options), resume=part).ensemble.trees
+        == whole.ensemble.trees
+    )
     with pytest.raises(DataError, match="other settings"):
-        train(dataset, Settings(n_trees=6), resume=part)
+        train(dataset, Settings(method="paper", n_trees=6), resume=part)
     with pytest.raises(DataError, match="other events"):
-        train(problem(18), Settings(n_trees=6, **options), resume=part)
+        train(problem(18), Settings(method="paper", n_trees=6, **options), resume=part)
 
 
 def test_interrupting_keeps_what_is_trained():
@@ -300,7 +307,7 @@ def test_interrupting_keeps_what_is_trained():
         if report.index == 2:
             raise KeyboardInterrupt
 
-    result = train(problem(19), Settings(n_trees=10), monitor=Monitor(callbacks=(interrupt,)))
+    result = train(problem(19), Settings(method="paper", n_trees=10), monitor=Monitor(callbacks=(interrupt,)))
     assert len(result.ensemble.trees) == 3
     assert result.stopped == "interrupted after 3 trees"
 
@@ -312,7 +319,7 @@ def test_callbacks_see_every_tree_and_can_stop():
         seen.append((report.index, report.n_trees, report.tree.weight))
         return report.index == 1
 
-    result = train(problem(20), Settings(n_trees=10), monitor=Monitor(callbacks=(stop_after_two,)))
+    result = train(problem(20), Settings(method="paper", n_trees=10), monitor=Monitor(callbacks=(stop_after_two,)))
     assert [index for index, _, _ in seen] == [0, 1]
     assert [weight for _, _, weight in seen] == result.ensemble.weights.tolist()
 
@@ -320,7 +327,7 @@ def test_callbacks_see_every_tree_and_can_stop():
 def test_early_stopping_keeps_the_best_number_of_trees():
     dataset, validation = problem(21, 150), problem(22, 150)
     monitor = Monitor(validation, patience=3)
-    result = train(dataset, Settings(n_trees=60), monitor=monitor)
+    result = train(dataset, Settings(method="paper", n_trees=60), monitor=monitor)
     assert len(result.history) < 60
     best = int(np.argmax(result.history)) + 1
     assert len(result.ensemble.trees) == best
@@ -342,7 +349,7 @@ def test_progress_is_told():
         def __exit__(self, *_):
             return None
 
-    train(problem(23), Settings(n_trees=3), progress=lambda _, total: Bar())
+    train(problem(23), Settings(method="paper", n_trees=3), progress=lambda _, total: Bar())
     assert sum(told) == 3
 
 
@@ -350,7 +357,7 @@ def test_rows_need_few_bytes():
     dataset = problem(24).with_systematics([])
     with Workers(1) as workers:
         partitions: Any = place_events(dataset, workers)
-        prepare_events(partitions, Settings(), workers)
+        prepare_events(partitions, Settings(method="paper"), workers)
     rows = partitions._rows
     arrays = (rows._words, rows._floats, rows._fixed, rows._rows, rows._scratch, rows._columns)
     assert sum(array.nbytes for array in arrays) / rows.layout.n_rows <= 8 + 24  # eight features fill a word

@@ -48,7 +48,7 @@ def processes(folder):
 
 
 METHODS = {
-    "paper": (Settings(n_trees=14, n_leaves=3), 12),  # written every ten trees
+    "paper": (Settings(method="paper", n_trees=14, n_leaves=3), 12),  # written every ten trees
     "profile": (Settings(method="profile", n_trees=1, n_leaves=3), 3),  # written after each of five folds
 }
 

@@ -42,7 +42,7 @@ def tables():
 
 @pytest.mark.parametrize("kind", ["dataframe", "awkward"])
 def test_collections_train_the_model_of_tables(kind, tables, tmp_path):
-    settings = Settings(n_trees=3, row_fraction=0.8)
+    settings = Settings(method="paper", n_trees=3, row_fraction=0.8)
     if kind == "dataframe":
         collections = {n: dd.from_pandas(pd.DataFrame(t), npartitions=3, sort=False) for n, t in tables.items()}
     else:

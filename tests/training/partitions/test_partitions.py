@@ -22,10 +22,10 @@ from qbdt.training.settings import Settings
 from qbdt.trees.quantiles import QuantileSketch
 
 CASES = {
-    "plain": Settings(n_trees=6),
-    "mc_stat and entries": Settings(n_trees=5, mc_stat=True, min_leaf_entries=20.0, learning_rate=0.5),
-    "drawn": Settings(n_trees=6, row_fraction=0.5, feature_fraction=0.6, random_state=3),
-    "published": Settings(n_trees=4, growth="published", binning=[(20, -3.0, 3.0)] * 4),
+    "plain": Settings(method="paper", n_trees=6),
+    "mc_stat and entries": Settings(method="paper", n_trees=5, mc_stat=True, min_leaf_entries=20.0, learning_rate=0.5),
+    "drawn": Settings(method="paper", n_trees=6, row_fraction=0.5, feature_fraction=0.6, random_state=3),
+    "published": Settings(method="paper", n_trees=4, growth="published", binning=[(20, -3.0, 3.0)] * 4),
 }
 
 
@@ -65,7 +65,7 @@ def test_parts_on_disk_train_the_model_of_memory(name, count, dataset, tmp_path)
 
 
 def test_nothing_stays_on_disk(dataset, tmp_path):
-    train(OutOfCore(divide_dataset(dataset, 2), folder=tmp_path), Settings(n_trees=1), n_threads=1)
+    train(OutOfCore(divide_dataset(dataset, 2), folder=tmp_path), Settings(method="paper", n_trees=1), n_threads=1)
     assert not list(tmp_path.iterdir())
 
 
@@ -83,7 +83,7 @@ def test_unusable_events_are_refused_in_parts_as_in_one(tmp_path):
     flat = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one.with_weight([0.0, 0.0]))])
     for rows in (flat, OutOfCore(divide_dataset(flat, 2), folder=tmp_path)):
         with pytest.raises(DataError, match="sample b: all 2 weights are zero"):
-            train(rows, Settings(n_trees=1))
+            train(rows, Settings(method="paper", n_trees=1))
 
 
 def test_at_least_one_part(dataset):

@@ -29,7 +29,7 @@ systematics:
   tag: {kind: weight, processes: ttbar, up: w * 1.1}
   xs: {kind: norm, processes: ttbar, size: 0.1}
 folds: {columns: event}
-training: {n_trees: 4, n_leaves: 4}
+training: {method: paper, n_trees: 4, n_leaves: 4}
 fit: {bins: 6, scan: false}
 """
 
@@ -54,7 +54,9 @@ def local(files, tmp_path_factory):
 def test_a_profiled_run_on_the_cluster_is_that_of_one_machine(client, files, tmp_path):
     profiled = "training: {method: profile, n_trees: 1, n_leaves: 3}"
     text = ANALYSIS.replace("folds: {columns: event}", "folds: {columns: event, k: 2}")
-    analysis = parse_analysis(text.replace("training: {n_trees: 4, n_leaves: 4}", profiled), "small.yaml")
+    analysis = parse_analysis(
+        text.replace("training: {method: paper, n_trees: 4, n_leaves: 4}", profiled), "small.yaml"
+    )
     local, done = (
         run_analysis(analysis, files, tmp_path / name, figures=False, n_threads=1, cluster=cluster).folder
         for name, cluster in (("local", None), ("cluster", ClusterRun(client, 3)))

@@ -5,7 +5,6 @@ import pytest
 
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.errors import DataError
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.model import TrainedModel
@@ -87,9 +86,18 @@ def test_rows_are_in_the_same_part_however_they_are_cut(with_ids):
     assert held(7) == held(1)
 
 
-def test_too_few_events_are_refused_in_parts_as_in_one(tmp_path):
-    one = Events({"x": np.arange(4.0)}, np.ones(4), {"event": np.zeros(4, dtype=np.int64)})
+@pytest.mark.parametrize(
+    ("event", "k", "said"),
+    [
+        ([0, 0, 0, 0], 1, "too few events to hold any out"),  # all in the same fold
+        ([0, 1, 2, 3], 2, "2 inner folds"),
+    ],
+)
+def test_few_events_are_divided_into_fewer_folds(event, k, said, tmp_path):
+    one = Events({"x": np.arange(4.0)}, np.ones(4), {"event": np.array(event)})
     dataset = Dataset([Sample("s", Role.SIGNAL, one), Sample("b", Role.BACKGROUND, one)])
     for rows in (dataset, OutOfCore(divide_dataset(dataset, 2), folder=tmp_path)):
-        with pytest.raises(DataError, match=r"too few signal events: a 20% fold of them has no positive yield"):
-            train(rows, Settings(method="profile"))
+        trained = train(rows, Settings())
+        assert trained.data["inner_folds"] == len(trained.data["parts"]) == k
+        assert said in trained.headline
+        assert trained.complete

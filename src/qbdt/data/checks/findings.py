@@ -36,7 +36,13 @@ REPEATED = 0.01
 """Share of rows that are copies of others, from which on it is worth a question."""
 
 NEGATIVE = 0.02
-"""Share of negative weights from which on they matter in training."""
+"""Share of negative weights from which on they are worth a word: they cost 8 % of the effective events."""
+
+SPIKE_ROWS = 500
+SPIKE_ENTRIES = 0.02
+SPIKE_SHARE = 0.05
+"""A sample of at least so many rows with fewer effective entries than this share of them, and one weight with more than
+this share of the sample: samples of several slices of a phase space have few effective entries, but no such weight."""
 
 PLACEHOLDER = 0.005
 """Share of rows with one far-off value, from which on it may stand for a missing one."""
@@ -110,8 +116,25 @@ def _check_weights(dataset: Dataset) -> Iterator[Finding]:
     for sample in _simulated(dataset):
         share = float(np.mean(sample.events.weight < 0)) if sample.events.n_rows else 0.0
         if share > NEGATIVE:
-            message = f"{share:.0%} of the weights are negative: the paper's method then needs mc_stat: true"
+            message = f"{share:.0%} of the weights are negative: {sample.events.n_rows:,} events count as "
+            message += f"{sample.events.effective_entries:,.0f} in templates; training smooths their weights"
             yield Finding("weights", sample.name, message)
+        yield from _check_spikes(sample)
+
+
+def _check_spikes(sample: Sample) -> Iterator[Finding]:
+    """Few events that hold most of a sample: what they look like decides a training and a template."""
+    weight, n_rows = np.abs(sample.events.weight), sample.events.n_rows
+    if n_rows < SPIKE_ROWS or not weight.any():
+        return
+    entries = float(weight.sum() ** 2 / np.square(weight).sum())
+    largest = float(weight.max() / weight.sum())
+    if entries < SPIKE_ENTRIES * n_rows and largest > SPIKE_SHARE:
+        message = (
+            f"{n_rows:,} rows count as {entries:,.0f} (effective entries): the largest weight, {weight.max():.3g}, "
+        )
+        message += f"is {largest:.0%} of the whole sample, the median {np.median(weight):.3g}; is it right?"
+        yield Finding("weights", sample.name, message)
 
 
 def _check_recorded(dataset: Dataset) -> Iterator[Finding]:

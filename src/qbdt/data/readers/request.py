@@ -6,6 +6,7 @@ kept plus one chunk.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ __all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
 
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
+
+ELEMENT = re.compile(r"[\w.]+\[\d+\]")
+"""An element of an array branch."""
 
 UNIT_WEIGHT = Expression("1")
 """Every row counts as one event."""
@@ -64,6 +68,11 @@ class Request:
     selection: Expression | None = None
     ids: tuple[str, ...] = ()
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Let a feature name an element of an array branch: `jet_pt[0]`."""
+        elements = {f: Expression(f) for f in self.features if ELEMENT.fullmatch(f) and f not in self.derived}
+        object.__setattr__(self, "derived", {**elements, **self.derived})
 
     def placeholders(self, name: str) -> tuple[float, ...]:
         """Values that mean "missing" in a column."""
@@ -223,9 +232,9 @@ class _Piece:
         names = {}
         for name in expression.names:
             given = nominal if name == NOMINAL and nominal is not None else self._plan.evaluate(name, branches)
-            values = self._one_per_row(name, given)
-            names[name] = values.astype(np.float64) if values.dtype.kind == "f" else values
-        values = np.asarray(expression.evaluate(names), dtype=np.float64)
+            is_single = isinstance(given, np.ndarray) and given.dtype.kind == "f"
+            names[name] = given.astype(np.float64) if is_single else given
+        values = self._one_per_row(expression.shown, expression.evaluate(names)).astype(np.float64, copy=False)
         values = np.broadcast_to(values, (len(self._kept),)) if values.ndim == 0 else values
         if not _all_finite(values):
             self._refuse(what, values, ~np.isfinite(values))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.inference import FitResult, FitSummary, Scan
+from qbdt.names import choose_file_names
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
@@ -120,8 +121,11 @@ def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> 
     return drawn
 
 
-def write_figures(result: FitResult, folder: Path | str, suffix: str = "png", labels: Labels = PLAIN) -> list[Path]:
-    """Draw and save every figure of a fit: templates, scan, and for fits with sources pulls, ranking and envelopes."""
+def write_figures(result: FitResult, folder: Path | str, labels: Labels = PLAIN) -> list[Path]:
+    """Draw and save every figure of a fit, as PNG and PDF.
+
+    These are templates, scan, and for fits with sources pulls, ranking, correlations and envelopes.
+    """
     best, root = result.best, Path(folder)
     figures = {
         "prefit": stacked(result.templates, best, postfit=False, labels=labels),
@@ -132,5 +136,7 @@ def write_figures(result: FitResult, folder: Path | str, suffix: str = "png", la
     if best.sources:
         figures["pulls"], figures["ranking"] = pulls(best, labels), ranking(best, labels=labels)
         figures["correlation"] = correlation(best, labels)
-    figures |= {f"envelope_{name}": envelope(result.templates, name, labels) for name in result.templates.sources}
-    return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items()]
+    sources = result.templates.sources
+    for name, file in zip(sources, choose_file_names(sources), strict=True):
+        figures[f"envelope_{file}"] = envelope(result.templates, name, labels)
+    return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items() for suffix in ("png", "pdf")]

@@ -9,10 +9,10 @@ from operator import attrgetter
 import numpy as np
 
 from qbdt.statistics import FittedSensitivity
-from qbdt.studies.benchmark.contestants import OURS
 from qbdt.studies.benchmark.criteria import Criterion, check_criteria, compare_records, find_best_peer
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, BINS, FitRecord, PhysicsResults
 from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
+from qbdt.studies.comparison.contestants import OURS
 from qbdt.tables import Table
 
 __all__ = ["format_markdown", "make_physics_tables"]

@@ -14,9 +14,9 @@ from operator import attrgetter
 import numpy as np
 
 from qbdt.statistics import FittedSensitivity
-from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, PhysicsResults, average
+from qbdt.studies.comparison.contestants import CONTESTANTS, OURS
 from qbdt.studies.paper.random_halves import Difference, compare
 
 __all__ = ["Criterion", "check_criteria", "compare_records", "find_best_peer"]

@@ -14,8 +14,6 @@ from qbdt.data import Dataset, Role, Systematic
 from qbdt.data.samples import inferno
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
-from qbdt.studies.benchmark.contestants import OURS, Contestant, select_contestants
-from qbdt.studies.benchmark.nested_training import Cache, CrossTraining, cross_train
 from qbdt.studies.benchmark.problems import (
     EventFolders,
     Problem,
@@ -34,9 +32,11 @@ from qbdt.studies.benchmark.results import (
     PhysicsResults,
     SyntheticRecord,
     TimeRecord,
-    measure_scores,
 )
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
+from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
+from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train
 
 __all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
 

@@ -17,7 +17,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Sample, Systematic
 from qbdt.data.samples import cms_htautau, paper_tautaugamma, tautaugamma
 from qbdt.errors import ConfigError
-from qbdt.studies.benchmark.nested_training import Division
+from qbdt.studies.comparison.nested_training import Division
 
 __all__ = [
     "PROBLEMS",

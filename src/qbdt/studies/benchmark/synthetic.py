@@ -14,8 +14,8 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, inferno
 from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill, optimise_edges
-from qbdt.studies.benchmark.contestants import Contestant
-from qbdt.studies.benchmark.nested_training import Cache, Division, choose_settings, collect_scores
+from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, collect_scores
 from qbdt.studies.methods import Parameters, Scorer
 
 __all__ = [

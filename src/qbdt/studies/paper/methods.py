@@ -130,7 +130,7 @@ def _fit_tuned_xgboost(table: EventTable, settings: Parameters, seed: int) -> Tr
 def _fit_paper(data: Dataset, settings: Parameters, seed: int, *, n_sources: int, growth: str) -> Trained:
     """Train QBDTX with the first `n_sources` sources, in the published program's bins."""
     known = [name for name in SOURCES if name in {source.name for source in data.systematics}]
-    options = {**settings, "n_leaves": 7, "binning": BINNING, "growth": growth}
+    options = {**settings, "method": "paper", "n_leaves": 7, "binning": BINNING, "growth": growth}
     return fit_qbdt(data.with_systematics(known[:n_sources]), options, seed)
 
 

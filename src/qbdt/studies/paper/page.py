@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ ABOUT_FITS = (
 )
 
 
-def make_document(study: Study, progress: Progress = silent, brief: bool = False) -> Document:
+def make_document(study: Study, progress: Progress = silent) -> Document:
     """Make the report.
 
     Parameters
@@ -47,8 +46,6 @@ def make_document(study: Study, progress: Progress = silent, brief: bool = False
         What was measured.
     progress
         Told how far drawing has come.
-    brief
-        Draw a few figures of each kind instead of all.
     """
     sections: list[tuple[str, Callable[[Study], list[Block]]]] = [
         ("Result", _result),
@@ -57,9 +54,9 @@ def make_document(study: Study, progress: Progress = silent, brief: bool = False
         ("Cases I to III", _cases),
         ("Appendix", _appendix),
         ("Variables", lambda s: [*figures.draw_variables(s.data)]),
-        ("Training", partial(_training, brief=brief)),
-        ("Envelopes", partial(_envelopes, brief=brief)),
-        ("Correlations", partial(_correlations, brief=brief)),
+        ("Training", _training),
+        ("Envelopes", _envelopes),
+        ("Correlations", _correlations),
         ("Formula", _formula),
         ("Settings", _settings),
     ]
@@ -137,28 +134,27 @@ def _appendix(study: Study) -> list[Block]:
     ]
 
 
-def _training(study: Study, *, brief: bool) -> list[Block]:
-    comparisons = list(figures.draw_score_comparisons(study))
+def _training(study: Study) -> list[Block]:
     return [
         tables.make_methods_table(study),
         figures.draw_training_curves(study),
         figures.draw_roc_curves(study),
-        *(comparisons[-2:] if brief else comparisons),
+        *figures.draw_score_comparisons(study),
         Fold("First trees", tuple(figures.draw_trees(study))),
     ]
 
 
-def _envelopes(study: Study, *, brief: bool) -> list[Block]:
+def _envelopes(study: Study) -> list[Block]:
     folds: list[Block] = []
-    for source, label in list(SOURCES.items())[: 1 if brief else None]:
+    for source, label in SOURCES.items():
         drawn = tuple(figures.draw_envelopes(study, source))
         if drawn:
             folds.append(Fold(label, drawn))
     return folds
 
 
-def _correlations(study: Study, *, brief: bool) -> list[Block]:
-    return [figure for case in list(CASES)[2 if brief else 0 :] for figure in figures.draw_correlations(study, case)]
+def _correlations(study: Study) -> list[Block]:
+    return [figure for case in CASES for figure in figures.draw_correlations(study, case)]
 
 
 def _formula(study: Study) -> list[Block]:

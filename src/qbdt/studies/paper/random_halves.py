@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +15,7 @@ from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_events
 from qbdt.studies.paper.methods import get_method
+from qbdt.studies.processes import run_tasks
 
 __all__ = ["Difference", "Task", "compare", "evaluate_half", "run_halves", "standard_deviations"]
 
@@ -68,7 +67,7 @@ def run_halves(
     missing = [task for task in tasks if not steps.has(task.name)]
     with progress("random halves", len(tasks)) as advance:
         advance(len(tasks) - len(missing))
-        for task, result in _results(missing, load, n_jobs):
+        for task, result in run_tasks(evaluate_half, missing, load, n_jobs):
             steps.put(task.name, result)
             advance(1)
     return {task: steps.get(task.name, dict) for task in tasks}
@@ -107,33 +106,3 @@ def standard_deviations(mean: float, error: float, n: int) -> float:
     if n < 2 or not error > 0:
         return math.nan
     return math.copysign(float(norm.isf(t.sf(abs(mean) / error, n - 1))), mean)
-
-
-def _results(tasks: Sequence[Task], load: Callable[[], Dataset], n_jobs: int) -> Iterator[tuple[Task, dict[str, Any]]]:
-    if n_jobs == 1 or len(tasks) < 2:
-        data = load() if tasks else None
-        for task in tasks:
-            assert data is not None
-            yield task, evaluate_half(task, data)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_start, initargs=(load,)) as pool:
-        waiting = {pool.submit(_work, task): task for task in tasks}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-_loaded: list[Dataset] = []
-"""The events of a worker process."""
-
-
-def _start(load: Callable[[], Dataset]) -> None:
-    _loaded[:] = [load()]
-
-
-def _work(task: Task) -> dict[str, Any]:
-    return evaluate_half(task, _loaded[0])

@@ -19,6 +19,7 @@ from qbdt.training.paper.weighted_rows import WeightedRows
 from qbdt.training.partitions.protocol import Partitions, largest, total
 from qbdt.training.partitions.survey import count_before, require_same_rows, survey_events
 from qbdt.training.settings import Settings
+from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Layout, Memory, in_memory
@@ -41,6 +42,7 @@ def prepare_events(partitions: Partitions, settings: Settings, workers: Workers)
     survey = survey_events(partitions, settings, _count_rows)
     empty, binning = survey.empty, survey.choose_binning(settings, workers)
     heaviest = largest_background_weight(survey.samples)
+    partitions = smooth_weights(partitions, survey, binning, settings, workers)
     partitions.build(_RowBuilder(settings, binning, heaviest, survey.rows), final=True)
     quantities = make_quantities(empty, settings, heaviest)
     layout = Layout(quantities.segments, len(binning.features))

@@ -25,7 +25,8 @@ class PartitionedEvents:
     ----------
     partitions
         Functions without arguments that each return a `Dataset`. They are called twice (by the profiled method 18
-        times), and the events are in memory while they are binned: a few million rows are a good size.
+        times), two or three times more where weights are negative. The events are in memory while they are binned: a
+        few million rows are a good size.
     folds
         Their fold rule.
     """

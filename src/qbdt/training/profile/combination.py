@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import reduce
 
 from qbdt.arrays import Floats, Nodes
-from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees import Ensemble, Tree
@@ -51,12 +50,14 @@ def best_number(folds: Sequence[FoldTrees]) -> int:
     A fold alone has too few events for this choice.
     """
     numbers = range(max(fold.fewest for fold in folds), max(len(fold.shift) for fold in folds) + 1)
-    return min(numbers, key=lambda number: _total([fold.with_shifts(number) for fold in folds]).uncertainty())
+    return min(
+        numbers, key=lambda number: _total([fold.with_shifts(number) for fold in folds], len(folds)).uncertainty()
+    )
 
 
-def _total(folds: Sequence[FoldTrees]) -> Integrals:
-    """Integrals over the held-out events of some folds, for as many events as there are in all of them."""
-    return reduce(Integrals.__add__, (fold.integrals[-1] for fold in folds)).scaled(N_FOLDS / len(folds))
+def _total(folds: Sequence[FoldTrees], n_folds: int) -> Integrals:
+    """Integrals over the held-out events of some of `n_folds` folds, for as many events as there are in all of them."""
+    return reduce(Integrals.__add__, (fold.integrals[-1] for fold in folds)).scaled(n_folds / len(folds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,12 @@ class Combination:
     pulls: Floats
 
     @classmethod
-    def of(cls, folds: Sequence[FoldTrees]) -> Combination:
-        """Best for all held-out events together: t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k."""
-        total = _total(folds)
+    def of(cls, folds: Sequence[FoldTrees], n_folds: int) -> Combination:
+        """Best for the held-out events of some of `n_folds` folds.
+
+        It is t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k.
+        """
+        total = _total(folds, n_folds)
         v = total.best()
         return cls(-v[2:], total.pulls(v))
 

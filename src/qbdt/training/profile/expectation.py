@@ -10,7 +10,7 @@ from qbdt.arrays import Floats
 from qbdt.statistics import Expectation, SourceExpectation, profiled_information, quadratic_difference
 from qbdt.training.profile.score_rows import HeldScores, Templates
 
-__all__ = ["SHARES", "choose_share", "unprofiled_sigma"]
+__all__ = ["SHARES", "choose_share", "expect_result", "unprofiled_sigma"]
 
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
@@ -35,10 +35,19 @@ def choose_share(scores: HeldScores, sources: tuple[str, ...], pulls: Floats) ->
     """
     tried = {share: _usable(*found) for share, found in zip(SHARES, scores.templates(BINS), strict=True)}
     share = min(reversed(SHARES), key=lambda one: _sigma(*tried[one]))
-    with_t, with_ratio = tried[share], tried[0.0]
+    return share, _expect(tried[0.0], tried[share], sources, pulls)
+
+
+def expect_result(scores: HeldScores, sources: tuple[str, ...], pulls: Floats) -> Expectation:
+    """Return the result to expect of r₀, the first of two scores, and of the chosen one, the second."""
+    with_ratio, with_t = (_usable(*found) for found in scores.templates(BINS))
+    return _expect(with_ratio, with_t, sources, pulls)
+
+
+def _expect(with_ratio: Templates, with_t: Templates, sources: tuple[str, ...], pulls: Floats) -> Expectation:
     costs = zip(*(_costs(*templates) for templates in (with_ratio, with_t)), strict=True)
     each = zip(sources, pulls.tolist(), costs, strict=True)
-    return share, Expectation(
+    return Expectation(
         _sigma(with_ratio[0], with_ratio[1][:0], with_ratio[2]),
         _sigma(*with_t),
         unprofiled=_sigma(*with_ratio),

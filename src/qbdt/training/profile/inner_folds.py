@@ -21,7 +21,7 @@ from qbdt.training.settings import Settings
 __all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
 
 N_FOLDS = 5
-"""Inner folds: each judges trees that are trained on the other four, 80 % of the events."""
+"""Inner folds, where there are enough events: each judges trees that are trained on the other four, 80 % of them."""
 
 BLOCKS = 20
 """Blocks of a fold, whose spread gives the MC noise of a sum (`noise_shrinkage`): 20 know a variance to a third. Where
@@ -48,7 +48,9 @@ Masks: TypeAlias = Mapping[EventSet, NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class InnerFolds:
-    """Rule that divides events into `N_FOLDS` folds; it is sent to where they are.
+    """Rule that divides events into k folds; it is sent to where they are.
+
+    With k = 1 nothing is held out: all events are trained on, and judge.
 
     Attributes
     ----------
@@ -64,6 +66,7 @@ class InnerFolds:
     totals: tuple[int, ...]
     firsts: Mapping[int, tuple[int, ...]]
     rows: Mapping[int, tuple[int, ...]]
+    k: int = N_FOLDS
 
     @classmethod
     def of(cls, survey: Survey) -> InnerFolds:
@@ -73,14 +76,20 @@ class InnerFolds:
         totals = tuple(int(n) for n in np.sum(list(survey.rows.values()), axis=0))
         return cls(names, totals, count_before(survey.rows), survey.rows)
 
+    def trained(self, fold: int) -> list[int]:
+        """Return the folds that are trained on where one is held out."""
+        return [other for other in range(self.k) if other != fold or self.k == 1]
+
     def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
         """Events to train on, and events held out, for one fold and one partition of the events.
 
         With `nominal`, both come without any source.
         """
         require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
-        numbers = self._assign(number, dataset, N_FOLDS, SALT)
         wanted = dataset.with_systematics([]) if nominal else dataset
+        if self.k == 1:
+            return wanted, wanted
+        numbers = self._assign(number, dataset, self.k, SALT)
         return (
             _select(wanted, {key: own != fold for key, own in numbers.items()}),
             _select(wanted, {key: own == fold for key, own in numbers.items()}),
@@ -93,7 +102,7 @@ class InnerFolds:
             blocks = self._assign(number, held, BLOCKS, BLOCK_SALT)
         else:
             positions = self._positions(number, dataset)
-            blocks = {key: own[own % N_FOLDS == fold] // N_FOLDS for key, own in positions.items()}
+            blocks = {key: own[own % self.k == fold] // self.k for key, own in positions.items()}
         return [_select(held, {key: own == block for key, own in blocks.items()}) for block in range(BLOCKS)]
 
     def _assign(self, number: int, dataset: Dataset, k: int, salt: int) -> dict[EventSet, NDArray[np.int64]]:
@@ -106,7 +115,9 @@ class InnerFolds:
     def _positions(self, number: int, dataset: Dataset) -> dict[EventSet, NDArray[np.int64]]:
         """Block of neighbouring rows that each row is in, counted over all partitions."""
         places = zip(_event_sets(dataset), self.firsts[number], self.totals, strict=True)
-        return {key: _blocks_of_rows(events.n_rows, first, total) for (key, events), first, total in places}
+        return {
+            key: _blocks_of_rows(events.n_rows, first, total, self.k * BLOCKS) for (key, events), first, total in places
+        }
 
 
 def count_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
@@ -148,7 +159,7 @@ def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:
     return tuple(name for name in found[0] if all(name in names for names in found))
 
 
-def _blocks_of_rows(n_rows: int, first: int, total: int) -> NDArray[np.int64]:
+def _blocks_of_rows(n_rows: int, first: int, total: int, most: int) -> NDArray[np.int64]:
     """Block of each of some rows that begin at `first`, when all `total` rows are cut into blocks of equal size."""
-    n_blocks = min(N_FOLDS * BLOCKS, max(1, total))
+    n_blocks = min(most, max(1, total))
     return np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)

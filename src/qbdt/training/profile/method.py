@@ -15,8 +15,7 @@ from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
-from qbdt.training.profile.expectation import SHARES, choose_share
-from qbdt.training.profile.inner_folds import N_FOLDS
+from qbdt.training.profile.expectation import SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio import fit_ratio
@@ -40,7 +39,8 @@ def train_profiled(
 ) -> TrainedModel:
     """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
-    The events are divided into five inner folds. For each, F and the shifts are fitted on the other four, and stop
+    The events are divided into five inner folds, or fewer where they do not fill five: `data["inner_folds"]` then says
+    how many, and 1 that nothing is held out. For each, F and the shifts are fitted on the other four, and stop
     growing where the held-out fold says so; the sums of the five are averaged, and combined to the score that is best
     for all held-out events together. So it takes no validation sample. `checkpoint` is called after every finished
     fold, and `resume` takes over finished folds. Interrupting with Ctrl-C returns the model of the finished folds, or F
@@ -57,11 +57,11 @@ def train_profiled(
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
-            advance(len(state.folds) * state.most_trees // N_FOLDS)
+            advance(len(state.folds) * state.most_trees // events.n_folds)
             try:
-                while len(state.folds) < N_FOLDS:
+                while len(state.folds) < events.n_folds:
                     state.fit_fold()
-                    if checkpoint is not None and len(state.folds) < N_FOLDS:
+                    if checkpoint is not None and len(state.folds) < events.n_folds:
                         checkpoint(state.result(state.end(Ending.INTERRUPTED)))
             except KeyboardInterrupt:
                 end = state.end(Ending.INTERRUPTED)
@@ -99,7 +99,7 @@ class _Profiling:
     @property
     def most_trees(self) -> int:
         """Trees of all folds and both sums, if none stops early."""
-        return N_FOLDS * self.settings.n_trees * (1 + bool(self.events.sources))
+        return self.events.n_folds * self.settings.n_trees * (1 + bool(self.events.sources))
 
     def fit_fold(self) -> None:
         """Fit both sums of trees without the next fold."""
@@ -109,7 +109,7 @@ class _Profiling:
         ratio = fit_ratio(self.events, number, *given, self._note_ratio_tree)
         shifts = fit_shifts(self.events, number, self._ratio(ratio), *given, self._note_tree)
         self.folds.append(FoldTrees(ratio, shifts.trees, shifts.values, shifts.integrals))
-        self.advance(self.most_trees // N_FOLDS - (self.n_trees - before))
+        self.advance(self.most_trees // self.events.n_folds - (self.n_trees - before))
 
     def _note_ratio_tree(self, nodes: Nodes) -> None:
         self.unfinished.append(nodes)
@@ -129,7 +129,7 @@ class _Profiling:
         return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
 
     def end(self, how: Ending) -> End:
-        return End(how, f"{len(self.folds)} of {N_FOLDS} folds")
+        return End(how, f"{len(self.folds)} of {self.events.n_folds} folds")
 
     def result(self, end: End) -> TrainedModel:
         events = self.events
@@ -137,17 +137,20 @@ class _Profiling:
             return TrainedModel(self._ratio(self.unfinished), events.binning, self.settings, (), end, events.data)
         names = (events.features, events.sources, events.log_odds)
         folds, expected = self.folds, None
-        if len(folds) == N_FOLDS:
+        if len(folds) == events.n_folds:
             number = best_number(self.folds)
             folds = [fold.with_shifts(number) for fold in self.folds]
-            combination = Combination.of(folds)
+            combination = Combination.of(folds, events.n_folds)
             models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
-            share, expected = choose_share(events.build_score_rows(models, SHARES), events.sources, combination.pulls)
+            judged = (events.sources, combination.pulls)
+            share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
+            if events.is_smoothed:  # a fit has the weights as given
+                expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
             won = expected.sigma_full**-2 - expected.unprofiled**-2
             information = (expected.sigma_stat**-2, won)
             model = combine(folds, combination.times(share), *names, information, self.categories)
         else:
-            model = combine(folds, Combination.of(folds), *names, categories=self.categories)
+            model = combine(folds, Combination.of(folds, events.n_folds), *names, categories=self.categories)
         known = [  # the file format calls folds "parts"
             {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
             for fold in folds

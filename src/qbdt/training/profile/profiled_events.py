@@ -24,6 +24,7 @@ from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
+from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
@@ -34,47 +35,61 @@ class ProfiledEvents:
     """All events of a training, divided into inner folds."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
-        self.rows = partitions
         survey = survey_events(partitions, settings, count_rows)
         empty = survey.empty
         self.binning: Binning = survey.choose_binning(settings, workers)
+        self.rows = smooth_weights(partitions, survey, self.binning, settings, workers)
+        self._as_given = partitions
+        self._largest = max(tally.largest for tally in survey.samples)
         self.features = empty.features
         self.data = describe_events(empty, survey.samples)
         self.sources = tuple(source.name for source in empty.systematics)
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))
-        self._folds = InnerFolds.of(survey)
-        self._sums = partitions.reduce(partial(sum_partition, folds=self._folds), EventSums.merge, "sums")
-        self._sums.require_full_folds(self._segments)
+        self._folds, self._sums = self._divide(InnerFolds.of(survey))
+        if self.n_folds < N_FOLDS:
+            self.data["inner_folds"] = self.n_folds
+
+    @property
+    def n_folds(self) -> int:
+        """Inner folds: five, fewer where events do not fill as many, one where nothing can be held out."""
+        return self._folds.k
+
+    def _divide(self, folds: InnerFolds) -> tuple[InnerFolds, EventSums]:
+        """Sum over events in as many inner folds as they fill."""
+        sums = self.rows.reduce(partial(sum_partition, folds=folds), EventSums.merge, "sums")
+        if folds.k == 1 or sums.fills_folds(self._segments, folds):
+            return folds, sums
+        return self._divide(replace(folds, k=folds.k - 1))
 
     @property
     def log_odds(self) -> float:
         """Logarithm of the expected signal over the expected background."""
-        signal, background = (self._sums.of_side(self._segments, side, range(N_FOLDS)).first for side in Side)
+        signal, background = (self._sums.of_side(self._segments, side, range(self.n_folds)).first for side in Side)
         return math.log(signal / background)
 
     def trained(self, fold: int, side: Side) -> WeightSums:
         """Sums over the events of one side that are trained on where one fold is held out."""
-        return self._sums.of_side(self._segments, side, _others(fold))
+        return self._sums.of_side(self._segments, side, self._folds.trained(fold))
 
     def means(self, fold: int) -> Floats:
         """Mean relative shift of each source in the events that are trained on where one fold is held out."""
-        return self._sums.means(self._segments, _others(fold))
+        return self._sums.means(self._segments, self._folds.trained(fold))
 
     def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
         """Build nominal rows; those of one fold are held out, the others' weights multiplied by a factor for each side.
 
         Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores of those held out.
         """
-        n_rows, largest = self._sums.nominal_bounds(self._segments, _others(fold))
+        n_rows, largest = self._sums.nominal_bounds(self._segments, self._folds.trained(fold))
         most = max(factor * weight for factor, weight in zip(factors, largest, strict=True))
-        firsts = self._sums.count_before(_others(fold))
+        firsts = self._sums.count_before(self._folds.trained(fold))
         self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), self._weight_scale))
         return fixed_scale(most, n_rows), HeldScores(self.rows, self._nominal, 1)
 
     def build_shift_rows(self, fold: int, model: ProfiledEnsemble) -> ShiftSums:
         """Build all rows, those of one fold held out; the model's first sum of trees gives r₀."""
-        means, firsts = self.means(fold), self._sums.count_before(_others(fold))
+        means, firsts = self.means(fold), self._sums.count_before(self._folds.trained(fold))
         self.rows.build(_ShiftBuilder(self._folds, fold, firsts, self.binning, means, model))
         return ShiftSums(self.rows, self._segments, means, self._sums.bounds(self._segments))
 
@@ -83,20 +98,27 @@ class ProfiledEvents:
         find = partial(sum_blocks, folds=self._folds, fold=fold, model=model)
         return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
 
-    def build_score_rows(self, models: Sequence[ProfiledEnsemble], shares: Sequence[float]) -> HeldScores:
-        """Score every fold by the model that was trained without it, with some shares of its second sum."""
-        self.rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return HeldScores(self.rows, self._segments, len(shares))
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether weights differ from those given, because some of these are negative."""
+        return self.rows is not self._as_given
+
+    def build_score_rows(
+        self, models: Sequence[ProfiledEnsemble], shares: Sequence[float], as_given: bool = False
+    ) -> HeldScores:
+        """Score every fold by the model that was trained without it, with some shares of its second sum.
+
+        The rows have the weights that are trained on, or those given, negative ones included.
+        """
+        rows = self._as_given if as_given else self.rows
+        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
+        return HeldScores(rows, self._segments, len(shares))
 
     @property
     def _weight_scale(self) -> float:
-        """Scale of weights of all rows, see `fixed_scale`."""
+        """Scale of weights of all rows, smoothed or as given, see `fixed_scale`."""
         bounds = self._sums.bounds(self._segments)
-        return fixed_scale(bounds.weight, bounds.n_rows)
-
-
-def _others(fold: int) -> list[int]:
-    return [other for other in range(N_FOLDS) if other != fold]
+        return fixed_scale(max(bounds.weight, self._largest), bounds.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +175,7 @@ class _ScoreBuilder:
                 i, one, ratio, copy_values(model.shift.score(events, workers.n_threads), "shift", memory)
             )
 
-        held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
+        held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
         return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory)
 

@@ -15,7 +15,6 @@ import numpy as np
 from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
-from qbdt.training.profile.inner_folds import N_FOLDS
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.noise import noise_shrinkage
@@ -75,12 +74,12 @@ def fit_shifts(
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
     trees: list[Nodes] = []
     values: list[Floats] = []
-    # Only 1/N_FOLDS of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
-    history, uncertainties = [now.copy()], [now.scaled(N_FOLDS).uncertainty()]
+    # Only one fold of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
+    history, uncertainties = [now.copy()], [now.scaled(events.n_folds).uncertainty()]
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             # c is solved for, not stepped to: v = (G + DᵀD)⁻¹ a gives the best score t = v·f, and c_k = ∫ Δ_k t.
-            scaled = now.scaled(N_FOLDS)
+            scaled = now.scaled(events.n_folds)
             sums.direct(shrunk * scaled.pulls(scaled.best()))
         grown = grow_next(sums.rows, sums.pair_scales(), criterion, features, settings, number)
         if grown is None:
@@ -94,7 +93,7 @@ def fit_shifts(
         trees.append(with_yields(nodes, trained.signal, trained.n - trained.signal))
         values.append(_of_nodes(nodes, outputs))
         history.append(now.copy())
-        uncertainties.append(now.scaled(N_FOLDS).uncertainty())
+        uncertainties.append(now.scaled(events.n_folds).uncertainty())
         after_tree(trees[-1])
         if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
             break

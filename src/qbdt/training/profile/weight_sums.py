@@ -10,10 +10,9 @@ import numpy as np
 
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset
-from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.survey import count_before
-from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds
+from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts, variance
 from qbdt.training.profile.shift_sums import ShiftBounds
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
@@ -89,25 +88,19 @@ class EventSums:
         """Rows of some folds in all partitions before each one, by segment."""
         return count_before({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
 
-    def require_full_folds(self, segments: Sequence[ShiftSegment]) -> None:
-        """Refuse events of which an fold, or what is left without it, has no positive yield."""
-        for fold in range(N_FOLDS):
-            for chosen in ([p for p in range(N_FOLDS) if p != fold], [fold]):
-                for side in Side:
-                    if not self.of_side(segments, side, chosen).first > 0:
-                        role = side.name.lower()
-                        raise DataError(
-                            f"too few {role} events: a {1 / N_FOLDS:.0%} fold of them has no positive yield"
-                        )
+    def fills_folds(self, segments: Sequence[ShiftSegment], folds: InnerFolds) -> bool:
+        """Whether each fold, and what is left without it, has a positive yield of signal and background."""
+        chosen = [part for fold in range(folds.k) for part in (folds.trained(fold), [fold])]
+        return all(self.of_side(segments, side, part).first > 0 for part in chosen for side in Side)
 
 
 def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
     """Sums over one partition of the events."""
-    divided = [shift_segments(folds.split(number, dataset, fold)[1]) for fold in range(N_FOLDS)]
+    divided = [shift_segments(folds.split(number, dataset, fold)[1]) for fold in range(folds.k)]
     n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
     rows = np.array([[one.segment.events.n_rows for one in fold] for fold in divided], dtype=np.int64)
-    weight, square, nominal = (np.zeros((N_FOLDS, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
-    columns = np.zeros((N_FOLDS, n_segments, n_columns, LIMBS), dtype=np.int64)
+    weight, square, nominal = (np.zeros((folds.k, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
+    columns = np.zeros((folds.k, n_segments, n_columns, LIMBS), dtype=np.int64)
     largest, largest_columns = np.zeros(n_segments), np.zeros((n_segments, n_columns))
     for p, segments in enumerate(divided):
         for i, one in enumerate(segments):

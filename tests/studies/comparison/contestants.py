@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qbdt.studies.benchmark.contestants import Contestant
+from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.methods import Trained
 
 
@@ -29,8 +29,8 @@ class Witness:
 
         return Trained(score)
 
-    def contestant(self, name="witness", ours=False):
-        return Contestant(name, self.fit, tuple({"feature": i} for i in range(3)), ours=ours)
+    def contestant(self, name="witness", method=""):
+        return Contestant(name, self.fit, tuple({"feature": i} for i in range(3)), method=method)
 
 
 def _ids(events):

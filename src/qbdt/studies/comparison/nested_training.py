@@ -8,8 +8,10 @@ twice.
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,15 +20,29 @@ import numpy as np
 
 from qbdt.analysis.tuning import Cells, NestedFolds
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role
+from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role, SplitFolds
 from qbdt.files import StepFolder, digest, replace_file
-from qbdt.studies.benchmark.contestants import Contestant
-from qbdt.studies.benchmark.results import measure_scores
+from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.measurement import measure_scores
 from qbdt.studies.methods import Parameters, Scorer, Trained
 
-__all__ = ["Cache", "CrossTraining", "Division", "choose_settings", "collect_scores", "cross_train", "rescale_scores"]
+__all__ = [
+    "Cache",
+    "CrossTraining",
+    "Division",
+    "assemble_scores",
+    "choose_settings",
+    "collect_scores",
+    "cross_train",
+    "judge_settings",
+    "rescale_scores",
+    "score_fold",
+]
 
 Key: TypeAlias = Mapping[str, Any]
+
+LEAST_INNER = 3
+"""Inner folds among the events that a model is trained on, at least: each judges a model of two thirds of them."""
 
 JUDGE = ("equal_signal", 20)
 """Binning and number of bins of the fits that tuning looks at."""
@@ -80,16 +96,25 @@ class Division:
     inner: int
     outer: int
     seed: int  # Salt of the hash and seed of the trainings
+    own: FoldRule | None = None  # Rule of the outer folds, where it is not this hash
+
+    @classmethod
+    def of_rule(cls, data: Dataset, rule: FoldRule, seed: int) -> Division:
+        """Divide events by a rule of their own; inner folds divide the outer ones, so that at least 3 are left."""
+        if isinstance(rule, SplitFolds):  # its folds cannot be divided further
+            return cls(data, rule.columns, rule.k, rule.k, seed, rule)
+        parts = next(m for m in range(1, LEAST_INNER + 1) if m * (rule.k - 1) >= LEAST_INNER)
+        return cls(data, rule.columns, parts * rule.k, rule.k, seed, rule)
 
     @property
     def rule(self) -> FoldRule:
         """From an event to its outer fold."""
-        return HashFolds(self.outer, self.identifiers, self.seed)
+        return HashFolds(self.outer, self.identifiers, self.seed) if self.own is None else self.own
 
     @cached_property
     def nested(self) -> NestedFolds:
         """Both folds of the events."""
-        inner = HashFolds(self.inner, self.identifiers, self.seed)
+        inner = replace(self.own, k=self.inner) if self.own else HashFolds(self.inner, self.identifiers, self.seed)
         return NestedFolds(self.data.with_folds(None), None if self.outer == 1 else self.rule, inner)
 
     def training_events(self, fold: int) -> Dataset:
@@ -104,6 +129,7 @@ class Division:
             "units": self.inner,
             "outer": self.outer,
             "seed": self.seed,
+            **({} if self.own is None else {"rule": self.own.to_dict()}),
         }
 
 
@@ -129,6 +155,17 @@ class CrossTraining:
     # All events with the score of the model that did not see them, on a common scale; its folds are the outer ones
     scored: Dataset
     settings: tuple[Parameters, ...]  # Chosen for each outer fold
+    seconds: float = math.nan  # CPU time of the trainings of all outer folds, without tuning
+
+
+def judge_settings(contestant: Contestant, division: Division, key: Key, settings: Parameters, cache: Cache) -> Key:
+    """Judge settings by inner folds among the training events of each outer fold.
+
+    `key` holds everything that the division depends on; the caller makes it once, since it reads all events.
+    """
+    full_key = {**key, "release": contestant.release, "settings": settings, "judge": JUDGE}
+    compute = partial(_judge, contestant, division, settings)
+    return cache.get_values(f"judge {contestant.name}", full_key, compute)
 
 
 def choose_settings(
@@ -136,20 +173,34 @@ def choose_settings(
 ) -> list[Parameters]:
     """Choose settings for each outer fold: those with the largest `by` ("z_full", or "z_stat" without sources).
 
-    `key` holds everything that the division depends on; the caller makes it once, since it reads all events. `budget`
-    is the number of settings to try.
+    `key` is that of `judge_settings`; `budget` is the number of settings to try.
     """
     candidates = contestant.candidates(budget)
     if len(candidates) == 1:
         return candidates * division.outer
     judged = []
     for settings in candidates:
-        full_key = {**key, "release": contestant.release, "settings": settings, "judge": JUDGE}
-        compute = partial(_judge, contestant, division, settings)
-        found = cache.get_values(f"judge {contestant.name}", full_key, compute)
+        found = judge_settings(contestant, division, key, settings, cache)
         judged.append([fold[by] for fold in found["folds"]])
     best = np.argmax(np.array(judged), axis=0)
     return [candidates[int(i)] for i in best]
+
+
+def score_fold(
+    contestant: Contestant, division: Division, key: Key, settings: Parameters, fold: int, cache: Cache
+) -> tuple[list[Floats], float]:
+    """Scores of one outer fold by a model trained on the others, and the CPU seconds of the training."""
+    full_key = {**key, "release": contestant.release, "settings": settings, "fold": fold}
+    timing = _file_name(f"time {contestant.name}", full_key)
+
+    def compute() -> list[Floats]:
+        start = time.process_time()
+        trained = contestant.fit(division.training_events(fold), settings, division.seed)
+        cache.put(timing, {"seconds": time.process_time() - start})
+        return collect_scores(trained, division.data.with_folds(division.rule).fold(fold))
+
+    arrays = cache.get_arrays(f"scores {contestant.name}", full_key, compute)
+    return arrays, cache.get(timing, lambda: {"seconds": math.nan})["seconds"]
 
 
 def cross_train(
@@ -171,12 +222,16 @@ def cross_train(
         key["sources in training"] = list(sources)
         contestant = contestant.restrict_to(sources)
     settings = choose_settings(contestant, division, key, budget, cache, by)
-    arrays = []
-    for fold in range(division.outer):
-        full_key = {**key, "release": contestant.release, "settings": settings[fold], "fold": fold}
-        compute = partial(_score_fold, contestant, division, settings[fold], fold)
-        arrays.append(cache.get_arrays(f"scores {contestant.name}", full_key, compute))
-    return CrossTraining(rescale_scores(_assemble(division, arrays)), tuple(settings))
+    return assemble_scores(contestant, division, key, settings, cache)
+
+
+def assemble_scores(
+    contestant: Contestant, division: Division, key: Key, settings: Sequence[Parameters], cache: Cache
+) -> CrossTraining:
+    """Out-of-fold scores of all events and variations, with settings for each outer fold."""
+    folds = [score_fold(contestant, division, key, one, fold, cache) for fold, one in enumerate(settings)]
+    scored = rescale_scores(_assemble(division, [arrays for arrays, _ in folds]))
+    return CrossTraining(scored, tuple(settings), sum(seconds for _, seconds in folds))
 
 
 def rescale_scores(scored: Dataset) -> Dataset:
@@ -248,11 +303,6 @@ def collect_scores(trained: Trained, data: Dataset) -> list[Floats]:
 
     data.transform(compute)
     return collected
-
-
-def _score_fold(contestant: Contestant, division: Division, settings: Parameters, fold: int) -> list[Floats]:
-    trained = contestant.fit(division.training_events(fold), settings, division.seed)
-    return collect_scores(trained, division.data.with_folds(division.rule).fold(fold))
 
 
 def _assemble(division: Division, arrays: Sequence[Sequence[Floats]]) -> Dataset:

@@ -11,8 +11,8 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
-from qbdt.studies.benchmark.nested_training import Cache, Division, choose_settings, cross_train, rescale_scores
-from tests.studies.benchmark.contestants import Witness
+from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, cross_train, rescale_scores
+from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
 
@@ -124,7 +124,7 @@ def test_another_seed_or_other_events_are_trained_anew(tmp_path):
 
 def test_training_can_be_told_of_some_sources_only(tmp_path):
     witness = Witness()
-    ours = witness.contestant(ours=True)
+    ours = witness.contestant(method="profile")
     training = cross_train(ours, divided(), 1, Cache(tmp_path), sources=("tes",))
     assert witness.told == [["tes"]] * 5
     assert len(training.scored.systematics) == 7

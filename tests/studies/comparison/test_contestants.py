@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qbdt.errors import ConfigError, MissingDependencyError
-from qbdt.studies.benchmark.contestants import CONTESTANTS, OURS, get_contestant, select_contestants
+from qbdt.studies.comparison.contestants import CONTESTANTS, OURS, get_contestant, select_contestants
 from tests.studies.paper.events import imitation
 
 PEERS = [contestant for contestant in CONTESTANTS if not contestant.ours]

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
+from importlib.metadata import packages_distributions
+from inspect import signature
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -24,6 +27,7 @@ from qbdt.studies.methods import (
     Parameters,
     Trained,
     fit_adaboost,
+    fit_classifier,
     fit_hist_gradient_boosting,
     fit_lightgbm,
     fit_on_table,
@@ -44,8 +48,13 @@ class Contestant(Method):
     # Values from which further settings are drawn, each with the same probability; empty where a training is too slow
     # for more
     ranges: Ranges = field(default_factory=dict)
-    # Whether it belongs to this package and may use the systematic sources
-    ours: bool = field(default=False, kw_only=True)
+    # Method of this package that it is, which may use the systematic sources; empty for a peer
+    method: str = field(default="", kw_only=True)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it belongs to this package."""
+        return bool(self.method)
 
     def candidates(self, budget: int) -> list[Parameters]:
         """Return the settings that tuning chooses from: the same ones in every run, the first of them in a small one.
@@ -150,10 +159,10 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "QBDT (paper)",
         partial(_fit_ours, method="paper"),
         ({}, {"n_trees": 200}, {"n_trees": 200, "mc_stat": True, "min_leaf_entries": 20.0}),
-        ours=True,
+        method="paper",
         code=CODE,
     ),
-    Contestant("qbdt profile", partial(_fit_ours, method="profile"), ({},), ours=True, code=CODE),
+    Contestant("qbdt profile", partial(_fit_ours, method="profile"), ({},), method="profile", code=CODE),
 )
 """Peers, the paper's method, and the profiled method, which is not tuned: at its defaults."""
 
@@ -162,13 +171,37 @@ OURS = "qbdt profile"
 
 
 def get_contestant(name: str) -> Contestant:
-    """Return one contestant, whose package is installed."""
+    """Return one contestant, whose package is installed: of the table, or a scikit-learn classifier by import path."""
     for contestant in CONTESTANTS:
         if contestant.name == name:
             if not contestant.available:
                 require(contestant.package, f"the method {name}")
             return contestant
-    raise ConfigError(f"no contestant {name}; there are: {', '.join(c.name for c in CONTESTANTS)}")
+    if "." in name:
+        return _import_classifier(name)
+    known = ", ".join(c.name for c in CONTESTANTS)
+    raise ConfigError(f"no contestant {name}; there are: {known}, and import paths of scikit-learn classifiers")
+
+
+def _import_classifier(path: str) -> Contestant:
+    """Contestant of a scikit-learn classifier, at the settings that it has without arguments."""
+    module, _, name = path.rpartition(".")
+    try:
+        kind: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"contestant {path}: cannot be imported: {error}") from error
+    scores = any(hasattr(kind, method) for method in ("decision_function", "predict_proba"))
+    if (
+        not isinstance(kind, type)
+        or not scores
+        or "sample_weight" not in signature(getattr(kind, "fit", kind)).parameters
+    ):
+        raise ConfigError(
+            f"contestant {path}: a class with fit(X, y, sample_weight) and decision_function or predict_proba is needed"
+        )
+    top = path.partition(".")[0]
+    package = packages_distributions().get(top, [top])[0]
+    return Contestant(path, fit_on_table(partial(fit_classifier, kind)), package=package)
 
 
 def select_contestants(names: Sequence[str] | None) -> list[Contestant]:

@@ -1,0 +1,51 @@
+"""From arrays to σ_μ, by one import."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import qbdt
+from qbdt.errors import DataError
+
+RNG = np.random.default_rng(2)
+Y = np.repeat([1, 0], 1500)
+X = RNG.normal(size=(3000, 2)) + 0.8 * Y[:, None]
+WEIGHT = np.where(Y == 1, 0.01, 0.1)
+SETTINGS = {"bins": 5, "scan": False, "transform": "none", "binning": "equal_signal"}
+
+
+def sources(table=X):
+    return [
+        qbdt.Systematic.norm("xs", 0.1, where=Y == 0),
+        qbdt.Systematic.shape("scale", up=(1.05 * table, Y, WEIGHT), down=(0.95 * table, Y, WEIGHT)),
+    ]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda x: pd.DataFrame(x, columns=["a", "b"])])
+def test_any_classifier_is_fitted(kind):
+    table = kind(X)
+    model = LogisticRegression().fit(table, Y)
+    settings = qbdt.FitSettings(**SETTINGS)
+    fitted = [
+        qbdt.fit_scores(one, table, Y, WEIGHT, sources(table), settings=settings).expected
+        for one in (model, model.decision_function)
+    ]
+    assert fitted[0].sigma_mu == fitted[1].sigma_mu
+    assert {p.name for p in fitted[0].sources} == {"xs", "scale"}
+    assert fitted[0].z_stat > fitted[0].z > 0
+
+
+def test_what_gives_no_scores_is_refused():
+    with pytest.raises(DataError, match="a fitted classifier or a function"):
+        qbdt.fit_scores(3, X, Y)
+    with pytest.raises(DataError, match="scores of shape"):
+        qbdt.fit_scores(lambda table: table[:5, 0], X, Y)
+
+
+def test_everything_of_a_notebook_is_there_by_one_import():
+    for name in qbdt.__all__:
+        assert getattr(qbdt, name) is not None
+        assert name in dir(qbdt)
+    with pytest.raises(AttributeError, match="no attribute 'none'"):
+        _ = qbdt.none

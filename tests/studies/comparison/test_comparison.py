@@ -1,0 +1,157 @@
+"""Comparisons on the events of an analysis."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from qbdt.analysis import parse_analysis
+from qbdt.cli.app import app
+from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
+from qbdt.errors import ConfigError, OutputError
+from qbdt.studies.comparison import (
+    Plan,
+    compare_methods,
+    make_comparison_tables,
+    make_sentence,
+    run_comparison,
+)
+from qbdt.studies.comparison.contestants import get_contestant
+from qbdt.studies.comparison.nested_training import Division
+from qbdt.studies.comparison.plan import Events
+from qbdt.tables import Table
+from tests.studies.paper.events import imitation
+
+TEXT = """
+name: small
+dataset: {name: inferno, options: {n: 1500, seed: 1, k: 2}}
+training: {method: profile, n_trees: 5, n_leaves: 4}
+fit: {bins: 5, scan: false}
+"""
+BAYES = "sklearn.naive_bayes.GaussianNB"
+
+
+def make_plan(**options):
+    return Plan(
+        parse_analysis(TEXT, "small.yaml"), **{"folder": None, "contestants": ("qbdt profile", BAYES), **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("comparison")
+    return run_comparison(make_plan(), folder, n_jobs=1), folder
+
+
+def test_folder_has_results_fit_and_a_page_that_begins_with_the_comparison(done):
+    found, folder = done
+    assert set(found.contestants) == {"qbdt profile", BAYES}
+    content = json.loads((folder / "comparison.json").read_text())
+    assert content["winner"] == found.winner
+    assert {entry["contestant"] for entry in content["entries"]} == set(found.contestants)
+    assert (folder / "fit" / "fit.json").exists()
+    page = (folder / "report.html").read_text()
+    assert page.index("systematics add to") < page.index("significance Z")
+    assert "GaussianNB" in page
+
+
+def test_the_best_has_the_smallest_uncertainty_and_is_marked(done):
+    found, _ = done
+    values = [found.mean(name, "sigma_full") for name in found.contestants]
+    assert values == sorted(values)
+    (table,) = make_comparison_tables(found)
+    assert [row[0] for row in table.rows] == ["→", ""]
+    assert max(map(len, str(table).splitlines())) <= 80
+    assert "±" not in str(table)
+
+
+def test_the_sentence_says_what_systematics_add(done):
+    found, _ = done
+    mine, theirs = (found.mean(name, "delta_mu") for name in ("qbdt profile", BAYES))
+    sentence = make_sentence(found)
+    assert f"add {mine:.3f}" in sentence
+    assert f"{theirs:.3f} with GaussianNB" in sentence
+    assert ("less" if mine < theirs else "more") in sentence
+
+
+def test_settings_of_the_analysis_are_those_of_its_method_only():
+    plan = make_plan(contestants=("qbdt profile", "QBDT (paper)", BAYES))
+    assert plan.contestant("qbdt profile").known[0]["n_trees"] == 5
+    assert "n_trees" not in plan.contestant("QBDT (paper)").known[0]
+    assert plan.contestant(BAYES).known == ({},)
+
+
+def test_a_comparison_goes_on_where_it_stopped_and_takes_more_divisions(done, monkeypatch):
+    found, folder = done
+    trained = []
+    contestant = get_contestant(BAYES)
+
+    def fit(*arguments):
+        trained.append(1)
+        return contestant.fit(*arguments)
+
+    def spy(name):
+        watched = get_contestant(name)
+        return replace(watched, fit=fit) if name == BAYES else watched
+
+    monkeypatch.setattr("qbdt.studies.comparison.plan.get_contestant", spy)
+    again = compare_methods(make_plan(), folder, n_jobs=1)
+    assert not trained
+    assert again.entries == found.entries
+    more = compare_methods(make_plan(contestants=(BAYES,), repeat=3), folder, n_jobs=1)
+    assert len(trained) == 4  # two folds of two new divisions
+    assert isinstance(make_comparison_tables(more)[1], Table)
+    assert len(set(more.values(BAYES, "sigma_full"))) == 3
+
+
+def test_another_analysis_is_refused(done):
+    _, folder = done
+    with pytest.raises(OutputError, match="another analysis"):
+        run_comparison(make_plan(budget=2), folder, n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_inner"), [(ModuloFolds(2, "n"), 6), (HashFolds(3, ("n",)), 6), (SplitFolds(5, "n"), 5)]
+)
+def test_inner_folds_divide_outer_ones(rule, n_inner):
+    division = Division.of_rule(imitation(300), rule, 1)
+    assert division.inner == n_inner
+    assert division.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"contestants": ("none",)}, "no contestant none"),
+        ({"contestants": ("sklearn.none.None",)}, "cannot be imported"),
+        ({"contestants": ("sklearn.preprocessing.StandardScaler",)}, "fit.X, y, sample_weight"),
+        ({"repeat": 0}, "repeat=0"),
+        ({"budget": 0}, "budget=0"),
+    ],
+)
+def test_mistakes_are_found_before_events_are_read(options, message):
+    with pytest.raises(ConfigError, match=message):
+        make_plan(**options)
+
+
+def test_events_without_folds_are_refused():
+    text = TEXT.replace("inferno, options: {n: 1500, seed: 1, k: 2}", "inferno, options: {n: 300, seed: 1}")
+    plan = Plan(parse_analysis(text, "a.yaml"), Path(), (BAYES,))
+    events = object.__new__(Events)
+    events.plan, events.data = plan, imitation(300).with_folds(None)
+    with pytest.raises(ConfigError, match="folds: needed to compare"):
+        _ = events._rule
+
+
+def test_command_prints_table_sentence_and_report(tmp_path):
+    (tmp_path / "a.yaml").write_text(TEXT)
+    options = ["--out", str(tmp_path / "out"), "--jobs", "1", "--quiet", "--method", BAYES]
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "a.yaml"), *options])
+    assert done.exit_code == 0, done.output
+    assert "Systematics add" in done.output
+    assert done.output.rstrip().splitlines()[-1].startswith("Report: ")
+    printed = CliRunner().invoke(app, ["compare", str(tmp_path / "a.yaml"), *options, "--json"])
+    assert np.isfinite(json.loads(printed.output)["entries"][0]["result"]["sigma_full"])
