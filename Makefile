@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper weights \
-  defaults clean
+  defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -81,6 +81,10 @@ weights: setup  ## negative weights in training: smoothed, raw, dropped, without
 
 defaults: setup  ## the search for default settings of the paper's method
 	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 20 --out out/defaults
+
+MINUTES ?= 60
+fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
+	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

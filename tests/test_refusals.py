@@ -108,3 +108,16 @@ def test_partitions_that_change_between_two_readings_are_refused(method):
     events = PartitionedEvents([partition, lambda: partition(n=next(sizes))])
     with pytest.raises(DataError, match=r"partition 1 of the events had .* 100 rows when it was first read and has"):
         train(events, Settings(method=method, n_trees=2), n_threads=1)
+
+
+def shuffled(dataset, seed):
+    rng = np.random.default_rng(seed)
+    return dataset.select(lambda events: rng.permutation(events.n_rows))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(method):
+    """What docs/faq.md says: not without identifiers in the profiled method, and not with row_fraction."""
+    data, settings = partition(n=400), Settings(method=method, n_trees=3, n_leaves=3)
+    first, second = (train(shuffled(data, seed), settings, n_threads=1).ensemble for seed in (1, 2))
+    assert first.trees == second.trees

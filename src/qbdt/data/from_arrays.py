@@ -101,7 +101,7 @@ def _split(
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
-    weights = np.ones(n_rows) if weight is None else np.asanyarray(weight)
+    weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
     events = Events(columns, weights)

@@ -105,12 +105,15 @@ class PyhfModel:
         try:
             workspace = pyhf.Workspace(spec)
             self.pyhf = workspace.model(modifier_settings=settings)
-        except (pyhf.exceptions.InvalidModel, pyhf.exceptions.InvalidSpecification) as error:
-            raise FitError(f"the workspace is not a valid model: {error}") from error
+            self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
+        except MemoryError:
+            raise
+        except Exception as error:  # pyhf has errors of its own, and stumbles over what its schema lets pass
+            reason = str(error) or type(error).__name__
+            raise FitError(f"the workspace is not a valid model: {reason}") from error
         config = self.pyhf.config
         if config.poi_index is None:
             raise FitError("the workspace has no parameter of interest")
-        self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
         self.poi = int(config.poi_index)
         self.start = np.asarray(config.suggested_init(), dtype=float)
         self.bounds = np.asarray(config.suggested_bounds(), dtype=float)

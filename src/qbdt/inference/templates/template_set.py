@@ -299,15 +299,20 @@ class TemplateSet:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TemplateSet:
-        """Make a set of what `to_dict` returned."""
-        return cls(
-            plain["variable"],
-            np.array(plain["edges"]),
-            tuple(_process_from_dict(p) for p in plain["processes"]),
-            tuple(plain["sources"]),
-            None if plain["data"] is None else np.array(plain["data"]),
-            tuple(Note(subject, message) for subject, message in plain["notes"]),
-        )
+        """Make a set of what `to_dict` returned; anything else is refused."""
+        try:
+            edges = np.array(plain["edges"], dtype=np.float64)
+            n_bins = edges.size - 1
+            return cls(
+                str(plain["variable"]),
+                edges,
+                tuple(_process_from_dict(p, n_bins) for p in plain["processes"]),
+                tuple(map(str, plain["sources"])),
+                None if plain["data"] is None else _read_bins(plain["data"], n_bins),
+                tuple(Note(str(subject), str(message)) for subject, message in plain["notes"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise FitError(f"no templates can be made of this: {error}") from error
 
 
 def sum_of(arrays: Any) -> Floats:
@@ -338,10 +343,23 @@ def _process_to_dict(process: ProcessTemplates) -> dict[str, Any]:
     }
 
 
-def _process_from_dict(plain: Mapping[str, Any]) -> ProcessTemplates:
+def _process_from_dict(plain: Mapping[str, Any], n_bins: int) -> ProcessTemplates:
     shifts = {
-        name: Shift(np.array(s["up"]), np.array(s["down"]), s["mirrored"], s["factors"] and tuple(s["factors"]))
+        name: Shift(
+            _read_bins(s["up"], n_bins),
+            _read_bins(s["down"], n_bins),
+            bool(s["mirrored"]),
+            s["factors"] and (float(s["factors"][0]), float(s["factors"][1])),
+        )
         for name, s in plain["shifts"].items()
     }
-    role = Role(plain["role"])
-    return ProcessTemplates(plain["name"], role, np.array(plain["nominal"]), np.array(plain["variance"]), shifts)
+    nominal, variance = (_read_bins(plain[key], n_bins) for key in ("nominal", "variance"))
+    return ProcessTemplates(str(plain["name"]), Role(plain["role"]), nominal, variance, shifts)
+
+
+def _read_bins(values: Any, n_bins: int) -> Floats:
+    """Numbers of all bins."""
+    found = np.array(values, dtype=np.float64)
+    if found.shape != (n_bins,):
+        raise ValueError(f"numbers of shape {found.shape} for {n_bins} bins")
+    return found

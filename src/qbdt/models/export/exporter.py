@@ -305,7 +305,7 @@ def _check(exporter: _OneFile | _FilePerSum, events: Iterable[tuple[str, Events]
     if outputs is None:
         return [], exporter.warnings(None)
     model, bound, single = exporter.model, exporter.bound, exporter.single
-    around = compare(model, outputs, make_probes(model), bound, single=single)
+    around = compare(model, outputs, make_probes(model, fractions=not single), bound, single=single)
     if around.largest > bound or (around.largest_missing > bound and exporter.holds_missing):
         raise OutputError(
             f"the {exporter.to} file does not agree with the model: scores differ by "

@@ -176,7 +176,7 @@ class _Graph:
         tensor = self._onnx.numpy_helper.from_array
         return self.node(
             "TreeEnsemble",
-            ["features"],
+            [self._whole_categories(ensemble)],
             domain="ai.onnx.ml",
             aggregate_function=SUM,
             post_transform=0,
@@ -194,6 +194,21 @@ class _Graph:
             leaf_weights=tensor(np.array(table.weights)),
             **({"membership_values": tensor(np.array(table.members))} if table.members else {}),
         )
+
+    def _whole_categories(self, ensemble: Ensemble) -> str:
+        """Features, with NaN for values of categorical ones that are no whole numbers.
+
+        Such a value is no category and goes where missing values go; runtimes that look sets up by bits cut off its
+        fraction and take it for one.
+        """
+        categorical = sorted({feature for tree in ensemble.trees for feature in tree.categories})
+        if not categorical:
+            return "features"
+        chosen = np.isin(np.arange(len(ensemble.features)), categorical)[None, :]
+        self._constants["categorical"] = self._onnx.numpy_helper.from_array(chosen, "categorical")
+        whole = self.node("Equal", ["features", self.node("Floor", ["features"])])
+        broken = self.node("And", [self.node("Not", [whole]), "categorical"])
+        return self.node("Where", [broken, self.constant(math.nan), "features"])
 
 
 class _TreeTable:

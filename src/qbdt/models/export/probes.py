@@ -23,14 +23,15 @@ RANDOM_ROWS = 500
 """Rows of random values around the cuts, besides those that are led to a node."""
 
 
-def make_probes(model: Model, seed: int = 0) -> Iterator[Rows]:
+def make_probes(model: Model, seed: int = 0, *, fractions: bool = True) -> Iterator[Rows]:
     """Rows that reach every inner node of every tree, with values around its cut; in batches.
 
-    The rows for the model of one fold have identifiers of that fold, drawn over all 64-bit numbers.
+    The rows for the model of one fold have identifiers of that fold, drawn over all 64-bit numbers. `fractions` says
+    whether categorical features take values that are no whole numbers too, which XGBoost cuts off.
     """
     rng = np.random.default_rng(seed)
     for fold, member in enumerate(model.members):
-        pools = _Pools(member)
+        pools = _Pools(member, fractions)
         rows: list[Floats] = [_draw_rows(pools, rng)]
         for tree in member.trees:
             rows += _reach_nodes(tree, pools, rng)
@@ -74,16 +75,17 @@ def _surround(threshold: float) -> Floats:
     return np.array([*doubles, *singles, np.nan, -np.inf, np.inf], dtype=np.float64)
 
 
-def _surround_categories(known: list[float]) -> Floats:
+def _surround_categories(known: list[float], fractions: bool) -> Floats:
     """All categories, values between, below and above them, missing and infinite ones."""
-    unknown = {value + step for value in known for step in (-1.0, 1.0)} - set(known)
+    steps = (-1.0, -0.5, 0.25, 1.0) if fractions else (-1.0, 1.0)
+    unknown = {value + step for value in known for step in steps} - set(known)
     return np.array([*known, *sorted(unknown), np.nan, -np.inf, np.inf])
 
 
 class _Pools:
     """For every feature the values around its cuts, to draw from."""
 
-    def __init__(self, member: SingleModel) -> None:
+    def __init__(self, member: SingleModel, fractions: bool) -> None:
         cuts: list[set[float]] = [set() for _ in member.features]
         known: dict[int, set[float]] = {}
         for tree in member.trees:
@@ -91,7 +93,7 @@ class _Pools:
                 cuts[node["feature"]].add(float(node["threshold"]))
             for feature, values in tree.categories.items():
                 known.setdefault(feature, set()).update(values.tolist())
-        self.categories = {feature: _surround_categories(sorted(found)) for feature, found in known.items()}
+        self.categories = {feature: _surround_categories(sorted(found), fractions) for feature, found in known.items()}
         pools = [np.concatenate([_surround(cut) for cut in sorted(found)] or [np.zeros(1)]) for found in cuts]
         pools = [self.categories.get(feature, pool) for feature, pool in enumerate(pools)]
         self.n = len(pools)

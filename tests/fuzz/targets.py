@@ -1,0 +1,157 @@
+"""What is fuzzed: for each kind of input its seeds, how one is changed, and what is done with it."""
+
+import json
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import uproot
+
+from qbdt import QBDTClassifier
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.examples import example_names, example_text
+from qbdt.data import Expression
+from qbdt.data.readers import read_events
+from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.templates import TemplateSet
+from qbdt.inference.workspace import build_workspace, read_workspace
+from qbdt.models import read_any_model
+from qbdt.models.file_text import checksum, parse_text
+from qbdt.names import choose_file_names, choose_words
+from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
+from tests.inference.models import smooth_templates
+
+MODELS = sorted((Path(__file__).parents[1] / "frozen" / "models").glob("*.qbdt"))
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{one}: &{one} [{', '.join([f'*{other}'] * 9)}]\n" for other, one in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of input.
+
+    Attributes
+    ----------
+    seeds
+        Inputs that are tried as they are, and changed.
+    change
+        A random change of one.
+    use
+        Does what a user would do with it, in a folder of its own.
+    """
+
+    seeds: tuple[Any, ...]
+    change: Callable[[Any, random.Random], Any]
+    use: Callable[[Any, Path], object]
+
+
+def _use_model(content: Any, folder: Path) -> None:
+    try:
+        sealed = json.dumps({**content, "checksum": checksum(content)})
+    except ValueError:  # not finite: such a file cannot be sealed
+        return
+    _use_model_file(sealed.encode(), folder)
+
+
+def _use_model_file(content: bytes, folder: Path) -> None:
+    path = folder / "model.qbdt"
+    path.write_bytes(content)
+    model, _ = read_any_model(path)
+    str(model)
+    if model.folds is None:
+        rows = np.array([[0.0], [np.nan], [1e300]]) * np.ones(len(model.ensemble.features))
+        names = model.ensemble.features
+        QBDTClassifier.load(path).decision_function({name: rows[:, i] for i, name in enumerate(names)})
+
+
+def _use_expression(text: str, folder: Path) -> None:
+    lists = np.arange(8.0).reshape(4, 2)
+    Expression(text).evaluate({"pt": np.arange(4.0), "n": np.arange(4), "jet_pt": lists, "jet.eta": -lists[:, 0]})
+
+
+def _use_columns(derived: dict[str, str], folder: Path) -> None:
+    read_events({"a": np.arange(3.0)}, list(derived)[-1:], derived=derived)
+
+
+def _table_file(suffix: str) -> bytes:
+    table = {"a": np.arange(40.0), "n": np.arange(40)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a{suffix}"
+        if suffix == ".root":
+            with uproot.recreate(path) as file:
+                file.mktree("t", {name: values.dtype for name, values in table.items()}).extend(table)
+        elif suffix == ".parquet":
+            pq.write_table(pa.table(table), path, write_page_checksum=True)
+        elif suffix == ".feather":
+            pyarrow.feather.write_feather(pa.table(table), path)
+        else:
+            path.write_text("a,n\n" + "".join(f"{i},{i}\n" for i in range(40)))
+        return path.read_bytes()
+
+
+def _reader(suffix: str) -> Target:
+    def use(content: bytes, folder: Path) -> None:
+        path = folder / f"a{suffix}"
+        path.write_bytes(content)
+        read_events(str(path), ["a"], weight="n + 1")
+
+    return Target((_table_file(suffix),), change_bytes, use)
+
+
+def _use_workspace(spec: Any, folder: Path) -> None:
+    path = folder / "workspace.json"
+    path.write_text(json.dumps(spec))
+    Likelihood(read_workspace(path))
+
+
+def _use_names(names: list[str], folder: Path) -> None:
+    for choose in (choose_file_names, choose_words):
+        chosen = choose(names)
+        assert len(set(chosen)) == len(names), (names, chosen)
+        assert all((folder / name).parent == folder for name in chosen)
+
+
+def _change_names(names: list[str], rng: random.Random) -> list[str]:
+    return [rng.choice(names)[:40] + rng.choice([*WORDS, "_2", "~2", "/", "..", "A", "é"]) for _ in range(8)]
+
+
+def _change_columns(derived: dict[str, str], rng: random.Random) -> dict[str, str]:
+    names = list(derived)
+    return {**derived, rng.choice(names): f"{rng.choice(names)} + {rng.choice(names)} * {rng.choice(['a', '2', 'zz'])}"}
+
+
+CHAIN = {"c0": "a"} | {f"c{i}": f"c{i - 1} + 1" for i in range(1, 300)}
+GRID = {"c0": "a", "c1": "a"} | {f"c{i}": f"c{i - 1} + c{i - 2}" for i in range(2, 60)}
+
+ANALYSES = tuple(example_text(name) for name in example_names())
+EXPRESSIONS = (
+    "pt > 25 and abs(jet.eta) < 2.4",
+    "where(jet_pt[0] > 30, pt / n, -999)",
+    "1e999 * pt",
+    "9" * 400,
+    "jet_pt[1000000]",
+    "2 ** 99999999999",
+)
+
+TARGETS: dict[str, Target] = {
+    "model": Target(tuple(map(parse_text, MODELS)), change_plain, _use_model),
+    "model file": Target(tuple(path.read_bytes() for path in MODELS), change_bytes, _use_model_file),
+    "analysis": Target((*ANALYSES, BOMB, "features: &a [*a]"), change_text, lambda text, _: parse_analysis(text)),
+    "expression": Target(EXPRESSIONS, change_text, _use_expression),
+    "columns": Target((CHAIN, GRID), _change_columns, _use_columns),
+    **{suffix: _reader(suffix) for suffix in (".root", ".parquet", ".feather", ".csv")},
+    "workspace": Target((build_workspace(smooth_templates(3, 2)),), change_plain, _use_workspace),
+    "templates": Target(
+        (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
+    ),
+    "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
+}
