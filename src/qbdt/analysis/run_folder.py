@@ -15,7 +15,7 @@ from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError, QBDTError
+from qbdt.errors import ConfigError, FitError, QBDTError
 from qbdt.files import digest_file
 from qbdt.inference import FitSummary, Scan
 from qbdt.inference.templates import TemplateSet
@@ -124,6 +124,8 @@ def _damage_named(path: Path) -> Iterator[None]:
     """Turn whatever the contents of a damaged file lead to into a message that names it."""
     try:
         yield
+    except FitError as error:
+        raise ConfigError(f"{path}: damaged: {error}") from error
     except QBDTError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
