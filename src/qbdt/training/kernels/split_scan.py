@@ -21,6 +21,7 @@ __all__ = [
     "ChannelTable",
     "Formula",
     "bound_features",
+    "cut_gain",
     "node_variance",
     "scan_features",
     "total_sums",
@@ -230,6 +231,12 @@ def _gain(left: Fixed, total: Fixed, node_q: float, formula: Formula, side: Fixe
         side[i] = total[i] - side[i]
     right_q = _side(side, formula)
     return left_q + right_q - node_q if right_q >= 0.0 else -np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cut_gain(left: Fixed, total: Fixed, node_q: float, formula: Formula) -> float:
+    """ΔQ of one cut with these quantities left of it, or −inf where it is not allowed."""
+    return _gain(left, total, node_q, formula, np.empty(total.size, np.int64))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

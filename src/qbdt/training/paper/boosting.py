@@ -19,11 +19,13 @@ from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import Prepared, prepare_events
+from qbdt.training.paper.device_growth import grow_on_device
+from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, Tree
 from qbdt.trees.device import open_device
-from qbdt.trees.growth import Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
+from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
 
@@ -81,18 +83,13 @@ class _Boosting:
     def add_tree(self) -> None:
         """Grow the next tree, and re-weight all rows by it."""
         settings = self._settings
-        features = draw_features(settings, len(self.trees), len(self._features))
-        # 1. Weights of this tree in fixed point; signal and background are each scaled to one event.
+        # 1. Weights of this tree in fixed point.
         rows = self._start_tree()
-        root, systematics = rows.histogram(0), SystematicHistograms(rows)
-        sums = self._criterion.normalise(root, systematics.of(0), features, self._rows.units)
-        if sums is None:
+        # 2. Best-first growth by ΔQ; signal and background are each scaled to one event.
+        grown = self._grow(rows)
+        if grown is None:
             self._end = self._end_as(Ending.NO_YIELD)
             return
-        # 2. Best-first growth by ΔQ.
-        rule = GROWTH[settings.growth](settings.n_leaves)
-        depth = settings.max_depth or settings.n_leaves
-        grown = TreeGrower(rows, self._criterion, rule, features, depth, systematics).grow(root, sums)
         if len(grown.leaves) < 2:
             self._end = self._end_as(Ending.NO_GAIN)
             return
@@ -103,6 +100,22 @@ class _Boosting:
         # 4. Re-weighting.
         self._rows.boost(grown.leaves, _boost_factors(tree))
         self._keep(tree)
+
+    def _grow(self, rows: RowStore) -> Grown | None:
+        """Grow a tree on rows; None where signal or background has no positive yield."""
+        settings, criterion = self._settings, self._criterion
+        features = draw_features(settings, len(self.trees), len(self._features))
+        depth = settings.max_depth or settings.n_leaves
+        if isinstance(rows, DeviceWeightedRows) and criterion.is_plain and settings.growth == "leaves":
+            grown = grow_on_device(rows, criterion, self._binning.n_cuts, features, settings.n_leaves, depth)
+            if grown is not None:
+                return grown
+        root, systematics = rows.histogram(0), SystematicHistograms(rows)
+        sums = criterion.normalise(root, systematics.of(0), features, self._rows.units)
+        if sums is None:
+            return None
+        rule = GROWTH[settings.growth](settings.n_leaves)
+        return TreeGrower(rows, criterion, rule, features, depth, systematics).grow(root, sums)
 
     def replay(self, earlier: TrainedModel | None) -> None:
         """Re-weight the rows by the trees of an earlier training on them."""

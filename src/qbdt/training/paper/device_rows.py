@@ -13,7 +13,7 @@ from qbdt.threads import Workers
 from qbdt.training.kernels.weights import ALL_ROWS
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.trees import Binning
-from qbdt.trees.device import THREADS, Device, DeviceArray
+from qbdt.trees.device import QUAD, THREADS, Device, DeviceArray
 from qbdt.trees.rows import Segment, Side
 
 __all__ = ["DeviceWeightedRows"]
@@ -37,7 +37,7 @@ class DeviceWeightedRows(DevicePartitionRows):
         self._largest: Floats = np.zeros(2)
         self._found: Floats = np.zeros(2)
         self._extra_floats, self._columns = self._load_columns(segments)
-        self._sides = device.upload(np.array(layout.sides, dtype=np.int32))
+        self.sides = device.upload(np.array(layout.sides, dtype=np.int32))
         nominal = np.arange(layout.n_segments) < layout.n_nominal
         bases = np.where(nominal, np.arange(layout.n_segments) * layout.n_features * BINS, -1)
         self._nominal_bases = device.upload(bases.astype(np.int64))
@@ -70,33 +70,39 @@ class DeviceWeightedRows(DevicePartitionRows):
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.place` says where."""
         out = self.device.zeros(self.layout.histogram_size, np.int64)
-        self._fill(1, self._numbers[node:], self._fixed, self._nominal_bases, out)
+        self.fill_weights(self.number(node), out)
         return self.device.download(out)
+
+    def fill_weights(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
+        """Add a node's nominal histogram to `out`; that of node i from i × `node_step` on."""
+        self._fill(1, node, self._fixed, self._nominal_bases, out, node_step)
 
     def systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """Sums of all other weights of a node for some words, one row each: `Layout.place` says where."""
+        out = self.device.zeros(len(words) * self.layout.systematic_size, np.int64)
+        for leaf in self._undivided(node):
+            self._add_systematics(self.number(leaf), words, out)
+        return self.device.download(out).reshape(len(words), -1)
+
+    def _add_systematics(self, node: DeviceArray, words: Indices, out: DeviceArray) -> None:
         layout, size = self.layout, self.layout.systematic_size
-        out = self.device.zeros(len(words) * size, np.int64)
-        chosen = self.device.upload(np.array(words, dtype=np.int32))
-        number = self._numbers[node:]
         if layout.n_segments > layout.n_nominal:
             firsts = self.device.upload(np.array(words, dtype=np.int32) * FEATURES_PER_WORD)
-            self._fill_groups(1, 2, firsts, number, self._fixed, self._varied_bases, out, size)
+            self._fill_groups(1, FEATURES_PER_WORD // QUAD, firsts, node, self._fixed, self._varied_bases, out, size)
         if layout.extra_size:
-            places = (np.int32(layout.n_segments), *self._places)
+            chosen = self.device.upload(np.array(words, dtype=np.int32))
+            rows = (self._codes, np.int32(self._groups.stride), node, np.int32(layout.n_segments), *self._places)
             extras = (self._columns, self._starts, self._offsets, self._widths, self._bases)
-            rows = (self._codes, np.int32(self._groups.stride), number)
             shared = 2 * PLANE * FEATURES_PER_WORD * BINS * np.dtype(np.uint32).itemsize
             planes = -(-int(layout.widths.max()) // PLANE)
-            arguments = (*rows, *places, *extras, chosen, np.int64(size), out)
+            arguments = (*rows, *extras, chosen, np.int64(size), out)
             self._kernels.launch("add_columns", (self.device.n_units, len(words), planes), arguments, shared, THREADS)
-        return self.device.download(out).reshape(len(words), size)
 
     def multiply(self, leaves: Sequence[int], factors: Floats) -> None:
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
         chosen = self.device.upload(np.array(leaves, dtype=np.int32))
         given = self.device.upload(np.array(factors, dtype=np.float64).ravel())
-        nodes = (np.int32(self.layout.n_segments), chosen, *self._places, self._sides, given)
+        nodes = (np.int32(self.layout.n_segments), chosen, *self._places, self.sides, given)
         arguments = (*nodes, self._starts, self._growth_offsets, self._floats, self._growth)
         self._weights.launch("boost_rows", (2 * self.device.n_units, len(leaves), 1), arguments)
 

@@ -20,8 +20,9 @@ __device__ Rows rows_of(int node, const int* lists, const int* first, const int*
 }
 
 // Divide the node task[0] by the codes of feature task[1] into nodes task[2] and task[3]; goes_right is 1 for each code
-// that goes right. `cursors` has two numbers per segment and one for all, zero before and after.
-KERNEL divide_rows(const u8* codes, int stride, int n_segments, const int* task,
+// that goes right. The child with fewer rows is written to task[4]. `cursors` has two numbers per segment and one for
+// all, zero before and after.
+KERNEL divide_rows(const u8* codes, int stride, int n_segments, int* task,
                                        const u8* goes_right, int* ranges, int* lists, int* first, int* second,
                                        int* cursors) {
   __shared__ int count[2], place[2], is_last;
@@ -77,7 +78,12 @@ KERNEL divide_rows(const u8* codes, int stride, int n_segments, const int* task,
     right[1] = own[1];
     cursors[2 * segment] = cursors[2 * segment + 1] = 0;
   }
+  __syncthreads();
   if (threadIdx.x == 0) {
+    i64 difference = 0;
+    for (int s = 0; s < 2 * n_segments; s++)
+      difference += (s % 2 ? 1 : -1) * (i64)(ranges[2 * (i64)task[2] * n_segments + s] - ranges[2 * (i64)task[3] * n_segments + s]);
+    task[4] = difference <= 0 ? task[2] : task[3];
     lists[task[2]] = lists[task[3]] = other;
     cursors[2 * n_segments] = 0;
   }

@@ -53,8 +53,9 @@ class DeviceRows:
         self._ranges: DeviceArray = None
         self._lists: DeviceArray = None
         self._known: dict[int, Indices] = {}
-        self._n_nodes = 1
-        self._make_room(FIRST_NODES)
+        self._children: dict[int, tuple[int, int]] = {}
+        self._n_nodes, self._room = 1, 0
+        self.make_room(FIRST_NODES)
 
     def _encode(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> DeviceArray:
         """Bin codes as (row, feature)."""
@@ -66,8 +67,10 @@ class DeviceRows:
             self._kernels.launch("lay_out_word", (4 * self.device.n_units, 1, 1), arguments)
         return codes
 
-    def _make_room(self, n_nodes: int) -> None:
+    def make_room(self, n_nodes: int) -> None:
         """Have room for so many nodes; the ranges of those that are known are kept."""
+        if n_nodes <= self._room:
+            return
         n_segments, old = self.layout.n_segments, self._ranges
         ranges = np.zeros((n_nodes, n_segments, 2), dtype=np.int32)
         lists = np.full(n_nodes, -1, dtype=np.int32)
@@ -83,6 +86,7 @@ class DeviceRows:
     def _gather_rows(self) -> None:
         """Begin a tree: node 0 holds all rows."""
         self._n_nodes = 1
+        self._children = {}
         self._known = {0: self.layout.whole[:, 1:]}
 
     def size(self, node: int) -> int:
@@ -103,15 +107,31 @@ class DeviceRows:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         left, right = self._n_nodes, self._n_nodes + 1
         if right >= self._room:
-            self._make_room(2 * self._room)
+            self.make_room(2 * self._room)
         self._n_nodes += 2
-        task = np.array([node, feature, left, right], dtype=np.int32)
+        self._children[node] = left, right
+        task = np.array([node, feature, left, right, -1, 0], dtype=np.int32)
         sent = self.device.upload(np.concatenate([task.view(np.uint8), goes_right]))
-        self._divide(sent[: task.nbytes].view(np.int32), sent[task.nbytes :])
+        self.divide(sent[: task.nbytes].view(np.int32), sent[task.nbytes :])
         return left, right
 
-    def _divide(self, task: DeviceArray, goes_right: DeviceArray) -> None:
-        """Divide a node as a task (node, feature, children) says."""
+    def number(self, node: int) -> DeviceArray:
+        """Return the number of a node, on the device."""
+        return self._numbers[node:]
+
+    def adopt_children(self, left: Indices) -> None:
+        """Take note of nodes that were divided by tasks: for each node its left child, −1 for leaves."""
+        self._children = {node: (int(one), int(one) + 1) for node, one in enumerate(left.tolist()) if one >= 0}
+        self._n_nodes = 1 + 2 * len(self._children)
+
+    def _undivided(self, node: int) -> list[int]:
+        """Return the leaves so far below a node: the list that a divided node had is written over by theirs."""
+        if node not in self._children:
+            return [node]
+        return [leaf for child in self._children[node] for leaf in self._undivided(child)]
+
+    def divide(self, task: DeviceArray, goes_right: DeviceArray) -> None:
+        """Divide a node as a task on the device says: node, feature, left and right child; the smaller one is added."""
         rows = (self._codes, np.int32(self._groups.stride), np.int32(self.layout.n_segments))
         arguments = (*rows, task, goes_right, *self._places, self._cursors)
         self._kernels.launch("divide_rows", (4 * self.device.n_units, 1, 1), arguments)
