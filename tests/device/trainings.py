@@ -1,5 +1,7 @@
 """Random trainings: of both methods, with all kinds of sources, categories, constraints, draws and missing values."""
 
+from typing import Any
+
 import numpy as np
 
 from qbdt.data import Dataset, Events, Role, Sample, Systematic
@@ -7,8 +9,10 @@ from qbdt.training import Settings
 
 
 def draw_training(seed: int, method: str, most_rows: int = 900) -> tuple[Dataset, Settings]:
-    """A dataset and settings that depend on a number only."""
+    """A dataset and settings that depend on a number only; one in three has no sources, categories or constraints."""
     rng = np.random.default_rng(seed)
+    if seed % 3 == 2:
+        return draw_plain(rng, method, most_rows)
     n_features = int(rng.choice([1, 3, 5, 9, 28, 37]))
     categorical = sorted(rng.choice(n_features, min(n_features, int(rng.integers(0, 3))), replace=False).tolist())
     draw = EventDraw(rng, n_features, categorical, negative=bool(rng.random() < 0.3))
@@ -20,6 +24,18 @@ def draw_training(seed: int, method: str, most_rows: int = 900) -> tuple[Dataset
     ]
     dataset = Dataset(samples, [draw.source(i, samples) for i in range(int(rng.integers(0, 6)))])
     return dataset, draw_settings(rng, method, n_features, categorical)
+
+
+def draw_plain(rng: np.random.Generator, method: str, most_rows: int) -> tuple[Dataset, Settings]:
+    n_features, n_leaves = int(rng.choice([1, 4, 28, 70])), int(rng.integers(2, 12))
+    draw = EventDraw(rng, n_features, [], negative=bool(rng.random() < 0.3))
+    sizes = rng.integers(most_rows // 4, most_rows, 3).tolist()
+    samples = [
+        Sample("s", Role.SIGNAL, draw.events(sizes[0], 0.5)),
+        Sample("b", Role.BACKGROUND, draw.events(sizes[1], 0.0)),
+        Sample("c", Role.BACKGROUND, draw.events(sizes[2], -0.2)),
+    ]
+    return Dataset(samples), Settings(method=method, n_trees=5, n_leaves=n_leaves, negative_weights="raw")
 
 
 class EventDraw:
@@ -59,7 +75,10 @@ class EventDraw:
 def draw_settings(rng, method, n_features, categorical):
     free = [f"x{i}" for i in range(n_features) if i not in categorical]
     constrained = free[: int(rng.integers(0, 3))] if rng.random() < 0.4 else []
-    paper = {"mc_stat": bool(rng.random() < 0.4), "growth": "published" if rng.random() < 0.2 else "leaves"}
+    paper: dict[str, Any] = {
+        "mc_stat": bool(rng.random() < 0.4),
+        "growth": "published" if rng.random() < 0.2 else "leaves",
+    }
     if constrained:
         paper["growth"] = "leaves"
     return Settings(

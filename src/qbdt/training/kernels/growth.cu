@@ -6,6 +6,7 @@
 // decisions. All integers are exact.
 
 #define MARGIN 1e-10  // a hundred thousand times what logarithms are rounded by
+#define INFINITE __longlong_as_double(0x7ff0000000000000ll)
 #define SERIES_BELOW 0.1
 #define SERIES_TERMS 18
 
@@ -50,7 +51,7 @@ __device__ double side_value(i64 s, i64 b, double of_s, double of_b) {
 
 __device__ Cut no_cut() {
   Cut cut;
-  cut.gain = cut.second = -INFINITY;
+  cut.gain = cut.second = -INFINITE;
   cut.key = -1;
   cut.s = cut.b = 0;
   return cut;
@@ -88,15 +89,21 @@ __device__ void accumulate(i64* bins, i64* partial) {
   __syncthreads();
 }
 
-KERNEL begin_tree(int n_leaves, int* state, i64* record, double* gain, double* margin, int* depth, int* is_open) {
-  Nodes nodes = {record, gain, margin, depth, is_open};
-  if (threadIdx.x != 0) return;
+// Begin a tree, with empty histograms.
+KERNEL begin_tree(int n_leaves, i64 size, i64* histograms, int* state, i64* record, double* gain, double* margin,
+                  int* depth, int* is_open) {
+  FOR_ALL(i, 0, size) histograms[i] = 0;
+  if (blockIdx.x > 0) return;
+  FOR_THREADS(node, 0, 2 * n_leaves - 1) {
+    for (int field = 0; field < FIELDS; field++) record[FIELDS * node + field] = 0;
+    record[FIELDS * node + LEFT_CHILD] = -1;
+    depth[node] = is_open[node] = 0;
+  }
+  if (threadIdx.x > 0) return;
   state[NODE] = state[SMALLER] = state[SECOND_NEW] = -1;
   state[FIRST_NEW] = state[IS_MARKED] = state[N_SCANNED] = 0;
   state[N_NODES] = 1;
   state[N_LEFT] = n_leaves - 1;
-  nodes.depth[0] = nodes.is_open[0] = 0;
-  for (int node = 0; node < 2 * n_leaves - 1; node++) nodes.record[(i64)FIELDS * node + LEFT_CHILD] = -1;
 }
 
 // Write down the best cut of a new node, and whether it may be divided.

@@ -19,7 +19,7 @@ from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import Prepared, prepare_events
-from qbdt.training.paper.device_growth import grow_on_device
+from qbdt.training.paper.device_growth import DeviceGrowth
 from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
@@ -71,6 +71,7 @@ class _Boosting:
         self._features, self._data, self._binning, self._rows, self._criterion = prepared
         self._n_threads = n_threads
         self._monitor = monitor
+        self._growth: DeviceGrowth | None = None
         self._end: End | None = None  # until it ends
         self.trees: list[Tree] = []
         monitor.start(self._features)
@@ -106,16 +107,23 @@ class _Boosting:
         settings, criterion = self._settings, self._criterion
         features = draw_features(settings, len(self.trees), len(self._features))
         depth = settings.max_depth or settings.n_leaves
-        if isinstance(rows, DeviceWeightedRows) and criterion.is_plain and settings.growth == "leaves":
-            grown = grow_on_device(rows, criterion, self._binning.n_cuts, features, settings.n_leaves, depth)
-            if grown is not None:
-                return grown
+        if (growth := self._device_growth(rows, depth)) and (grown := growth.grow(features)):
+            return grown
         root, systematics = rows.histogram(0), SystematicHistograms(rows)
         sums = criterion.normalise(root, systematics.of(0), features, self._rows.units)
         if sums is None:
             return None
         rule = GROWTH[settings.growth](settings.n_leaves)
         return TreeGrower(rows, criterion, rule, features, depth, systematics).grow(root, sums)
+
+    def _device_growth(self, rows: RowStore, depth: int) -> DeviceGrowth | None:
+        """Growth on the device that the rows are on, where it can judge splits by itself."""
+        n_leaves, is_plain = self._settings.n_leaves, self._criterion.is_plain and self._settings.growth == "leaves"
+        if not (is_plain and isinstance(rows, DeviceWeightedRows) and DeviceGrowth.fits(rows, n_leaves)):
+            return None
+        if self._growth is None:
+            self._growth = DeviceGrowth(rows, self._criterion, self._binning.n_cuts, n_leaves, depth)
+        return self._growth
 
     def replay(self, earlier: TrainedModel | None) -> None:
         """Re-weight the rows by the trees of an earlier training on them."""

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from qbdt.arrays import BINS, FEATURES_PER_WORD, NONE_MISSING, SUM_BITS, Fixed, Floats
 from qbdt.statistics import purity_value, significance_value
 from qbdt.threads import Workers
-from qbdt.training.kernels.split_scan import Formula, bound_features, cut_gain, node_variance, scan_features, total_sums
+from qbdt.training.kernels.split_scan import (
+    Formula,
+    bound_features,
+    judge_plain,
+    node_variance,
+    scan_features,
+    total_sums,
+)
 from qbdt.training.paper.channels import Quantities
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
 from qbdt.trees.rows import Layout
@@ -70,9 +77,14 @@ class PaperCriterion:
         self._formula = self._formula._replace(factor=self._factors / sums)
         return True
 
-    def gain(self, left: Fixed, sums: Fixed, q: float) -> float:
-        """ΔQ of a cut of a node with these quantities left of it."""
-        return float(cut_gain(left, sums, q, self._formula))
+    def judge_plain(self, sums: Fixed, lefts: Fixed) -> tuple[Floats, Floats]:
+        """Numbers (s, b, Q, output) of nodes that are judged on s and b alone, and the ΔQ of one cut of each.
+
+        `sums` are the quantities of the nodes, `lefts` those left of the cuts.
+        """
+        values, gains = np.empty((len(sums), 4)), np.empty(len(sums))
+        judge_plain(sums, lefts, self._formula, values, gains)
+        return values, gains
 
     def normalise(
         self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)

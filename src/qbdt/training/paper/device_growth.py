@@ -1,7 +1,7 @@
 """A tree that a device grows by itself, and the CPU's word on it: every number of the tree is the CPU's.
 
 The device decides by gains that differ from the CPU's by the rounding of logarithms, and marks trees where two choices
-are so close that this could matter. The CPU repeats the growth from the device's notes, a few integers for each node,
+are so close that this could matter. The CPU repeats the choices from the device's notes, a few integers for each node,
 with gains of its own. Where both agree the rows are divided already; otherwise the caller grows the tree anew.
 """
 
@@ -10,15 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, NONE_MISSING, Fixed, Indices
+from qbdt.arrays import BINS, MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes
 from qbdt.training.paper.criterion import PaperCriterion
 from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.trees.device import DeviceArray
-from qbdt.trees.growth import Grown, LeafGrowth, OpenNode, Split, TreeGrower
+from qbdt.trees.growth import Grown
 
-__all__ = ["DeviceTree", "grow_on_device"]
+__all__ = ["DeviceGrowth"]
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "growth.cu"
 
@@ -36,140 +35,128 @@ TASK, SMALLER, MARKED, N_STATE = slice(0, 6), slice(4, 5), 9, 12
 CUT_BYTES = 40
 """Size of a `Cut` in growth.cu."""
 
+CACHED = 64
+"""Features below which the cuts of all are kept in shared memory, as in growth.cu."""
+
 THREADS = 256
 
 
-class Disagreement(Exception):
-    """The device did not do what the CPU would have done."""
-
-
-def grow_on_device(
-    rows: DeviceWeightedRows, criterion: PaperCriterion, n_cuts: Indices, features: Indices, n_leaves: int, depth: int
-) -> Grown | None:
-    """Grow a tree of cuts judged on s and b alone; None where the CPU must decide.
+class DeviceGrowth:
+    """Growth of trees of cuts that are judged on s and b alone, on the device that the rows are on.
 
     Parameters
     ----------
     rows
-        Rows whose weights are quantised.
+        The rows; their weights are quantised before each tree.
     criterion
-        Judge of splits.
-    n_cuts, features
-        Cuts of every feature, and which may be cut on, in increasing order.
+        Judge of splits, for the CPU's numbers.
+    n_cuts
+        Cuts of every feature.
     n_leaves, depth
         Most leaves, and most cuts above one.
     """
-    tree = DeviceTree(rows, n_leaves)
-    if tree.n_bytes > MOST_BYTES:
-        return None
-    record = tree.grow(features, n_cuts, depth)
-    if record is None or not criterion.scale_plain(record[0, SUMS]):
-        rows.repeat_tree()
-        return None
-    try:
-        grown = _RepeatedGrowth(record, criterion, n_leaves, features, depth).repeat()
-    except Disagreement:
-        rows.repeat_tree()
-        return None
-    rows.adopt_children(record[:, LEFT_CHILD])
-    return grown
 
-
-class DeviceTree:
-    """Memory of a tree that grows on a device, and the kernels that grow it."""
-
-    def __init__(self, rows: DeviceWeightedRows, n_leaves: int) -> None:
-        self._rows, self._n_leaves = rows, n_leaves
+    def __init__(
+        self, rows: DeviceWeightedRows, criterion: PaperCriterion, n_cuts: Indices, n_leaves: int, depth: int
+    ) -> None:
+        self._rows, self._criterion = rows, criterion
+        self._n_leaves, self._depth = n_leaves, depth
         self._n_nodes = 2 * n_leaves - 1
-        self._size = rows.layout.histogram_size
         self._kernels = rows.device.compile(SOURCE)
+        self._n_cuts = rows.device.upload(n_cuts)
+        self._allocate()
 
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the histograms of all nodes."""
-        return 8 * self._size * self._n_nodes
+    @staticmethod
+    def fits(rows: DeviceWeightedRows, n_leaves: int) -> bool:
+        """Whether the histograms of all nodes fit the memory that they may use."""
+        return 8 * rows.layout.histogram_size * (2 * n_leaves - 1) <= MOST_BYTES
 
-    def grow(self, features: Indices, n_cuts: Indices, depth: int) -> Fixed | None:
-        """Grow the tree; return the record of its nodes, or None where two choices were too close."""
-        rows, device, layout = self._rows, self._rows.device, self._rows.layout
-        histograms = device.zeros(self._size * self._n_nodes, np.int64)
+    def _allocate(self) -> None:
+        device, n_nodes, layout = self._rows.device, self._n_nodes, self._rows.layout
+        self._histograms = device.zeros(layout.histogram_size * n_nodes, np.int64)
         # The record of nodes, then the state of the growth: they come back together.
-        notes = device.zeros(8 * N_FIELDS * self._n_nodes + 4 * N_STATE, np.uint8)
-        record, state = notes[: -4 * N_STATE].view(np.int64), notes[-4 * N_STATE :].view(np.int32)
-        goes_right = device.zeros(BINS, np.uint8)
-        gains = [device.zeros(self._n_nodes, np.float64) for _ in range(2)]
-        numbers = [device.zeros(self._n_nodes, np.int32) for _ in range(2)]
-        nodes = (record, *gains, *numbers)
-        chosen = device.upload(features.astype(np.int32))
-        cuts = device.zeros(2 * len(features) * CUT_BYTES, np.uint8)
-        rules = (chosen, device.upload(n_cuts), np.int32(depth), np.int32(layout.n_features))
-        given = (np.int32(len(features)), np.int32(layout.n_nominal), rows.sides, *rules)
-        scan = (*given, histograms, cuts, state, goes_right, *nodes)
-        self._kernels.launch("begin_tree", (1, 1, 1), (np.int32(self._n_leaves), state, *nodes), threads=32)
-        rows.make_room(self._n_nodes)
-        rows.fill_weights(rows.number(0), histograms, self._size)
-        self._scan(1, len(features), scan)
+        self._notes = device.zeros(8 * N_FIELDS * n_nodes + 4 * N_STATE, np.uint8)
+        record = self._notes[: -4 * N_STATE].view(np.int64)
+        self._state = self._notes[-4 * N_STATE :].view(np.int32)
+        self._goes_right = device.zeros(BINS, np.uint8)
+        gains = [device.zeros(n_nodes, np.float64) for _ in range(2)]
+        self._nodes = (record, *gains, *(device.zeros(n_nodes, np.int32) for _ in range(2)))
+        self._cuts = device.zeros(2 * layout.n_features * CUT_BYTES, np.uint8)
+        self._features: Indices = np.empty(0, dtype=np.int64)
+        self._chosen: DeviceArray = None
+        self._rows.make_room(n_nodes)
+
+    def grow(self, features: Indices) -> Grown | None:
+        """Grow a tree by some features, in increasing order; None where the CPU must decide."""
+        record = self._record_of(features)
+        if record is not None and self._criterion.scale_plain(record[0, SUMS]):
+            values, gains = self._criterion.judge_plain(record[:, SUMS], record[:, LEFT])
+            depths = self._repeat(record, gains)
+            if depths is not None:
+                self._rows.adopt_children(record[:, LEFT_CHILD])
+                return _tree_of(record[: len(depths)], values, gains, depths)
+        self._rows.repeat_tree()
+        return None
+
+    def _record_of(self, features: Indices) -> Fixed | None:
+        """Have the tree grown; return the record of its nodes, or None where two choices were too close."""
+        rows, device, size = self._rows, self._rows.device, self._rows.layout.histogram_size
+        if not np.array_equal(features, self._features):
+            self._features, self._chosen = features, device.upload(features.astype(np.int32))
+        begun = (np.int32(self._n_leaves), np.int64(size * self._n_nodes), self._histograms, self._state)
+        self._kernels.launch("begin_tree", (2 * device.n_units, 1, 1), (*begun, *self._nodes))
+        rows.fill_weights(rows.number(0), self._histograms, size)
+        self._scan(1)
         for step in range(self._n_leaves - 1):
-            rows.divide(state[TASK], goes_right)
+            rows.divide(self._state[TASK], self._goes_right)
             if step < self._n_leaves - 2:  # the last two leaves are not divided
-                rows.fill_weights(state[SMALLER], histograms, self._size)
-                self._scan(2, len(features), scan)
-        found = device.download(notes)
+                rows.fill_weights(self._state[SMALLER], self._histograms, size)
+                self._scan(2)
+        found = device.download(self._notes)
         is_marked = found[-4 * N_STATE :].view(np.int32)[MARKED]
         return None if is_marked else found[: -4 * N_STATE].view(np.int64).reshape(-1, N_FIELDS)
 
-    def _scan(self, n_nodes: int, n_features: int, arguments: tuple[DeviceArray, ...]) -> None:
-        shared = max(THREADS, 2 * n_features) * CUT_BYTES if n_features < 64 else THREADS * CUT_BYTES
-        self._kernels.launch("scan_nodes", (n_features, n_nodes, 1), arguments, shared, THREADS)
+    def _scan(self, n_nodes: int) -> None:
+        """Find the best cuts of one or two new nodes, and the node that is divided next."""
+        layout, n = self._rows.layout, len(self._features)
+        rules = (self._chosen, self._n_cuts, np.int32(self._depth), np.int32(layout.n_features))
+        given = (np.int32(n), np.int32(layout.n_nominal), self._rows.sides, *rules)
+        arguments = (*given, self._histograms, self._cuts, self._state, self._goes_right, *self._nodes)
+        shared = max(THREADS, 2 * n if n < CACHED else 0) * CUT_BYTES
+        self._kernels.launch("scan_nodes", (n, n_nodes, 1), arguments, shared, THREADS)
+
+    def _repeat(self, record: Fixed, gains: Floats) -> list[int] | None:
+        """Repeat the choice of nodes by the CPU's gains; return the depths of nodes, or None where it is another."""
+        own, left = gains.tolist(), record[:, LEFT_CHILD].tolist()
+        may = (record[:, FEATURE] >= 0).tolist()
+        depths, open_nodes = [0], [0] if may[0] and own[0] > 0 else []
+        for n_left in range(self._n_leaves - 2, -1, -1):
+            if not open_nodes:
+                break
+            node = max(open_nodes, key=lambda one: (own[one], -one))
+            if left[node] != len(depths):
+                return None
+            open_nodes.remove(node)
+            depths += [depths[node] + 1] * 2
+            if n_left and depths[-1] < self._depth:
+                open_nodes += [one for one in (left[node], left[node] + 1) if may[one] and own[one] > 0]
+        return depths if len(depths) == 1 + 2 * sum(one >= 0 for one in left) else None
 
 
-class _RecordedNodes:
-    """Nodes that are divided already; a `RowStore` without rows."""
-
-    def __init__(self, record: Fixed) -> None:
-        self._record = record
-
-    def histogram(self, node: int) -> Fixed:
-        """Return nothing: no split is searched for."""
-        return np.empty(0, dtype=np.int64)
-
-    def systematic_histograms(self, node: int, words: Indices) -> Fixed:
-        """Return nothing."""
-        return np.empty((len(words), 0), dtype=np.int64)
-
-    def size(self, node: int) -> int:
-        """Return nothing that matters."""
-        return 0
-
-    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
-        """Return the children of a node, if the device has divided it too."""
-        left = int(self._record[node, LEFT_CHILD])
-        if left < 0:
-            raise Disagreement
-        return left, left + 1
-
-
-class _RepeatedGrowth(TreeGrower):
-    """Growth by the cuts that a device found, with the CPU's gains."""
-
-    def __init__(
-        self, record: Fixed, criterion: PaperCriterion, n_leaves: int, features: Indices, depth: int
-    ) -> None:
-        super().__init__(_RecordedNodes(record), criterion, LeafGrowth(n_leaves), features, depth)
-        self._record, self._paper = record, criterion
-
-    def repeat(self) -> Grown:
-        """Grow the tree; every node that the device has divided must be divided here too."""
-        grown = self.grow(np.empty(0, dtype=np.int64), self._record[0, SUMS].copy())
-        if len(grown.nodes) != 1 + 2 * np.count_nonzero(self._record[:, LEFT_CHILD] >= 0):
-            raise Disagreement
-        return grown
-
-    def _find_split(self, node: OpenNode) -> Split:
-        """Return the device's cut of a node."""
-        found = self._record[node.number]
-        if found[FEATURE] < 0:
-            return Split(-np.inf, -1, 0, NONE_MISSING, np.zeros_like(node.sums))
-        left = found[LEFT]
-        gain = self._paper.gain(left, node.sums, node.yields.q)
-        return Split(gain, int(found[FEATURE]), int(found[CUT]), int(found[MISSING_SIDE]), left)
+def _tree_of(record: Fixed, values: Floats, gains: Floats, depths: list[int]) -> Grown:
+    """Return the tree of a record, whose cuts are still bin codes."""
+    nodes: Nodes = np.zeros(len(record), dtype=NODE)
+    inner = record[:, LEFT_CHILD] >= 0
+    left = np.where(inner, record[:, LEFT_CHILD], -1)
+    s, b, q, value = values[: len(record)].T
+    # Where no value was missing in training, later ones follow most of the background.
+    follows = b[left] > b[np.where(inner, left + 1, -1)]
+    nodes["missing_left"] = inner & np.where(
+        record[:, MISSING_SIDE] == NONE_MISSING, follows, record[:, MISSING_SIDE] == MISSING_LEFT
+    )
+    nodes["feature"] = np.where(inner, record[:, FEATURE], -1)
+    nodes["left"], nodes["right"], nodes["depth"] = left, np.where(inner, left + 1, -1), depths
+    nodes["s"], nodes["b"], nodes["q"], nodes["value"] = s, b, q, value
+    nodes["gain"] = np.where(inner, gains[: len(record)], 0.0)
+    cuts = np.where(inner, record[:, CUT], 0)
+    return Grown(nodes, cuts, tuple(np.flatnonzero(~inner).tolist()))

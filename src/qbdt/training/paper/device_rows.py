@@ -115,7 +115,9 @@ class DeviceWeightedRows(DevicePartitionRows):
         """Return the largest absolute weight of each side."""
         found = self.device.zeros(len(Side), np.uint64)
         for j, low, high in self.layout.whole:
-            self._over(high - low, "find_largest", self._floats[low:], np.int64(high - low), found[self.layout.sides[j] :])
+            self._over(
+                high - low, "find_largest", self._floats[low:], np.int64(high - low), found[self.layout.sides[j] :]
+            )
         return self.device.download(found).view(np.float64)
 
     def largest_columns(self) -> Floats:
@@ -163,8 +165,8 @@ class DeviceWeightedRows(DevicePartitionRows):
             given = (initial, growth, rows, np.int32(n_boosted), width, np.float64(1 / units[0]))
             self._over(n, "quantise_columns", *given, columns, found[len(Side) :])
         if square:
-            given = (floats, rows, width, np.int32(n_boosted), np.float64(1 / units[1]))
-            self._over(n, "quantise_squares", *given, columns, found[len(Side) + 1 :])
+            squared = (floats, rows, width, np.int32(n_boosted), np.float64(1 / units[1]))
+            self._over(n, "quantise_squares", *squared, columns, found[len(Side) + 1 :])
         if draw[1] != ALL_ROWS and n_boosted + square:
             self._over(n, "drop_columns", columns, rows, width, np.int32(n_boosted + square), seed, threshold, position)
 

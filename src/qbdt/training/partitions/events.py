@@ -55,9 +55,7 @@ class PartitionedEvents:
         return InMemoryPartitions(self.partitions, workers)
 
 
-def place_events(
-    events: Dataset | PartitionedEvents, workers: Workers, device: Device | None = None
-) -> Partitions:
+def place_events(events: Dataset | PartitionedEvents, workers: Workers, device: Device | None = None) -> Partitions:
     """Rows of a training where its events ask for them: a dataset is one partition, in memory or on a device."""
     if isinstance(events, Dataset):
         memory = in_memory if device is None else DeviceMemory(device)

@@ -7,4 +7,14 @@ and histograms of these: the same integers as on the CPU. Kernels are in `*.cu`.
 from qbdt.trees.device.device import Device, DeviceArray, DeviceMemory, Kernels, kernel_source, open_device
 from qbdt.trees.device.rows import QUAD, THREADS, DeviceRows
 
-__all__ = ["QUAD", "THREADS", "Device", "DeviceArray", "DeviceMemory", "DeviceRows", "Kernels", "kernel_source", "open_device"]
+__all__ = [
+    "QUAD",
+    "THREADS",
+    "Device",
+    "DeviceArray",
+    "DeviceMemory",
+    "DeviceRows",
+    "Kernels",
+    "kernel_source",
+    "open_device",
+]

@@ -27,8 +27,14 @@ HERE = Path(__file__).parent
 THREADS = 512
 """Threads of a block, where a kernel does not ask for more."""
 
+FREE_SHARED = 48 << 10
+"""Bytes of shared memory that a block gets without asking."""
+
+SMALL = 1 << 14
+"""Bytes up to which arrays go out through memory that the device reads directly."""
+
 STAGED = 1 << 20
-"""Bytes up to which arrays come back through memory that the device writes to directly: half the time of a small one."""
+"""Bytes up to which arrays come back through memory that the device writes to directly: half the time."""
 
 
 class Kernels(Protocol):
@@ -115,7 +121,10 @@ class CudaDevice:
         self._cupy = cupy
         self._device = cupy.cuda.Device(number)
         self.n_units = int(self._device.attributes["MultiProcessorCount"])
-        self._staged = np.frombuffer(cupy.cuda.alloc_pinned_memory(STAGED), np.uint8, STAGED)
+        self._staged, self._ring = (
+            np.frombuffer(cupy.cuda.alloc_pinned_memory(STAGED), np.uint8, STAGED) for _ in "ab"
+        )
+        self._next = 0
         self._compiled: dict[Path, _CudaKernels] = {}
 
     def zeros(self, size: int, dtype: DTypeLike) -> DeviceArray:
@@ -126,7 +135,21 @@ class CudaDevice:
     def upload(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the device."""
         with self._device:
-            return self._cupy.asarray(np.ascontiguousarray(array))
+            if array.nbytes > SMALL or array.nbytes == 0:
+                return self._cupy.asarray(np.ascontiguousarray(array))
+            return self._upload_small(np.ascontiguousarray(array))
+
+    def _upload_small(self, array: NDArray[Any]) -> DeviceArray:
+        """Copy a small array by way of memory that the device reads directly: a tenth of the time."""
+        if self._next + SMALL > STAGED:
+            self._cupy.cuda.get_current_stream().synchronize()  # all that was put there before has been read
+            self._next = 0
+        staged = self._ring[self._next : self._next + array.nbytes]
+        self._next += -(-array.nbytes // 64) * 64
+        staged[:] = array.reshape(-1).view(np.uint8)
+        out = self._cupy.empty(array.shape, array.dtype)
+        out.data.copy_from_host_async(staged.ctypes.data, array.nbytes)
+        return out
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """Copy an array from the device."""
@@ -135,7 +158,7 @@ class CudaDevice:
                 return np.asarray(array.get())
             staged = self._staged[: array.nbytes].view(array.dtype).reshape(array.shape)
             array.get(out=staged)
-            return staged.copy()
+            return np.array(staged)
 
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file, compiled the first time they are asked for."""
@@ -161,5 +184,6 @@ class _CudaKernels:
             kernel = self._known.get(name)
             if kernel is None:
                 kernel = self._known[name] = self._module.get_function(name)
-                kernel.max_dynamic_shared_size_bytes = self._device.attributes["MaxSharedMemoryPerBlockOptin"] - 4096
+                if shared > FREE_SHARED:
+                    kernel.max_dynamic_shared_size_bytes = shared
             kernel(blocks, (threads,), tuple(arguments), shared_mem=shared)

@@ -1,7 +1,7 @@
 """Growth of one tree: in come rows (`RowStore`) and a criterion, out goes a `Grown` tree."""
 
 from qbdt.trees.growth.feature_rules import FREE, Arranged, FeatureRules, Limits, permute_bins
-from qbdt.trees.growth.grower import Grown, OpenNode, RowStore, TreeGrower
+from qbdt.trees.growth.grower import Grown, RowStore, TreeGrower
 from qbdt.trees.growth.growth_rules import Growth, LeafGrowth, PublishedGrowth
 from qbdt.trees.growth.splits import Split, Yield
 from qbdt.trees.growth.systematic_histograms import NodeSystematics, SystematicHistograms
@@ -15,7 +15,6 @@ __all__ = [
     "LeafGrowth",
     "Limits",
     "NodeSystematics",
-    "OpenNode",
     "PublishedGrowth",
     "RowStore",
     "Split",

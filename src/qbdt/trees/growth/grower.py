@@ -17,7 +17,7 @@ from qbdt.trees.growth.systematic_histograms import SystematicHistograms
 from qbdt.trees.rows import NodeHistograms
 from qbdt.trees.tree import cut_table, set_table
 
-__all__ = ["Grown", "OpenNode", "RowStore", "TreeGrower"]
+__all__ = ["Grown", "RowStore", "TreeGrower"]
 
 
 class RowStore(Protocol):
@@ -58,7 +58,7 @@ class Grown(NamedTuple):
 
 
 @dataclass(eq=False)
-class OpenNode:
+class _Node:
     """A node while its tree grows; `place` is its index in the tree, `number` that in the store.
 
     `gain` is that of its best split, or an upper bound on it while the split is not yet known.
@@ -112,13 +112,13 @@ class TreeGrower:
         # The exact gain of a node needs its systematic histograms. Until the node may be the next to be split, an upper
         # bound on the gain, found from the nominal histogram, takes its place.
         self._lazy = rule.lazy and criterion.has_systematics
-        self._nodes: list[OpenNode] = []
-        self._open: list[OpenNode] = []
+        self._nodes: list[_Node] = []
+        self._open: list[_Node] = []
 
     def grow(self, histogram: Fixed, sums: Fixed) -> Grown:
         """Grow the tree from the histogram of its root, whose memory is used up, and the root's quantities."""
         self._histograms.add(0, histogram)
-        self._nodes = [OpenNode(0, 0, 0, sums, self._criterion.describe(sums))]
+        self._nodes = [_Node(0, 0, 0, sums, self._criterion.describe(sums))]
         self._admit(self._nodes[0])
         while self._open:
             self._split_next()
@@ -126,7 +126,7 @@ class TreeGrower:
 
     def _split_next(self) -> None:
         """Take the open node with the largest gain, or upper bound on it, one step further."""
-        node = max(self._open, key=OpenNode.rank)
+        node = max(self._open, key=_Node.rank)
         # 1. Only a bound was known: find the exact gain, which is smaller, and look again which node is first.
         if node.split is None:
             if self._judge(node):
@@ -155,7 +155,7 @@ class TreeGrower:
             else:
                 self._admit(child)
 
-    def _admit(self, node: OpenNode) -> None:
+    def _admit(self, node: _Node) -> None:
         """Let a node wait for its turn, unless none of its splits gains enough."""
         self._open.append(node)
         if self._lazy:
@@ -168,14 +168,9 @@ class TreeGrower:
         if closes:
             self._close(node)
 
-    def _judge(self, node: OpenNode) -> bool:
+    def _judge(self, node: _Node) -> bool:
         """Find a node's best split; return whether the node stays a leaf."""
-        node.split = self._find_split(node)
-        node.gain = node.split.gain
-        return node.split.feature < 0 or self._rule.closes(node.gain)
-
-    def _find_split(self, node: OpenNode) -> Split:
-        return self._criterion.best_split(
+        node.split = self._criterion.best_split(
             self._histograms.of(node.number),
             self._systematics.of(node.number),
             node.sums,
@@ -184,15 +179,17 @@ class TreeGrower:
             node.upper_bounds,
             node.limits,
         )
+        node.gain = node.split.gain
+        return node.split.feature < 0 or self._rule.closes(node.gain)
 
-    def _close(self, node: OpenNode) -> None:
+    def _close(self, node: _Node) -> None:
         """Let a node be a leaf."""
         if node in self._open:
             self._open.remove(node)
         self._histograms.drop(node.number)
         self._rule.note_closed()
 
-    def _divide(self, node: OpenNode) -> list[OpenNode]:
+    def _divide(self, node: _Node) -> list[_Node]:
         """Split a node: send its rows to two children, and describe these."""
         assert node.split is not None
         split = node.split
@@ -219,7 +216,7 @@ class TreeGrower:
         children = []
         for i, number in enumerate((left, right)):
             clipped = yields[i]._replace(value=limits[i].clip(yields[i].value))
-            children.append(OpenNode(place + i, number, node.depth + 1, sums[i], clipped, limits[i]))
+            children.append(_Node(place + i, number, node.depth + 1, sums[i], clipped, limits[i]))
         self._nodes += children
         return children
 
