@@ -9,9 +9,9 @@ from qbdt.trees.device import open_device
 from tests.device.trainings import draw_training
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_trainings_give_the_models_of_the_cpu(seed, host_device):
-    dataset, settings = draw_training(seed, "paper", 400)
+@pytest.mark.parametrize(("method", "seed"), [*(("paper", i) for i in range(6)), *(("profile", i) for i in range(4))])
+def test_random_trainings_give_the_models_of_the_cpu(method, seed, host_device):
+    dataset, settings = draw_training(seed, method, 400)
     expected, found = (train(dataset, settings, n_threads=1, device=device) for device in (None, "cuda"))
     assert found.ensemble.trees == expected.ensemble.trees
     assert (found.end, found.data) == (expected.end, expected.data)

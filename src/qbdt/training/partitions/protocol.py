@@ -74,7 +74,7 @@ class Call(NamedTuple):
 
 def method_of(rows: Any, method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method of the CPU's rows, or that of the same name where the rows are on a device."""
-    if isinstance(rows, DeviceRows):
+    if isinstance(rows, DeviceRows) and "." in method.__qualname__:  # a function takes rows of any kind
         own: Callable[..., Any] = getattr(type(rows), method.__name__, method)
         return own
     return method

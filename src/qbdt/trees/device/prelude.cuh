@@ -14,6 +14,7 @@ typedef unsigned long long u64;
 #include <cmath>
 #include <cstring>
 #define KERNEL extern "C" void
+#define TABLE static const
 #define __device__ inline
 #define __shared__ static
 #define __restrict__
@@ -32,9 +33,10 @@ static void __syncthreads() {}
 static void __threadfence() {}
 static i64 __double_as_longlong(double x) { i64 bits; memcpy(&bits, &x, 8); return bits; }
 static double __longlong_as_double(i64 bits) { double x; memcpy(&x, &bits, 8); return x; }
-using std::fabs; using std::fma; using std::log; using std::log1p; using std::rint;
+using std::fabs; using std::fma; using std::frexp; using std::log; using std::log1p; using std::rint;
 #else
 #define KERNEL extern "C" __global__ void __launch_bounds__(1024)
+#define TABLE __device__ const
 extern __shared__ __align__(16) unsigned char shared_memory[];
 #endif
 #define SHARED(type, name) type* name = (type*)shared_memory
