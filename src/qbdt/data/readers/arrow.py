@@ -45,7 +45,8 @@ def _columns_and_lists(table: Any) -> dict[str, Any]:
     if not lists:
         return dict(as_columns(table))
     flat = [name for name in names if name not in lists]
-    return as_columns({name: table[name] for name in flat} if isinstance(table, Mapping) else table[flat]) | lists
+    rest: Any = {name: table[name] for name in flat} if isinstance(table, Mapping) or not flat else table[flat]
+    return as_columns(rest) | lists
 
 
 class _Batches:
