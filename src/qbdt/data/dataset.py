@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from qbdt.arrays import Floats
 from qbdt.data.events import Events, Selection
 from qbdt.data.folds import FoldRule
-from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic, find_components
 from qbdt.errors import DataError, find_repeated, hint_at
 
 if TYPE_CHECKING:
@@ -205,8 +205,9 @@ class Dataset:
         return Dataset(samples, sources, self._folds)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
-        """Keep only these sources."""
-        return Dataset(self.samples, [self.systematic(name) for name in names], self._folds)
+        """Keep only these sources; a name stands for all components of a source that has some (`pdf#1`, `pdf#2`)."""
+        found = [one for name in names for one in find_components(name, self._systematics) or [name]]
+        return Dataset(self.samples, [self.systematic(name) for name in found], self._folds)
 
     def require_usable(self) -> Dataset:
         """Refuse what cannot be trained on or fitted: no signal, no background, no events, no positive yield."""
