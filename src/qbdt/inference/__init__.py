@@ -7,6 +7,7 @@ that pyhf, HistFactory and combine read. Templates and their bins are in `qbdt.i
 from qbdt.inference.asimov import fit_asimov, measure_sensitivity
 from qbdt.inference.construction import build_templates, refill
 from qbdt.inference.fit import fit_templates, run_fit, write_fit
+from qbdt.inference.partners import read_partner
 from qbdt.inference.result import FitResult, FitSummary, Scan
 from qbdt.inference.score_fit import fit_scores
 from qbdt.inference.settings import FitSettings
@@ -23,6 +24,7 @@ __all__ = [
     "fit_scores",
     "fit_templates",
     "measure_sensitivity",
+    "read_partner",
     "refill",
     "run_fit",
     "source_significances",
