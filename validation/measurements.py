@@ -23,7 +23,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Sample, Systematic
-from qbdt.inference import read_partner
+from qbdt.inference.partners import read_partner
 from qbdt.inference.templates import CellTarget, choose_cells, fill
 from qbdt.inference.workspace import write_workspace
 from qbdt.tables import Table
@@ -126,7 +126,7 @@ def draw_inferno(n: int, seed: int, signals: Sequence[str]) -> Dataset:
 
 def inferno_densities(signals: Sequence[str]) -> tuple[Floats, Floats]:
     """Derivatives by the strengths, r, rate and norm, and the density, in boxes."""
-    (x0, x1, x2), volume = grid((-7, 11, 120), (-11, 11, 120), (0, 6, 120))
+    (x0, x1, x2), volume = grid((-7, 11, 90), (-11, 11, 80), (0, 5, 80))
     each = [
         YIELDS[name] * normal(x0, PLACES[name][0], 1.0) * normal(x1, PLACES[name][1], 1.0) * 2 * np.exp(-2 * x2)
         for name in signals
@@ -229,7 +229,7 @@ def draw_mass(n: int, seed: int) -> Dataset:
 
 def mass_densities() -> tuple[Floats, Floats]:
     """Derivatives by the strength, the mass, the scale and the free background, and the density, in boxes."""
-    (x, y), volume = grid((20, 220, 4000), (0, 1, 60))
+    (x, y), volume = grid((20, 220, 2000), (0, 1, 40))
     width = RESOLUTION[0] + y * (RESOLUTION[1] - RESOLUTION[0])
     s = 300.0 * normal(x, PEAK, width)
     parts = {Z_PEAK: Z_SHARE * normal(x, Z_PEAK, Z_WIDTH), WIDE: (1 - Z_SHARE) * normal(x, WIDE, WIDE_WIDTH)}
@@ -253,6 +253,10 @@ def a_mass() -> Problem:
         np.diag([0.0, 0.0, 1.0, 0.0]),
         {"of_interest": ["mass"], "free": ["background"]},
     )
+
+
+FITTED = 60_000
+"""Least events of each process in fits."""
 
 
 # Training and fits --------------------------------------------------------------------------------------------------
@@ -299,14 +303,18 @@ class Outcome:
 
 
 def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None) -> Outcome:
-    """Train on n events of each process, choose cells on as many others, and fit twice as many others again."""
+    """Train on n events of each process, choose cells on as many others, and fit many others again.
+
+    With few events to fit, fluctuations of the shifts would pass for information about nuisance parameters.
+    """
     trained = train(problem.sample(n, seed), settings, n_threads=n_threads)
 
     def compute(events: Events) -> dict[str, Floats]:
         scores = trained.ensemble.score(events, n_threads).reshape(events.n_rows, -1)
         return {f"score {i}": scores[:, i] for i in range(scores.shape[1])}
 
-    choose, test = (problem.sample(k * n, seed + k * 1_000_000).transform(compute) for k in (1, 2))
+    sizes = (n, max(2 * n, FITTED))
+    choose, test = (problem.sample(size, seed + 1 + i).transform(compute) for i, size in enumerate(sizes))
     strengths = {name: tuple(names) for name, names in settings.strengths.items()} or {"mu": (choose.samples[0].name,)}
     target = CellTarget(strengths, problem.of_interest, settings.free, problem.known)
     cells = choose_cells(choose, problem.cells, target)

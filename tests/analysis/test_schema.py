@@ -59,7 +59,7 @@ def test_labels_of_figures():
         ("role: signal", "rolle: signal", "my.yaml:3: samples.higgs.rolle: unknown key; did you mean role?"),
         ("role: signal", "role: sigal", "my.yaml:3: samples.higgs.role: input should be 'signal'"),
         ("files: h.root", "files: {a: 1}", "my.yaml:3: samples.higgs.files: a list is needed"),
-        (", files: h.root", "", "my.yaml:3: samples.higgs.files: is missing"),
+        (", files: h.root", "", "my.yaml:3: samples.higgs: files is missing"),
         (
             "up: {files: up.root}",
             "up: {fils: up.root}",

@@ -14,18 +14,30 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.schema import Analysis, Folds, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
+from qbdt.analysis.eras import split_eras
+from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.schema import (
+    Analysis,
+    Folds,
+    Generated,
+    NormSource,
+    SampleFiles,
+    ShapeSource,
+    ShapeVariation,
+    WeightSource,
+)
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.readers import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, FitError, find_repeated
-from qbdt.inference import read_partner
+from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
 from qbdt.training import Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
     "FilePartition",
+    "find_normalisations",
     "fold_rule",
     "list_files",
     "load",
@@ -155,6 +167,13 @@ def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[
     return [FilePartition(analysis, Path(folder).resolve(), number, count) for number in range(count)]
 
 
+def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalisation]:
+    """Factors on the weights of samples that have a cross section, era by era; generated events are counted."""
+    if analysis.dataset is not None:
+        return []
+    return _Loader(analysis, Path(folder), fold_rule(analysis), silent).normalisations()
+
+
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
     return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
@@ -182,6 +201,16 @@ def divide_files(files: Sequence[str], number: int, count: int) -> list[tuple[st
 
 def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    with suppress(DataError):
+        acts_on = _match_sources(analysis)
+        eras = split_eras(analysis, acts_on).values()
+        found = {path for one in eras for path in _find_files(one, folder)}
+        return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+    return []
+
+
+def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
+    """Files of an analysis without eras that are there."""
     shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
     patterns = [path for sample in analysis.samples.values() for path in sample.files]
     for path in (path for side in shapes if side is not None for path in side.files or ()):
@@ -193,7 +222,12 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
-    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+    return found
+
+
+def _match_sources(analysis: Analysis) -> dict[str, list[str]]:
+    """Processes that each source acts on."""
+    return {name: match_processes(name, source, analysis.samples) for name, source in analysis.systematics.items()}
 
 
 def match_processes(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
@@ -256,11 +290,30 @@ class _Loader:
         partition: tuple[int, int] = (0, 1),
     ) -> None:
         self._partition = partition
+        self._era = ""
         self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
-        self._acts_on = {name: match_processes(name, s, analysis.samples) for name, s in analysis.systematics.items()}
+        self._acts_on = _match_sources(analysis)
 
     def dataset(self) -> Dataset:
-        """Return everything as one dataset."""
+        """Return everything as one dataset: the eras joined, where there are some."""
+        eras = split_eras(self._analysis, self._acts_on)
+        return Dataset.concatenate([self._in_era(era, one)._read_era() for era, one in eras.items()])
+
+    def normalisations(self) -> list[Normalisation]:
+        """Return what the weights of each sample are multiplied with, era by era."""
+        eras = split_eras(self._analysis, self._acts_on)
+        loaders = [self._in_era(era, one) for era, one in eras.items()]
+        found = [one._normalise(p, s, s.files, s.tree) for one in loaders for p, s in one._analysis.samples.items()]
+        return [one for one in found if one is not None]
+
+    def _in_era(self, era: str, analysis: Analysis) -> _Loader:
+        if not era:
+            return self
+        loader = _Loader(analysis, self._folder, self._rule, self._progress, self._partition)
+        loader._era = era
+        return loader
+
+    def _read_era(self) -> Dataset:
         samples: list[Sample] = []
         weights: dict[str, dict[str, NDArray[np.float64]]] = {}
         for process, files in self._analysis.samples.items():
@@ -277,7 +330,7 @@ class _Loader:
                 variations[f"{name} up"] = Expression(source.up)
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
-        request = self._request(files, variations=variations)
+        request = self._request(files, self._scale(process, files), variations=variations)
         return self._read(process, files.files, files.tree, request)
 
     def _source(self, name: str, source: AnySource, weights: dict[str, dict[str, NDArray[np.float64]]]) -> Systematic:
@@ -306,7 +359,8 @@ class _Loader:
             named = [_name_files(path, process, files.files) for path in variation.files or ()]
             paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
-            request = self._request(files, columns=variation.columns, weight=variation.weight)
+            scale = self._scale(process, files, variation.generated, paths, tree)
+            request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
             found[process] = self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
         return found
@@ -330,9 +384,36 @@ class _Loader:
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
 
+    def _scale(
+        self,
+        process: str,
+        files: SampleFiles,
+        generated: Generated | None = None,
+        paths: Sequence[str] | None = None,
+        tree: str | None = None,
+    ) -> float:
+        """Return the factor on all weights of a sample, or of a variation with files and generated events its own."""
+        sample = files if generated is None else files.model_copy(update={"generated": generated})
+        found = self._normalise(process, sample, paths or files.files, tree or files.tree)
+        return files.scale * (1.0 if found is None else found.factor)
+
+    def _normalise(
+        self, process: str, files: SampleFiles, paths: Sequence[str], tree: str | None
+    ) -> Normalisation | None:
+        luminosity, cross_section = self._analysis.luminosity, files.cross_section
+        if luminosity is None or cross_section is None or files.generated is None:
+            return None
+        try:
+            found = [file for path in paths for file in expand(path, self._folder)]
+            generated = count_generated(files.generated, found, tree or self._analysis.tree)
+        except (DataError, ExpressionError) as error:
+            raise type(error)(f"samples.{process}: {error}") from error
+        return Normalisation(process, self._era, luminosity, cross_section, generated)
+
     def _request(
         self,
         files: SampleFiles,
+        scale: float,
         columns: Mapping[str, str] | None = None,
         weight: str | None = None,
         variations: Mapping[str, Expression] | None = None,
@@ -343,7 +424,7 @@ class _Loader:
         return Request(
             features=tuple(analysis.features),
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
-            scale=files.scale,
+            scale=scale,
             variations=variations or {},
             derived=_derived(analysis.columns, columns or {}),
             selection=Expression(" and ".join(cuts)) if cuts else None,

@@ -25,8 +25,8 @@ class Partner:
     """Expected information of everything that is fitted beside the trained region.
 
     It enters a training as J of docs/profiled-method.md: nuisance parameters that others measure well cost less, so the
-    score spends its power elsewhere, and the expected σ is that of the combined fit. `qbdt.inference.read_partner`
-    makes one of a control region's templates or of a pyhf workspace.
+    score spends its power elsewhere, and the expected σ is that of the combined fit. `read_partner` of
+    `qbdt.inference.partners` makes one of a control region's templates or of a pyhf workspace.
 
     Parameters
     ----------

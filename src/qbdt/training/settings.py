@@ -164,7 +164,7 @@ class Settings:
         default=None,
         metadata=_rule(
             'For "profile": what other regions and channels know of the same parameters, made by '
-            "`qbdt.inference.read_partner`; the score is then best for the combined fit."
+            "`qbdt.inference.partners.read_partner`; the score is then best for the combined fit."
         ),
     )
     free: Sequence[str] = _setting(
@@ -293,7 +293,7 @@ def _read_partner(given: Any) -> Partner | None:
     if given is None or isinstance(given, Partner):
         return given
     if not isinstance(given, Mapping):
-        raise ConfigError(f"partner={given!r}: a Partner is needed (qbdt.inference.read_partner)")
+        raise ConfigError(f"partner={given!r}: a Partner is needed (qbdt.inference.partners.read_partner)")
     return Partner.from_dict(given)
 
 

@@ -4,7 +4,8 @@ In: paths and a `Request` that names features, weights, selection and derived co
 """
 
 from qbdt.data.readers.chunks import ColumnPlan
-from qbdt.data.readers.request import NOMINAL, Request, read_columns, read_events, read_request
+from qbdt.data.readers.request import NOMINAL, Request, read_columns, read_events, read_request, sum_expression
+from qbdt.data.readers.root import read_histogram
 from qbdt.data.readers.table import Share, expand, open_table, write_tables
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "open_table",
     "read_columns",
     "read_events",
+    "read_histogram",
     "read_request",
+    "sum_expression",
     "write_tables",
 ]

@@ -24,12 +24,12 @@ from qbdt.data.readers.table import TableFile, expand, open_table
 from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
+__all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request", "sum_expression"]
 
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
 
-ELEMENT = re.compile(r"[\w.]+\[\d+\]")
+ELEMENT = re.compile(r"[\w.]+\[-?\d+\]")
 """An element of an array branch."""
 
 UNIT_WEIGHT = Expression("1")
@@ -118,6 +118,19 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | 
         for chunk in table.chunks([name for column in columns for name in plan.branches(column)]):
             stack.append(chunk)
     return stack.finish()
+
+
+def sum_expression(table: TableFile, expression: Expression) -> float:
+    """Sum of an expression over all rows of a table, before any selection."""
+    plan = ColumnPlan({}, table.names, table.label)
+    total = 0.0
+    for chunk in table.chunks(sorted(plan.branches(expression)) or list(table.names[:1])):
+        n_here = len(next(iter(chunk.values())))
+        values = np.asarray(plan.evaluate(expression, chunk))
+        if values.ndim > 1:
+            raise DataError(f"{table.label}: {expression.shown} has several values per event; pick an element")
+        total += float(np.broadcast_to(values, (n_here,)).sum(dtype=np.float64))
+    return total
 
 
 def read_request(
@@ -242,7 +255,10 @@ class _Piece:
 
     def _one_per_row(self, name: str, values: Any) -> NDArray[Any]:
         if not isinstance(values, np.ndarray):
-            raise DataError(f"{self._label}: {name} is an array branch; pick an element, for example {name}[0]")
+            raise DataError(
+                f"{self._label}: {name} has several values per event; pick an element, for example {name}[0], or "
+                f"reduce it in `columns`, for example sum({name})"
+            )
         if values.ndim == 0:
             return np.broadcast_to(values, (len(self._kept),))
         if values.ndim != 1:

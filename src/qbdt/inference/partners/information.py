@@ -15,9 +15,10 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError, hint_at
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.pyhf_model import Parameter, PyhfModel
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import build_workspace, read_workspace
+from qbdt.inference.workspace import build_workspace, describe_measurement, read_workspace
 from qbdt.training import STRENGTH, Partner
 
 __all__ = ["read_partner"]
@@ -26,16 +27,19 @@ CONSTRAINED = ("source", "mc_stat")
 """Kinds of parameters whose constraints are normal distributions of the parameter's width."""
 
 
-def read_partner(source: Path | str | Mapping[str, Any] | TemplateSet, poi: str | None = STRENGTH) -> Partner:
+def read_partner(
+    source: Path | str | Mapping[str, Any] | Measurement | TemplateSet, poi: str | None = STRENGTH
+) -> Partner:
     """Read what is fitted beside the trained region.
 
     Parameters
     ----------
     source
-        A pyhf workspace (a file, or its content), or the templates of a control region.
+        A pyhf workspace (a file, or its content), a measurement, or the templates of one region with signal.
     poi
         Name that the trained signal strength has there. None where the trained signal is not part of it: a control
-        region, or a channel with a strength of its own. With several strengths all are found by their own names.
+        region, or a channel with a strength of its own. Strengths of other names are found by these, where training
+        has several.
 
     Examples
     --------
@@ -51,6 +55,8 @@ def read_partner(source: Path | str | Mapping[str, Any] | TemplateSet, poi: str 
     """
     if isinstance(source, TemplateSet):
         spec, what = build_workspace(source), "templates"
+    elif isinstance(source, Measurement):
+        spec, what = describe_measurement(source), "measurement"
     elif isinstance(source, Mapping):
         spec, what = dict(source), "workspace"
     else:
