@@ -1,5 +1,7 @@
 """What others know of the parameters of a training: private parameters are profiled, bad input is named."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,15 @@ from qbdt.errors import ConfigError
 from qbdt.training.partner import Partner
 from qbdt.training.settings import Settings
 
+wrong: Any = Partner
+"""Untyped, for what the types forbid."""
+
 
 def test_private_parameters_are_profiled_with_their_constraints():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(4, 30))
     matrix = rows @ rows.T
-    partner = Partner(("mu", "a", "b", "free"), matrix, (0.0, 1.0, 1.0, 0.0))
+    partner = Partner(("mu", "a", "b", "free"), matrix.tolist(), (0.0, 1.0, 1.0, 0.0))
     # the covariance of all, in which only private parameters have constraints, restricted to the shared ones
     full = matrix + np.diag([0.0, 0.0, 1.0, 0.0])
     expected = np.linalg.inv(np.linalg.inv(full)[:2, :2])
@@ -36,16 +41,16 @@ def test_settings_keep_it_in_plain_values():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Partner("r", ((1.0,),)), "partner: names='r': a list of names"),
-        (lambda: Partner(("r", "r"), np.eye(2)), "partner: names: r is given twice"),
-        (lambda: Partner(("r",), np.eye(2)), r"partner: information has shape \(2, 2\): .* \(1, 1\)"),
-        (lambda: Partner(("r", "s"), ((1.0, 2.0), (0.0, 1.0))), "partner: information is not symmetric"),
-        (lambda: Partner(("r", "s"), ((1.0, 2.0), (2.0, 1.0))), "partner: information has the negative eigenvalue -1"),
-        (lambda: Partner(("r",), ((1.0,),), (-1.0,)), "a precision is not negative"),
-        (lambda: Settings(partner=3), "partner=3: a Partner is needed"),
+        (lambda: wrong("r", ((1.0,),)), "partner: names='r': a list of names"),
+        (lambda: wrong(("r", "r"), np.eye(2)), "partner: names: r is given twice"),
+        (lambda: wrong(("r",), np.eye(2)), r"partner: information has shape \(2, 2\): .* \(1, 1\)"),
+        (lambda: wrong(("r", "s"), ((1.0, 2.0), (0.0, 1.0))), "partner: information is not symmetric"),
+        (lambda: wrong(("r", "s"), ((1.0, 2.0), (2.0, 1.0))), "partner: information has the negative eigenvalue -1"),
+        (lambda: wrong(("r",), ((1.0,),), (-1.0,)), "a precision is not negative"),
+        (lambda: Settings.from_dict({"partner": 3}), "partner=3: a Partner is needed"),
         (lambda: Settings(method="paper", free=["b"]), "free: a setting of method='profile'"),
         (lambda: Settings(strengths={"mu_a": []}), "strengths: mu_a: .*names of signal processes are needed"),
-        (lambda: Settings(strengths=["a"]), r"strengths=\['a'\]: must say for each strength"),
+        (lambda: Settings.from_dict({"strengths": ["a"]}), r"strengths=\['a'\]: must say for each strength"),
         (lambda: Settings(of_interest="mass"), "of_interest='mass': must be names of strengths or sources"),
     ],
 )

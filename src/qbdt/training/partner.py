@@ -48,9 +48,9 @@ class Partner:
            [ 0., 15.]])
     """
 
-    names: tuple[str, ...]
-    information: tuple[tuple[float, ...], ...]
-    priors: tuple[float, ...] = ()
+    names: Sequence[str]
+    information: Sequence[Sequence[float]]
+    priors: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         names = _read_names(self.names)
