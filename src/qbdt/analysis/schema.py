@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from qbdt.data import Expression
+from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import find_repeated
 from qbdt.inference import FitSettings
 from qbdt.settings import Section
@@ -21,6 +22,7 @@ __all__ = [
     "Analysis",
     "BuiltinDataset",
     "Era",
+    "FamilySource",
     "FigureText",
     "Folds",
     "Generated",
@@ -168,6 +170,11 @@ class SampleFiles(Section):
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether weights are scaled to a luminosity, in some era at least."""
+        return any([self.cross_section, *(era.cross_section for era in self.eras.values())])
+
     @model_validator(mode="after")
     def _has_files(self) -> SampleFiles:
         if not self.files and not (self.eras and all(era.files for era in self.eras.values())):
@@ -247,7 +254,51 @@ class NormSource(SourceEras):
         return self
 
 
-Source = Annotated[WeightSource | ShapeSource | NormSource, Field(discriminator="kind")]
+class FamilySource(SourceEras):
+    """A family of weights, such as those of parton densities, as one or a few sources."""
+
+    kind: Literal["replicas", "hessian", "envelope"]
+    label: LabelText | None = SOURCE_LABEL
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    weights: ExpressionText = Field(description="list of factors on the nominal weight, one per member: LHEPdfWeight")
+    members: tuple[int, int] | None = Field(
+        None, description="first and last member that count, from 0; all by default"
+    )
+    central: ExpressionText = Field("1", description="hessian: factor of the central member: LHEPdfWeight[0]")
+    symmetric: bool = Field(True, description="hessian: one member per eigenvector; false: pairs of plus and minus")
+    confidence: float = Field(ONE_SIGMA, gt=0, lt=1, description="hessian: confidence level of the set: 0.90 for CT")
+    keep: float = Field(0.99, gt=0, le=1, description="share of the mean squared effect that the components keep")
+    components: int | None = Field(None, ge=1, description="number of components, at most")
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> FamilySource:
+        own = {"hessian": {"central", "symmetric", "confidence"}, "envelope": set()}.get(self.kind, set())
+        own |= set() if self.kind == "envelope" else {"keep", "components"}
+        optional = {"central", "symmetric", "confidence", "keep", "components"}
+        if idle := sorted((optional - own) & self.model_fields_set):
+            raise ValueError(f"{idle[0]} is not a setting of kind: {self.kind}")
+        if self.members is not None and not 0 <= self.members[0] < self.members[1]:
+            raise ValueError(f"members: [{self.members[0]}, {self.members[1]}]: the first and the last, from 0")
+        return self
+
+    def family(self, name: str) -> WeightFamily:
+        """Return the family under its name."""
+        return WeightFamily(
+            name,
+            FamilyKind(self.kind),
+            Expression(self.weights),
+            self.members,
+            Expression(self.central),
+            self.symmetric,
+            self.confidence,
+            self.keep,
+            self.components,
+        )
+
+
+Source = Annotated[WeightSource | ShapeSource | NormSource | FamilySource, Field(discriminator="kind")]
 
 
 class Folds(Section):
@@ -454,9 +505,12 @@ class Analysis(Section):
         ):
             if unknown := [era for era in named if era not in self.eras]:
                 raise ValueError(f"{key}: no era {', '.join(unknown)}; there are: {', '.join(self.eras) or 'none'}")
+        divided = [n for n, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated]
+        if reserved := [name for name in divided if "#" in name]:
+            raise ValueError(f"systematics.{reserved[0]}: # divides a source from its components; choose another name")
         if self.eras and self.luminosity is not None:
             raise ValueError("luminosity: each era has its own; remove the one at the top")
-        scaled = [n for n, s in self.samples.items() if any(one.cross_section for one in (s, *s.eras.values()))]
+        scaled = [name for name, sample in self.samples.items() if sample.is_scaled]
         periods = {f"eras.{name}: ": era.luminosity for name, era in self.eras.items()} or {"": self.luminosity}
         dark = [place for place, luminosity in periods.items() if luminosity is None]
         if scaled and dark:
