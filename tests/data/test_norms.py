@@ -1,16 +1,19 @@
 """Normalisations of any size, asymmetric, by process, and sources that are of another kind for another process."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from qbdt import Dataset, Events, Sample, Systematic
+from qbdt.data import Role
 from qbdt.errors import DataError
 from qbdt.inference.templates import ScoreBins, fill
 
 
 def dataset(source):
-    signal = Sample("s", "signal", Events({"score": [0.9]}, [1.0]))
-    others = [Sample(name, "background", Events({"score": [0.2, 0.8]}, [10.0, 5.0])) for name in ("W", "tt")]
+    signal = Sample("s", Role.SIGNAL, Events({"score": [0.9]}, [1.0]))
+    others = [Sample(name, Role.BACKGROUND, Events({"score": [0.2, 0.8]}, [10.0, 5.0])) for name in ("W", "tt")]
     return Dataset([signal, *others], [source])
 
 
@@ -43,21 +46,24 @@ def test_a_symmetric_norm_joins_a_one_sided_source():
     assert factors(both, "tt") == pytest.approx((0.8, 1.2))
 
 
+norm: Any = Systematic.norm  # also of types that it refuses
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Systematic.norm("xs", -1.5, processes=["W"]), r"size=-1\.5: a relative size above"),
-        (lambda: Systematic.norm("xs", (0.1, np.inf), processes=["W"]), "two relative changes above"),
-        (lambda: Systematic.norm("xs", (0.1,), processes=["W"]), "two relative changes above"),
-        (lambda: Systematic.norm("xs", "big", processes=["W"]), "size='big': a number"),
-        (lambda: Systematic.norm("xs", {"W": 0.1}, processes=["W"]), "give one of them"),
-        (lambda: Systematic.norm("xs", {}), "acts on no process"),
+        (lambda: norm("xs", -1.5, processes=["W"]), r"size=-1\.5: a relative size above"),
+        (lambda: norm("xs", (0.1, np.inf), processes=["W"]), "two relative changes above"),
+        (lambda: norm("xs", (0.1,), processes=["W"]), "two relative changes above"),
+        (lambda: norm("xs", "big", processes=["W"]), "size='big': a number"),
+        (lambda: norm("xs", {"W": 0.1}, processes=["W"]), "give one of them"),
+        (lambda: norm("xs", {}), "acts on no process"),
         (
-            lambda: Systematic.join([Systematic.norm("xs", {"W": 0.1}), Systematic.norm("xs", {"W": 0.2})]),
+            lambda: Systematic.join([norm("xs", {"W": 0.1}), norm("xs", {"W": 0.2})]),
             "only sources of one name and different processes",
         ),
         (
-            lambda: Systematic.join([Systematic.weight("xs", {"tt": [1.0]}), Systematic.norm("xs", {"W": 2.0})]),
+            lambda: Systematic.join([Systematic.weight("xs", {"tt": [1.0]}), norm("xs", {"W": 2.0})]),
             "one-sided on tt only",
         ),
     ],

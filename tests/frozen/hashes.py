@@ -13,7 +13,7 @@ import numpy as np
 VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
-LATER = {"negative_weights", "limits", "contours", "goodness", "toys"}
+LATER = {"negative_weights", "with", "free", "strengths", "of_interest", "limits", "contours", "goodness", "toys"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
 

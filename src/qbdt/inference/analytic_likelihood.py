@@ -56,7 +56,7 @@ class AnalyticLikelihood(Likelihood):
     def expected(self, values: Floats) -> Floats:
         """Expected events per bin at a point."""
         with np.errstate(all="ignore"):
-            return self.expectation(values[None])[0]
+            return np.asarray(self.expectation(values[None])[0])
 
     def expected_by_process(self, values: Floats) -> dict[str, Floats]:
         """Expected events per bin of each process at a point."""
@@ -199,7 +199,8 @@ class _Batch:
         every = np.arange(matrix.shape[1])
         matrix[:, every, every] += np.where(held, 1.0, 1e-12 * np.abs(matrix[:, every, every]))
         move = np.linalg.solve(matrix, slope[..., None])[..., 0]
-        return -move, np.sum(slope * move, axis=1) / 2
+        found: tuple[Floats, Floats] = (slope.astype(np.float64), matrix.astype(np.float64))
+        return found
 
     def differentiate(self, point: Floats, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """First derivatives of −ln L and the Gauss–Newton matrix, which is never negative; see `Likelihood`."""
@@ -213,7 +214,7 @@ class _Batch:
         safe, centres = np.where(gauss, 1.0, at), self.centres[rows]
         slope[:, terms.index] += np.where(gauss, (at - centres) / terms.widths**2, terms.rates - centres / safe)
         matrix[:, terms.index, terms.index] += np.where(gauss, 1 / terms.widths**2, centres / safe**2)
-        return slope, matrix
+        return np.asarray(slope, dtype=np.float64), np.asarray(matrix)
 
     def sharpen(self, matrix: Floats, point: Floats, rows: NDArray[np.intp], held: NDArray[np.bool_]) -> Floats:
         """Second derivatives of −ln L by differences of the first, for fits in which they are positive."""

@@ -142,6 +142,7 @@ def test_answers_of_a_fit(tmp_path):
     settings = FitSettings(scan=False, limits="asymptotic", contours=True)
     result = fit_measurement(measurement(), settings)
     answers = result.answers
+    assert answers is not None
     assert [limit.strength for limit in answers.limits] == ["mu_ggH", "mu_VBF"]
     assert [scan.parameters for scan in answers.contours] == [("mu_ggH", "mu_VBF")]
     assert answers.goodness is None
