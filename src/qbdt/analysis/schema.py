@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
-from qbdt.data import Expression
+from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.region_schema import Decorrelate, Region
+from qbdt.analysis.schema_fields import (
+    SOURCE_LABEL,
+    Colour,
+    ExpressionText,
+    LabelText,
+    Placeholders,
+)
 from qbdt.errors import find_repeated
-from qbdt.inference import FitSettings
-from qbdt.settings import Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -20,8 +28,10 @@ __all__ = [
     "Analysis",
     "BuiltinDataset",
     "FigureText",
+    "Fit",
     "Folds",
     "NormSource",
+    "Region",
     "SampleFiles",
     "ShapeSource",
     "ShapeVariation",
@@ -32,61 +42,7 @@ __all__ = [
 ]
 
 
-def _parsed(text: str) -> str:
-    Expression(text)
-    return text
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | int | float) else value
-
-
-def _as_numbers(value: Any) -> Any:
-    values = _as_list(value)
-    if isinstance(values, list) and any(isinstance(item, bool) for item in values):
-        raise ValueError("numbers are needed, not true or false")
-    return values
-
-
-def _as_text(value: Any) -> Any:
-    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _drawable(text: str) -> str:
-    """Refuse a label whose formulas Matplotlib cannot draw."""
-    if "$" in text:
-        from matplotlib.mathtext import MathTextParser
-
-        try:
-            MathTextParser("path").parse(text)
-        except ValueError as error:
-            raise ValueError(f"{text!r} cannot be drawn: {str(error).splitlines()[-1]}") from None
-    return text
-
-
-def _known_colour(text: str) -> str:
-    from matplotlib.colors import is_color_like
-
-    if not is_color_like(text):
-        raise ValueError(f"{text!r} is no colour: a name such as orange, or #rrggbb, is needed")
-    return text
-
-
-def _one_or_many(kind: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
-
-
-ExpressionText = Annotated[
-    str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
-]
-Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
-OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
-LabelText = Annotated[str, AfterValidator(lambda text: _drawable(text))]
-Colour = Annotated[str, AfterValidator(lambda text: _known_colour(text))]
-Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
-
-
-SOURCE_LABEL: Any = Field(None, description="what figures call it; formulas between dollar signs")
+DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
 
 
 class SampleFiles(Section):
@@ -129,6 +85,7 @@ class WeightSource(Section):
 
     kind: Literal["weight"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -141,6 +98,7 @@ class ShapeSource(Section):
 
     kind: Literal["shape"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -153,6 +111,7 @@ class NormSource(Section):
 
     kind: Literal["norm"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(description="processes it acts on; wildcards allowed")
     size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
 
@@ -251,7 +210,8 @@ _AFTER_TRAINING: Any = {
     "variables": True,
     "figures": True,
     "samples": {"__all__": {"label", "color"}},
-    "systematics": {"__all__": {"label"}},
+    "systematics": {"__all__": {"label", "decorrelate"}},
+    "regions": {"__all__": {"label", "title", "bins", "range", "edges", "blind"}},
 }
 """Keys that a training does not depend on."""
 
@@ -276,11 +236,14 @@ class Analysis(Section):
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
     samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
+    regions: dict[str, Region] = Field(
+        {}, description="region name to its events and what is histogrammed; one region with the score by default"
+    )
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
     variables: dict[str, Variable] = Field({}, description="labels and units of features in figures")
     figures: FigureText = Field(FigureText(), description="experiment, energy and luminosity above figures")
     training: Training = Field(Training(), description="settings of the training")
-    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
+    fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
     def what_is_trained(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
@@ -344,6 +307,13 @@ class Analysis(Section):
     def _variables_are_features(self) -> Analysis:
         if self.features and (unknown := [name for name in self.variables if name not in self.features]):
             raise ValueError(f"variables: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
+        return self
+
+    @model_validator(mode="after")
+    def _regions_are_words(self) -> Analysis:
+        for name in self.regions:
+            if not re.fullmatch(r"[A-Za-z]\w*", name):
+                raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
         return self
 
     def _check_training(self) -> None:

@@ -94,7 +94,7 @@ FLAGS = {
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 
-VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "seed", "to", "trees")
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "score", "seed", "to", "trees")
 """Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]

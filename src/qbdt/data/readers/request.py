@@ -54,6 +54,9 @@ class Request:
         Derived columns.
     selection
         Rows to keep; None keeps all.
+    conditions
+        Conditions that are kept as columns after the features, 1 where they hold; like the selection they see
+        placeholders as they are.
     ids
         Identifier branches to keep as they are.
     missing
@@ -66,6 +69,7 @@ class Request:
     variations: Mapping[str, Expression] = field(default_factory=dict)
     derived: Mapping[str, Expression] = field(default_factory=dict)
     selection: Expression | None = None
+    conditions: Mapping[str, Expression] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
 
@@ -130,7 +134,8 @@ def read_request(
     """Read all tables in turn; returns the events and the weights of the variations."""
     if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
-    names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
+    kept = (*request.features, *request.conditions)
+    names = [_feature(f) for f in kept] + [_id(i) for i in request.ids]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
     for table in tables:
         with table as opened, progress(f"{description}: {opened.label}", opened.n_rows) as advance:
@@ -142,7 +147,7 @@ def read_request(
                 del piece
     columns = stack.finish()
     weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
-    features = {f: columns[_feature(f)] for f in request.features}
+    features = {f: columns[_feature(f)] for f in kept}
     events = Events(features, weights.pop(NOMINAL), {i: columns[_id(i)] for i in request.ids})
     return events, weights
 
@@ -169,7 +174,8 @@ def _pieces(table: TableFile, request: Request) -> Iterator[tuple[int, dict[str,
 
 def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
     needed = [plan.branches(name) for name in (*request.features, *request.ids)]
-    for expression in (request.weight, *([request.selection] if request.selection else [])):
+    selected = [request.selection] if request.selection else []
+    for expression in (request.weight, *selected, *request.conditions.values()):
         needed += [plan.branches(name) for name in sorted(expression.names)]
     for expression in request.variations.values():
         needed += [plan.branches(name) for name in sorted(expression.names - {NOMINAL})]
@@ -188,19 +194,21 @@ class _Piece:
     ) -> None:
         self._label, self._plan, self._request, self._start = label, plan, request, start
         self._raw = chunk
-        self._kept = np.arange(n_rows) if request.selection is None else np.flatnonzero(self._selected(n_rows))
+        kept = None if request.selection is None else self._holds(request.selection, chunk, n_rows)
+        self._kept = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
         self._all = len(self._kept) == n_rows
         self._n_rows = n_rows
 
-    def _selected(self, n_rows: int) -> NDArray[np.bool_]:
-        assert self._request.selection is not None
-        return np.broadcast_to(self._plan.mask(self._request.selection, self._raw), (n_rows,))
+    def _holds(self, condition: Expression, branches: dict[str, Any], n_rows: int) -> NDArray[np.bool_]:
+        return np.broadcast_to(self._plan.mask(condition, branches), (n_rows,))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Features, identifiers and weights of the rows that are kept."""
         raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
         clean = self._clean(raw)
         columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
+        for name, condition in self._request.conditions.items():
+            columns[_feature(name)] = self._holds(condition, raw, len(self._kept))
         columns |= {_id(name): self._one_per_row(name, self._plan.evaluate(name, raw)) for name in self._request.ids}
         nominal = self._weights("weight", self._request.weight, raw)
         columns[_weight(NOMINAL)] = nominal * self._request.scale if self._request.scale != 1 else nominal

@@ -1,0 +1,102 @@
+"""From scored events of all regions to one fit: templates region by region, and the parameters of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.schema import Analysis
+from qbdt.data import Role
+from qbdt.errors import FitError
+from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, run_fit
+from qbdt.inference.templates import ScoreBins, TemplateSet
+from qbdt.progress import Progress, silent
+
+__all__ = ["RegionFiller", "fit_regions"]
+
+RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
+"""Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
+
+
+def fit_regions(
+    events: RegionEvents, analysis: Analysis, progress: Progress = silent, filler: RegionFiller | None = None
+) -> FitResult:
+    """Fit all regions of an analysis together.
+
+    Parameters
+    ----------
+    events
+        Scored events.
+    analysis
+        Its regions say how each is binned, its sources what they are decorrelated by, its fit all the rest.
+    progress
+        Told how far the fit has come.
+    filler
+        Where `events` are only a sample: fills templates from all events.
+    """
+    if _is_plain(analysis):
+        own = None if filler is None else partial(filler, "")
+        return run_fit(events.whole, analysis.fit, progress=progress, filler=own)
+    regions = analysis.regions or {analysis.fit.channel: Region()}
+    templates, chosen = {}, {}
+    for name, region in regions.items():
+        templates[name], chosen[name] = _build(events, analysis, name, region, filler)
+    measurement = decorrelate(_measurement(templates, analysis.fit), analysis)
+    result = fit_measurement(measurement, analysis.fit, progress)
+    return replace(result, settings={**result.settings, "regions": chosen})
+
+
+def _is_plain(analysis: Analysis) -> bool:
+    """Whether there is one region, one signal strength, and nothing that `FitSettings` do not know."""
+    fit = analysis.fit
+    named = (analysis.regions, _split_sources(analysis), fit.parameters, fit.free, fit.fixed, fit.bounds, fit.groups)
+    return not any(named)
+
+
+def _measurement(regions: Mapping[str, TemplateSet], fit: Fit) -> Measurement:
+    signals = dict.fromkeys(p.name for region in regions.values() for p in region.of_role(Role.SIGNAL))
+    strengths = fit.parameters or {fit.poi: list(signals)}
+    return Measurement(regions, strengths, fit.of_interest, fit.free, fit.fixed, fit.bounds, fit.groups)
+
+
+def decorrelate(measurement: Measurement, analysis: Analysis) -> Measurement:
+    """Split the nuisance parameters of sources as the analysis asks for."""
+    for name, ways in _split_sources(analysis).items():
+        if name in measurement.sources:  # others act nowhere in the fit
+            measurement = measurement.decorrelate(name, ways)
+    return measurement
+
+
+def _split_sources(analysis: Analysis) -> dict[str, list[str]]:
+    return {name: list(s.decorrelate) for name, s in analysis.systematics.items() if s.decorrelate}
+
+
+def _build(
+    events: RegionEvents, analysis: Analysis, name: str, region: Region, filler: RegionFiller | None
+) -> tuple[TemplateSet, dict[str, Any]]:
+    """Templates of a region, and the constant c and the edges that were chosen for it."""
+    known = analysis.variables.get(region.observable)
+    title = known.title(region.observable) if known is not None and region.title is None else region.axis_title
+    own = None if filler is None else partial(filler, name)
+    try:
+        built = build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)
+    except FitError as error:
+        raise FitError(f"region {name}: {error}") from error
+    edges = [list(edges) for edges in built.bins.edges]
+    return _drop_absent(built.templates), {"chosen_c": built.c, "chosen_edges": edges}
+
+
+def _drop_absent(templates: TemplateSet) -> TemplateSet:
+    """Leave out backgrounds that have no events in a region, and sources that then act on nothing."""
+    kept = tuple(p for p in templates.processes if p.role is Role.SIGNAL or np.any(p.variance > 0))
+    if len(kept) == len(templates.processes):
+        return templates
+    acting = {name for process in kept for name in process.shifts}
+    return replace(templates, processes=kept, sources=tuple(name for name in templates.sources if name in acting))
