@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from qbdt.data.columns import arrow_to_numpy, as_columns, refuse_repeated
+from qbdt.data.lists import has_lists
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError
 
@@ -18,7 +19,7 @@ class MemoryTable:
 
     def __init__(self, table: Any, label: str = "table in memory") -> None:
         self.label = label
-        self._columns = as_columns(table)
+        self._columns = _columns_and_lists(table)
         self.n_rows: int | None = len(next(iter(self._columns.values()), ()))
         for name, values in self._columns.items():
             if len(values) != self.n_rows:
@@ -34,6 +35,18 @@ class MemoryTable:
         step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
         for start in range(0, self.n_rows or 0, step):
             yield {name: self._columns[name][start : start + step] for name in columns}
+
+
+def _columns_and_lists(table: Any) -> dict[str, Any]:
+    """Columns as numpy arrays; those of a mapping or an awkward table that have several values per row as they are."""
+    fields = getattr(table, "fields", None)
+    names = fields if isinstance(fields, list) else list(table) if isinstance(table, Mapping) else []
+    lists = {str(name): table[name] for name in names if has_lists(table[name])}
+    if not lists:
+        return dict(as_columns(table))
+    flat = [name for name in names if name not in lists]
+    rest: Any = {name: table[name] for name in flat} if isinstance(table, Mapping) or not flat else table[flat]
+    return as_columns(rest) | lists
 
 
 class _Batches:

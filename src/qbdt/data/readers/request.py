@@ -29,7 +29,7 @@ __all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
 
-ELEMENT = re.compile(r"[\w.]+\[\d+\]")
+ELEMENT = re.compile(r"[\w.]+\[-?\d+\]")
 """An element of an array branch."""
 
 UNIT_WEIGHT = Expression("1")
@@ -250,7 +250,10 @@ class _Piece:
 
     def _one_per_row(self, name: str, values: Any) -> NDArray[Any]:
         if not isinstance(values, np.ndarray):
-            raise DataError(f"{self._label}: {name} is an array branch; pick an element, for example {name}[0]")
+            raise DataError(
+                f"{self._label}: {name} has several values per event; pick an element, for example {name}[0], or "
+                f"reduce it in `columns`, for example sum({name})"
+            )
         if values.ndim == 0:
             return np.broadcast_to(values, (len(self._kept),))
         if values.ndim != 1:
