@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.blinding import open_data
 from qbdt.analysis.loader import load_regions, require_trainable
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
@@ -17,7 +18,7 @@ from qbdt.report.figures import write_figures
 
 __all__ = ["fit_scored", "write_fit_folder"]
 
-OWNED = ("fit.json", "templates.json", "workspace.json", "histfactory", "combine", "figures")
+OWNED = ("fit.json", "templates.json", "measurement.json", "workspace.json", "histfactory", "combine", "figures")
 """What a fit writes: an earlier one's are replaced together, other files in the folder stay."""
 
 
@@ -28,6 +29,7 @@ def fit_scored(
     *,
     score: str | None = None,
     figures: bool = True,
+    unblind: bool = False,
     origin: Mapping[str, Any] | None = None,
     progress: Progress = silent,
 ) -> FitResult:
@@ -45,11 +47,14 @@ def fit_scored(
         Name of the feature that is the score.
     figures
         Whether to draw.
+    unblind
+        Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
     origin
         What `fit.json` is to say about where it comes from.
     progress
         Told how far it has come.
     """
+    analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)
     require_trainable(events.every_event(), analysis)
     scored = events.with_score(score)

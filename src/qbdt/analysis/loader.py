@@ -59,7 +59,7 @@ def load(
         analysis without signal; not needed to score.
     """
     found = load_regions(analysis, folder, progress)
-    return require_trainable(found.training(), analysis) if to_train else found.every_event()
+    return require_trainable(found.of_training_regions(), analysis) if to_train else found.every_event()
 
 
 def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
@@ -123,7 +123,7 @@ class FilePartition:
     count: int
 
     def __call__(self) -> Dataset:
-        """Read the events of the partition that train."""
+        """Read the simulated events of the partition that train."""
         return self.read().training()
 
     def read(self, progress: Progress = silent) -> RegionEvents:

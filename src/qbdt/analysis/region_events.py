@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.analysis.region_schema import Region
-from qbdt.data import Dataset, Events, Expression
-from qbdt.errors import ConfigError, DataError, ExpressionError
+from qbdt.data import Dataset, Events, Expression, Role
+from qbdt.errors import ConfigError, DataError
 from qbdt.names import choose_words
 
 __all__ = ["RegionEvents", "add_region_columns", "read_conditions", "read_observables", "require_none_shared"]
@@ -68,7 +68,7 @@ def _evaluate(
     expression: Expression, columns: Mapping[str, Any], evaluate: Callable[[Any], Any], n_rows: int
 ) -> NDArray[Any]:
     if unknown := sorted(expression.names - set(columns)):
-        raise ExpressionError(f"{expression.shown}: no feature {unknown[0]}; there are: {', '.join(columns)}")
+        raise DataError(f"regions: {expression.shown}: no feature {unknown[0]}; there are: {', '.join(columns)}")
     return np.broadcast_to(evaluate(columns), (n_rows,))
 
 
@@ -101,14 +101,20 @@ class RegionEvents:
         """Return all events with their features."""
         return self.whole.with_features(self.features)
 
-    def training(self) -> Dataset:
-        """Events of the regions that train, with their features."""
+    def of_training_regions(self) -> Dataset:
+        """Events of the regions that train, recorded data among them, with their features."""
         if not self.regions:
             return self.whole
         conditions = [_condition(name) for name, region in self.regions.items() if region.trains]
         if not conditions:
             raise DataError("regions: none has train: true; at least one is needed to train")
         return self.whole.select(lambda events: _any_holds(events, conditions)).with_features(self.features)
+
+    def training(self) -> Dataset:
+        """Return the events that a training sees: simulated ones of the regions that train."""
+        found = self.of_training_regions()
+        simulated = [sample for sample in found.samples if sample.role is not Role.DATA]
+        return Dataset(simulated, found.systematics, found.folds) if simulated else found
 
     def select(self, name: str) -> Dataset:
         """Events of one region, with their features."""

@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from qbdt.analysis.blinding import find_open_data
 from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Role
 from qbdt.errors import FitError
-from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, run_fit
+from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
 from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
 
@@ -41,16 +42,20 @@ def fit_regions(
     filler
         Where `events` are only a sample: fills templates from all events.
     """
+    fit, regions = analysis.fit, analysis.regions or {analysis.fit.channel: Region()}
+    events.every_event().require_usable()
+    built = {name: _build(events, analysis, name, region, filler) for name, region in regions.items()}
+    templates = {name: _drop_absent(one.templates) for name, one in built.items()}
+    shown = find_open_data(templates, analysis)
+    if shown is not None:
+        templates = {name: replace(one, data=None) for name, one in templates.items()}
+    chosen = {name: _describe_choices(one) for name, one in built.items()}
     if _is_plain(analysis):
-        own = None if filler is None else partial(filler, "")
-        return run_fit(events.whole, analysis.fit, progress=progress, filler=own)
-    regions = analysis.regions or {analysis.fit.channel: Region()}
-    templates, chosen = {}, {}
-    for name, region in regions.items():
-        templates[name], chosen[name] = _build(events, analysis, name, region, filler)
-    measurement = decorrelate(_measurement(templates, analysis.fit), analysis)
-    result = fit_measurement(measurement, analysis.fit, progress)
-    return replace(result, settings={**result.settings, "regions": chosen})
+        result, choices = fit_templates(templates[fit.channel], fit, progress), chosen[fit.channel]
+    else:
+        measurement = decorrelate(_measurement(templates, fit), analysis)
+        result, choices = fit_measurement(measurement, fit, progress), {"regions": chosen}
+    return replace(result, settings={**result.settings, **choices}, shown=shown)
 
 
 def _is_plain(analysis: Analysis) -> bool:
@@ -78,19 +83,19 @@ def _split_sources(analysis: Analysis) -> dict[str, list[str]]:
     return {name: list(s.decorrelate) for name, s in analysis.systematics.items() if s.decorrelate}
 
 
-def _build(
-    events: RegionEvents, analysis: Analysis, name: str, region: Region, filler: RegionFiller | None
-) -> tuple[TemplateSet, dict[str, Any]]:
-    """Templates of a region, and the constant c and the edges that were chosen for it."""
+def _build(events: RegionEvents, analysis: Analysis, name: str, region: Region, filler: RegionFiller | None) -> Any:
+    """Templates of a region, and how they came about."""
     known = analysis.variables.get(region.observable)
     title = known.title(region.observable) if known is not None and region.title is None else region.axis_title
     own = None if filler is None else partial(filler, name)
     try:
-        built = build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)
+        return build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)
     except FitError as error:
-        raise FitError(f"region {name}: {error}") from error
-    edges = [list(edges) for edges in built.bins.edges]
-    return _drop_absent(built.templates), {"chosen_c": built.c, "chosen_edges": edges}
+        raise FitError(f"region {name}: {error}" if analysis.regions else str(error)) from error
+
+
+def _describe_choices(built: Any) -> dict[str, Any]:
+    return {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
 
 
 def _drop_absent(templates: TemplateSet) -> TemplateSet:

@@ -75,6 +75,11 @@ class Region(Section):
         return self.observable == SCORE
 
     @property
+    def is_control(self) -> bool:
+        """Whether it is a control region: it neither histograms the score nor trains."""
+        return not (self.uses_score or self.trains)
+
+    @property
     def expression(self) -> Expression | None:
         """What is histogrammed, where it is neither the score nor the yield."""
         return None if self.observable in (SCORE, YIELD) else Expression(self.observable)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
+from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import (
@@ -73,6 +74,7 @@ def run_analysis(
     *,
     n_threads: int | None = None,
     figures: bool = True,
+    unblind: bool = False,
     force: bool = False,
     origin: Mapping[str, Any] | None = None,
     progress: Progress = silent,
@@ -93,6 +95,8 @@ def run_analysis(
         Threads of the training.
     figures
         Whether to draw.
+    unblind
+        Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
     force
         Start anew: drop what an earlier run left in the folder.
     origin
@@ -108,6 +112,7 @@ def run_analysis(
     -------
     Run
     """
+    analysis = open_data(analysis) if unblind else analysis
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
@@ -146,11 +151,11 @@ class _LocalRun:
     def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> Dataset:
         note("read")
         self._events = load_regions(analysis, folder, progress)
-        dataset = require_trainable(self._events.training(), analysis)
+        dataset = require_trainable(self._events.of_training_regions(), analysis)
         require_folds(dataset.folds)
-        for finding in find_faults(dataset):
+        for finding in find_faults(self._events.training() if analysis.fit.blind else dataset):
             note(f"to be checked: {finding}")
-        return dataset
+        return self._events.training()
 
     def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")

@@ -262,6 +262,7 @@ class Analysis(Section):
             processes={name: sample.label for name, sample in samples.items() if sample.label},
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
+            regions={name: region.label for name, region in self.regions.items() if region.label},
             colours={name: sample.color for name, sample in samples.items() if sample.color},
             **self.figures.model_dump(),
         )

@@ -32,6 +32,7 @@ __all__ = [
     "Json",
     "Quiet",
     "Threads",
+    "Unblind",
     "app",
     "bar",
     "main",
@@ -104,6 +105,7 @@ DataFolder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes: results and errors only.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Unblind = Annotated[bool, typer.Option("--unblind", help="Show results on recorded data, and all of these.")]
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, origin, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
 from qbdt.errors import OutputError
 
 __all__: list[str] = []
@@ -22,11 +22,15 @@ def fit(
     ] = None,
     score: Annotated[str | None, typer.Option(help="Feature that is the score; the only one by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    unblind: Unblind = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file."""
+    """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file.
+
+    With recorded data results are blind, until --unblind.
+    """
     from qbdt.analysis import fit_scored, read_analysis
     from qbdt.tables import show
 
@@ -38,6 +42,7 @@ def fit(
         out,
         score=score,
         figures=figures,
+        unblind=unblind,
         origin=origin(analysis=analysis, data=data or analysis.parent),
         progress=bar(quiet),
     )
