@@ -71,9 +71,7 @@ class ClusterRun:
         note(f"read on the cluster, in {len(partitions)} parts")
         self._partitions = partitions
         if analysis.regions:
-            require_none_shared(
-                map_reduce(self.client, read_all(partitions), _count_shared, Counter.__add__, "regions")
-            )
+            require_none_shared(map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions"))
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
@@ -128,6 +126,10 @@ def read_all(partitions: Sequence[FilePartition]) -> list[Callable[[], RegionEve
 
 def _count_shared(number: int, events: RegionEvents) -> Counter[tuple[str, str]]:
     return Counter(events.count_shared())
+
+
+def _add_counts(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    return one + other
 
 
 def _score(number: int, events: RegionEvents, ensemble: Model, folder: Path) -> RegionEvents:

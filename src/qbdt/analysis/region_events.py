@@ -73,7 +73,7 @@ def _evaluate(
 
 
 def _any_holds(events: Events, conditions: list[str]) -> NDArray[np.bool_]:
-    return np.any([events.column(name) > 0 for name in conditions], axis=0)
+    return np.asarray(np.any([events.column(name) > 0 for name in conditions], axis=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
-from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.schema import Analysis
@@ -53,8 +52,7 @@ def fit_regions(
     if _is_plain(analysis):
         result, choices = fit_templates(templates[fit.channel], fit, progress), chosen[fit.channel]
     else:
-        measurement = decorrelate(_measurement(templates, fit), analysis)
-        result, choices = fit_measurement(measurement, fit, progress), {"regions": chosen}
+        result, choices = fit_measurement(_measurement(templates, analysis), fit, progress), {"regions": chosen}
     return replace(result, settings={**result.settings, **choices}, shown=shown)
 
 
@@ -65,18 +63,19 @@ def _is_plain(analysis: Analysis) -> bool:
     return not any(named)
 
 
-def _measurement(regions: Mapping[str, TemplateSet], fit: Fit) -> Measurement:
+def _measurement(regions: Mapping[str, TemplateSet], analysis: Analysis) -> Measurement:
+    """Regions and parameters of an analysis; a group that names a source has all that it is split into."""
+    fit = analysis.fit
     signals = dict.fromkeys(p.name for region in regions.values() for p in region.of_role(Role.SIGNAL))
-    strengths = fit.parameters or {fit.poi: list(signals)}
-    return Measurement(regions, strengths, fit.of_interest, fit.free, fit.fixed, fit.bounds, fit.groups)
-
-
-def decorrelate(measurement: Measurement, analysis: Analysis) -> Measurement:
-    """Split the nuisance parameters of sources as the analysis asks for."""
+    measurement = Measurement(regions, fit.parameters or {fit.poi: list(signals)}, free=fit.free)
+    parts: dict[str, tuple[str, ...]] = {}
     for name, ways in _split_sources(analysis).items():
         if name in measurement.sources:  # others act nowhere in the fit
-            measurement = measurement.decorrelate(name, ways)
-    return measurement
+            split = measurement.decorrelate(name, ways)
+            parts[name] = tuple(source for source in split.sources if source not in measurement.sources)
+            measurement = split
+    groups = {group: [p for name in names for p in parts.get(name, (name,))] for group, names in fit.groups.items()}
+    return replace(measurement, of_interest=fit.of_interest, fixed=fit.fixed, bounds=fit.bounds, groups=groups)
 
 
 def _split_sources(analysis: Analysis) -> dict[str, list[str]]:
