@@ -59,7 +59,7 @@ def fit_regions(
 def _is_plain(analysis: Analysis) -> bool:
     """Whether there is one region, one signal strength, and nothing that `FitSettings` do not know."""
     fit = analysis.fit
-    named = (analysis.regions, _split_sources(analysis), fit.parameters, fit.free, fit.fixed, fit.bounds, fit.groups)
+    named = (analysis.regions, analysis.split_sources, fit.parameters, fit.free, fit.fixed, fit.bounds, fit.groups)
     return not any(named)
 
 
@@ -69,17 +69,13 @@ def _measurement(regions: Mapping[str, TemplateSet], analysis: Analysis) -> Meas
     signals = dict.fromkeys(p.name for region in regions.values() for p in region.of_role(Role.SIGNAL))
     measurement = Measurement(regions, fit.parameters or {fit.poi: list(signals)}, free=fit.free)
     parts: dict[str, tuple[str, ...]] = {}
-    for name, ways in _split_sources(analysis).items():
+    for name, ways in analysis.split_sources.items():
         if name in measurement.sources:  # others act nowhere in the fit
             split = measurement.decorrelate(name, ways)
             parts[name] = tuple(source for source in split.sources if source not in measurement.sources)
             measurement = split
     groups = {group: [p for name in names for p in parts.get(name, (name,))] for group, names in fit.groups.items()}
     return replace(measurement, of_interest=fit.of_interest, fixed=fit.fixed, bounds=fit.bounds, groups=groups)
-
-
-def _split_sources(analysis: Analysis) -> dict[str, list[str]]:
-    return {name: list(s.decorrelate) for name, s in analysis.systematics.items() if s.decorrelate}
 
 
 def _build(events: RegionEvents, analysis: Analysis, name: str, region: Region, filler: RegionFiller | None) -> Any:

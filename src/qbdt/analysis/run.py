@@ -17,6 +17,7 @@ from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import (
+    find_families,
     fold_rule,
     list_files,
     load_regions,
@@ -153,6 +154,8 @@ class _LocalRun:
         self._events = load_regions(analysis, folder, progress)
         dataset = require_trainable(self._events.of_training_regions(), analysis)
         require_folds(dataset.folds)
+        for basis in find_families(analysis, folder).values():
+            note(basis.describe())
         for finding in find_faults(self._events.training() if analysis.fit.blind else dataset):
             note(f"to be checked: {finding}")
         return self._events.training()

@@ -134,6 +134,7 @@ def _form(source: Systematic) -> str:
 
 def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, Any]:
     files, names, fit = _file_names(scored), _Names(scored), analysis.fit
+    splitting = {name: {"decorrelate": ways} for name, ways in analysis.split_sources.items()}
     plain: dict[str, Any] = {
         "name": analysis.name,
         "features": list(scored.features),
@@ -143,7 +144,7 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
             for s in scored.samples
         },
         "systematics": {
-            s.name: {**_source(s, names, _folder_names(scored)[s.name]), **_splitting(analysis, s.name)}
+            s.name: {**_source(s, names, _folder_names(scored)[s.name]), **splitting.get(s.name, {})}
             for s in scored.systematics
         },
         "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
@@ -156,12 +157,6 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
 def _named_choices(fit: FitSettings) -> dict[str, str]:
     """Return what depends on the method of the training, which the file does not have."""
     return {"transform": fit.transform, "binning": fit.binning}
-
-
-def _splitting(analysis: Analysis, source: str) -> dict[str, list[str]]:
-    """Return what the nuisance parameter of a source is split by, where it is; bundled datasets do not say."""
-    given = analysis.systematics.get(source)
-    return {"decorrelate": list(given.decorrelate)} if given is not None and given.decorrelate else {}
 
 
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:
