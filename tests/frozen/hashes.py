@@ -13,10 +13,10 @@ import numpy as np
 VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
-LATER = {"negative_weights", "blind", "blind_above"}
+LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
-LATER_EMPTY = {"regions", "decorrelate", "parameters", "of_interest", "free", "fixed", "bounds", "groups"}
+LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
 """Sections that there were not either, and that are left out where nothing stands in them."""
 
 

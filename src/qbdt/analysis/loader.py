@@ -42,10 +42,11 @@ from qbdt.data.readers import (
     read_request,
 )
 from qbdt.data.samples import BUILTIN
-from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
+from qbdt.errors import ConfigError, DataError, ExpressionError, FitError, find_repeated
 from qbdt.files import digest
+from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
-from qbdt.training import Settings
+from qbdt.training import Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
@@ -131,10 +132,21 @@ def restrict_sources(events: AnyEvents, names: Sequence[str] | None) -> AnyEvent
 
 
 def training_settings(analysis: Analysis) -> Settings:
-    """Settings of the training: its section, and which features are categorical."""
-    values = analysis.training.model_dump(exclude={"systematics"})
+    """Settings of the training: its section, which features are categorical, and what the workspace of `with` knows."""
+    values = analysis.training.model_dump(exclude={"systematics", "with"})
     given = {name: value for name, value in values.items() if value is not None}
-    return Settings(**given, categorical_features=analysis.categorical)
+    return Settings(**given, categorical_features=analysis.categorical, partner=_read_partner(analysis))
+
+
+def _read_partner(analysis: Analysis) -> Partner | None:
+    found = analysis.training.partner_file
+    if found is None:
+        return None
+    poi = found.poi or analysis.fit.poi
+    try:
+        return read_partner(found.file, None if poi == "none" else poi)
+    except FitError as error:
+        raise ConfigError(f"training.with: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -241,6 +253,8 @@ def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
         for process, sample in analysis.samples.items():
             patterns += _name_files(path, process, sample.files)
     found = set()
+    if analysis.training.partner_file is not None and Path(analysis.training.partner_file.file).exists():
+        found.add(Path(analysis.training.partner_file.file))
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}

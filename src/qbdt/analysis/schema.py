@@ -280,6 +280,24 @@ class Folds(Section):
         return self
 
 
+def _as_partner(value: Any) -> Any:
+    return {"file": value} if isinstance(value, str) else value
+
+
+class _PartnerFile(Section):
+    """A pyhf workspace of other regions and channels that are fitted together with the trained one."""
+
+    file: str = Field(description="workspace; a path relative to the analysis file")
+    poi: str | None = Field(
+        None,
+        description="name there of the trained signal strength, by default that of the fit; none where the trained "
+        "signal is not part of it",
+    )
+
+
+PartnerFile = Annotated[_PartnerFile, BeforeValidator(_as_partner)]
+
+
 def _fields_of_settings() -> dict[str, Any]:
     """The settings of a training as fields of a section: types, defaults, bounds and descriptions."""
     types, found = get_type_hints(Settings), {}
@@ -289,6 +307,8 @@ def _fields_of_settings() -> dict[str, Any]:
         annotation = kind | None if default is None else kind
         found[name] = (annotation, Field(default, description=rule.description, **bounds))
     del found["categorical_features"]  # a key of its own, since columns and the fit know them too
+    del found["partner"]  # read from a file
+    found["with"] = (PartnerFile | None, Field(None, description="what is fitted beside: a pyhf workspace"))
     return found
 
 
@@ -300,6 +320,12 @@ class Training(_Training):
 
     if TYPE_CHECKING:  # read here; types cannot see the others
         method: str = "profile"
+
+    @property
+    def partner_file(self) -> _PartnerFile | None:
+        """The workspace of the key `with`, which is no name that Python lets one write."""
+        found: _PartnerFile | None = getattr(self, "with")
+        return found
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
