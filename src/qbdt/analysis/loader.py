@@ -40,6 +40,7 @@ from qbdt.data.readers import (
     open_table,
     read_family_rows,
     read_request,
+    require_same_rows,
 )
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, FitError, find_repeated
@@ -212,7 +213,7 @@ def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalis
 
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
-    return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
+    return None if analysis.folds is None else analysis.folds.rule()
 
 
 def require_folds(rule: FoldRule | None) -> FoldRule:
@@ -456,6 +457,7 @@ class _Loader:
             named = [_name_files(path, process, files.files) for path in variation.files or ()]
             paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
+            self._check_positions(key, files, paths, tree)
             scale = self._scale(process, files, variation.generated, paths, tree)
             request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
@@ -471,12 +473,28 @@ class _Loader:
                 f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
             )
 
+    def _check_positions(self, key: str, files: SampleFiles, paths: Sequence[str], tree: str | None) -> None:
+        """Refuse folds by position where the varied files do not have the rows of the nominal ones."""
+        rule = self._analysis.folds
+        if rule is None or rule.by != "position" or (list(paths), tree) == (files.files, files.tree):
+            return
+        nominal, varied = (
+            [one for path in side for one in expand(path, self._folder)] for side in (files.files, paths)
+        )
+        if len(nominal) != len(varied):
+            raise DataError(f"{key}: folds by position: {len(varied)} files, {len(nominal)} nominal ones")
+        for one, other in zip(nominal, varied, strict=True):
+            trees = (files.tree or self._analysis.tree, tree or self._analysis.tree)
+            require_same_rows((one, trees[0]), (other, trees[1]), rule.columns, key)
+
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
-        varied_ids = sorted(set(variation.columns) & set(request.ids))
-        if varied_ids:
-            raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
+        plan = ColumnPlan(request.derived, (), "")
+        for name in request.identifying_columns:
+            if varied := sorted(set(variation.columns) & plan.find_needed([name])):
+                through = "" if varied == [name] else f" through {', '.join(varied)}"
+                raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")
         selection = request.selection.names if request.selection else ()
-        used = ColumnPlan(request.derived, (), "").find_needed((*request.features, *request.weight.names, *selection))
+        used = plan.find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
@@ -538,9 +556,9 @@ class _Loader:
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")
-            tables = (
-                open_table(f, tree or self._analysis.tree, share) for f, share in divide_files(files, *self._partition)
-            )
+            divided = divide_files(files, *self._partition)
+            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in divided)
+            request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
             return read_request(tables, request, description=what, progress=self._progress)
 
 

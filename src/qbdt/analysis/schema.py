@@ -18,7 +18,7 @@ from qbdt.analysis.schema_fields import (
     LabelText,
     Placeholders,
 )
-from qbdt.data import Expression
+from qbdt.data import Expression, FoldRule, HashFolds
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import find_repeated
 from qbdt.settings import Names, OptionalNames, Section
@@ -264,20 +264,32 @@ Source = Annotated[WeightSource | ShapeSource | NormSource | FamilySource, Field
 class Folds(Section):
     """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
 
-    by: Literal["modulo", "hash", "split"] = Field(
-        "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
+    by: Literal["modulo", "hash", "split", "content", "position"] = Field(
+        "modulo",
+        description="column modulo k; a hash of several columns; a column that holds the fold; without an event number "
+        "a hash of the values of columns that no source moves, or the position of the row in its file",
     )
-    columns: Names = Field(description="identifier columns")
+    columns: OptionalNames = Field([], description="identifier columns; for position: columns that must be the same")
     k: int = Field(2, ge=2, le=1000, description="number of folds")
     salt: int = Field(0, description="for `hash`: another number gives another division")
 
     @model_validator(mode="after")
     def _one_column(self) -> Folds:
-        if self.by != "hash" and len(self.columns) != 1:
+        if self.by != "position" and not self.columns:
+            raise ValueError(f"columns is missing: by: {self.by} needs to know which")
+        if self.by in ("modulo", "split") and len(self.columns) != 1:
             raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
-        if self.by != "hash" and self.salt:
+        if self.by in ("modulo", "split") and self.salt:
             raise ValueError(f"salt goes with by: hash, not with by: {self.by}")
         return self
+
+    def rule(self) -> FoldRule:
+        """Return the rule, as models keep it: content and position are hashes of identifiers that readers make."""
+        if self.by == "content":
+            return HashFolds.by_content(self.k, self.columns, self.salt)
+        if self.by == "position":
+            return HashFolds.by_position(self.k, self.salt)
+        return FoldRule.from_dict(self.model_dump())
 
 
 def _as_partner(value: Any) -> Any:
