@@ -199,8 +199,8 @@ class _Batch:
         every = np.arange(matrix.shape[1])
         matrix[:, every, every] += np.where(held, 1.0, 1e-12 * np.abs(matrix[:, every, every]))
         move = np.linalg.solve(matrix, slope[..., None])[..., 0]
-        found: tuple[Floats, Floats] = (slope.astype(np.float64), matrix.astype(np.float64))
-        return found
+        decrease: Floats = np.asarray(np.sum(slope * move, axis=1) / 2, dtype=np.float64)
+        return np.asarray(-move, dtype=np.float64), decrease
 
     def differentiate(self, point: Floats, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """First derivatives of −ln L and the Gauss–Newton matrix, which is never negative; see `Likelihood`."""

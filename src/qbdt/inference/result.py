@@ -458,6 +458,8 @@ class FitResult:
         Uncertainty of the total background after the expected fit, the paper's appendix B.
     answers
         Limits, contours, goodness of fit and yields, where there are several regions or settings ask for them.
+    shown
+        Where results are blind: recorded events per bin of each region, NaN in bins that are hidden.
     """
 
     expected: FitSummary
@@ -469,6 +471,7 @@ class FitResult:
     single: tuple[SourceSignificance, ...] = ()
     total_background: BackgroundUncertainty | None = None
     answers: Answers | None = None
+    shown: Mapping[str, Floats] | None = None
 
     @property
     def templates(self) -> TemplateSet:
@@ -496,7 +499,9 @@ class FitResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""
+        shown = {} if self.shown is None else {"shown": {name: _plain_counts(n) for name, n in self.shown.items()}}
         plain = {
+            **shown,
             "expected": self.expected.to_dict(),
             "observed": None if self.observed is None else self.observed.to_dict(),
             "single": [dict(vars(row)) for row in self.single],
@@ -521,3 +526,8 @@ class FitResult:
             Table("One source at a time (appendix A)", header, rows),
             Table("Total background after the fit (appendix B)", ("sources", "σ_b (events)"), sums),
         )
+
+
+def _plain_counts(counts: Floats) -> list[float | None]:
+    """Counts for a file; hidden ones, which are NaN, become null."""
+    return [None if np.isnan(count) else count for count in counts.tolist()]
