@@ -15,6 +15,7 @@ import numpy as np
 
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.region_events import RegionEvents, add_region_columns, read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
     FamilySource,
@@ -58,6 +59,7 @@ __all__ = [
     "load",
     "load_for_training",
     "load_partitions",
+    "load_regions",
     "require_folds",
     "restrict_sources",
     "training_settings",
@@ -83,16 +85,20 @@ def load(
     progress
         Told how far reading has come.
     to_train
-        Whether to refuse what cannot be trained on or fitted, such as an analysis without signal; not needed to score.
+        Whether to keep the events of regions that train, and refuse what cannot be trained on or fitted, such as an
+        analysis without signal; not needed to score.
     """
-    rule = fold_rule(analysis)
-    if analysis.dataset is not None:
-        dataset = _builtin(analysis)
-        dataset = dataset if rule is None else dataset.with_folds(rule)
-    else:
-        dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
-    if not to_train:
-        return dataset
+    found = load_regions(analysis, folder, progress)
+    return require_trainable(found.of_training_regions(), analysis) if to_train else found.every_event()
+
+
+def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
+    """Read all events of an analysis, region by region where it has them; arguments as for `load`."""
+    return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+
+
+def require_trainable(dataset: Dataset, analysis: Analysis) -> Dataset:
+    """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
     return dataset.require_usable().require_full_folds()
 
@@ -158,15 +164,22 @@ class FilePartition:
     count: int
 
     def __call__(self) -> Dataset:
-        """Read the partition."""
-        rule = fold_rule(self.analysis)
-        if self.analysis.dataset is None:
-            return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()
-        dataset = _builtin(self.analysis)
+        """Read the simulated events of the partition that train."""
+        return self.read().training()
+
+    def read(self, progress: Progress = silent) -> RegionEvents:
+        """Read the partition, region by region."""
+        analysis, rule = self.analysis, fold_rule(self.analysis)
+        if analysis.dataset is None:
+            whole = _Loader(analysis, self.folder, rule, progress, (self.number, self.count)).dataset()
+            return RegionEvents(whole, analysis.regions)
+        dataset = _builtin(analysis)
         dataset = dataset if rule is None else dataset.with_folds(rule)
-        return dataset.select(
-            lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
-        )
+        if self.count > 1:
+            dataset = dataset.select(
+                lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
+            )
+        return RegionEvents(add_region_columns(dataset, analysis.regions), analysis.regions)
 
 
 def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
@@ -520,14 +533,18 @@ class _Loader:
     ) -> Request:
         analysis = self._analysis
         nominal = Expression(files.weight or ("1" if files.role == "data" else analysis.weight))
+        conditions, observables = read_conditions(analysis.regions), read_observables(analysis.regions)
         cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
+        if conditions:  # events of no region are not kept
+            cuts.append(f"({' or '.join(f'({one.text})' for one in conditions.values())})")
         return Request(
-            features=tuple(analysis.features),
+            features=(*analysis.features, *observables),
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=scale,
             variations=variations or {},
-            derived=_derived(analysis.columns, columns or {}),
+            derived={**_derived(analysis.columns, columns or {}), **observables},
             selection=Expression(" and ".join(cuts)) if cuts else None,
+            conditions=conditions,
             ids=self._rule.columns if self._rule else (),
             missing=_placeholders(analysis),
         )

@@ -64,6 +64,9 @@ class Request:
         Derived columns.
     selection
         Rows to keep; None keeps all.
+    conditions
+        Conditions that are kept as columns after the features, 1 where they hold; like the selection they see
+        placeholders as they are.
     ids
         Identifier branches to keep as they are.
     missing
@@ -80,6 +83,7 @@ class Request:
     variations: Mapping[str, Expression] = field(default_factory=dict)
     derived: Mapping[str, Expression] = field(default_factory=dict)
     selection: Expression | None = None
+    conditions: Mapping[str, Expression] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
     families: Mapping[str, FamilyBasis | FamilySampler] = field(default_factory=dict)
@@ -141,7 +145,8 @@ def read_request(
     """Read all tables in turn; returns the events, the weights of the variations, and the columns of families."""
     if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
-    names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
+    kept = (*request.features, *request.conditions)
+    names = [_feature(f) for f in kept] + [_id(i) for i in request.ids]
     families = [family_column(name, k) for name, one in request.families.items() for k in range(_n_columns(one))]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations)), *families])
     for number, table in enumerate(tables):
@@ -154,7 +159,7 @@ def read_request(
                 del piece
     columns = stack.finish()
     weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
-    features = {f: columns[_feature(f)] for f in request.features}
+    features = {f: columns[_feature(f)] for f in kept}
     events = Events(features, weights.pop(NOMINAL), {i: columns[_id(i)] for i in request.ids})
     return events, {**weights, **{name: columns[name] for name in families}}
 
@@ -216,7 +221,8 @@ def _pieces(table: TableFile, request: Request, file_number: int = 0) -> Iterato
 
 def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
     needed = [plan.branches(name) for name in (*request.features, *request.identifying_columns)]
-    for expression in (request.weight, *([request.selection] if request.selection else [])):
+    selected = [request.selection] if request.selection else []
+    for expression in (request.weight, *selected, *request.conditions.values()):
         needed += [plan.branches(name) for name in sorted(expression.names)]
     for one in request.families.values():
         needed += [plan.branches(n) for n in sorted(one.family.weights.names | one.family.central.names)]
@@ -238,19 +244,21 @@ class _Piece:
         self._label, self._plan, self._request = label, plan, request
         self._file_number, self._start = place
         self._raw = chunk
-        self._kept = np.arange(n_rows) if request.selection is None else np.flatnonzero(self._selected(n_rows))
+        kept = None if request.selection is None else self._holds(request.selection, chunk, n_rows)
+        self._kept = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
         self._all = len(self._kept) == n_rows
         self._n_rows = n_rows
 
-    def _selected(self, n_rows: int) -> NDArray[np.bool_]:
-        assert self._request.selection is not None
-        return np.broadcast_to(self._plan.mask(self._request.selection, self._raw), (n_rows,))
+    def _holds(self, condition: Expression, branches: dict[str, Any], n_rows: int) -> NDArray[np.bool_]:
+        return np.broadcast_to(self._plan.mask(condition, branches), (n_rows,))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Features, identifiers and weights of the rows that are kept."""
         raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
         clean = self._clean(raw)
         columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
+        for name, condition in self._request.conditions.items():
+            columns[_feature(name)] = self._holds(condition, raw, len(self._kept))
         columns |= {_id(name): self._identifier(name, raw) for name in self._request.ids}
         nominal = self._weights("weight", self._request.weight, raw)
         columns[_weight(NOMINAL)] = nominal * self._request.scale if self._request.scale != 1 else nominal
