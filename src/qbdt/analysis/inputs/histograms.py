@@ -11,7 +11,7 @@ from qbdt.analysis.schema import Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill
-from qbdt.report.figures import SourceShape
+from qbdt.report.figures.inputs import SourceShape
 
 __all__ = ["choose_edges", "correlate", "fill_variable", "source_shape"]
 
