@@ -1,3 +1,5 @@
+from typing import Any
+
 import awkward as ak
 import hypothesis.strategies as st
 import numpy as np
@@ -73,8 +75,92 @@ def test_elements_of_array_branches():
         Expression("p > 1").mask(fixed)
     with pytest.raises(ExpressionError, match="several values per event"):
         Expression("jet_pt > 1 and pt > 3").mask({**jagged, "pt": np.zeros(3)})
+    np.testing.assert_array_equal(Expression("jet_pt[-1]").evaluate(jagged), [30.0, np.nan, 20.0])
     with pytest.raises(ExpressionError, match="one value per event"):
         Expression("pt[0]").evaluate({"pt": ak.Array([1.0])})
+
+
+JETS = {
+    "jet_pt": ak.Array([[50.0, 30.0, 40.0], [], [20.0]]),
+    "jet_tag": ak.Array([[0.1, 0.9, 0.5], [], [0.7]]),
+    "jet_n": ak.unflatten(np.array([200, 100, 3, 7], dtype=np.uint8), [3, 0, 1]),
+    "sf": np.array([1.0, 2.0, 3.0]),
+    "pdf": np.arange(6.0, dtype=np.float32).reshape(3, 2),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("len(jet_pt)", [3, 0, 1]),
+        ("len(jet_pt[jet_pt > 30])", [2, 0, 0]),
+        ("sum(jet_pt > 30)", [2, 0, 0]),
+        ("sum(jet_pt)", [120, 0, 20]),
+        ("sum(jet_n)", [303, 0, 7]),
+        ("max(jet_pt)", [50, np.nan, 20]),
+        ("min(jet_pt * sf)", [30, np.nan, 60]),
+        ("max(max(jet_pt, 45))", [50, np.nan, 45]),
+        ("any(jet_pt > 45)", [True, False, False]),
+        ("all(jet_pt > 25 and jet_tag < 1)", [True, True, False]),
+        ("descending(jet_pt)[1]", [40, np.nan, np.nan]),
+        ("descending(jet_pt, jet_tag)[0]", [30, np.nan, 20]),
+        ("descending(jet_pt[jet_pt < 45], jet_tag[jet_pt < 45])[1]", [40, np.nan, np.nan]),
+        ("jet_pt[jet_tag > 0.3 and not jet_pt > 45][0] / sf", [30, np.nan, 20 / 3]),
+        ("sum(where(jet_tag > 0.3, jet_pt, sf))", [71, 0, 20]),
+        ("sum(jet_n - 150)", [-147, 0, -143]),
+        ("sum(jet_n % 2)", [1, 0, 1]),
+        ("sum(jet_n // 3)", [100, 0, 2]),
+        ("sum(-jet_pt ** 2)", [-5000, 0, -400]),
+        ("sum(pdf * sf)", [1, 10, 27]),
+        ("max(pdf[pdf > 2])", [np.nan, 3, 5]),
+        ("require(pdf[1])", [1, 3, 5]),
+        ("(jet_pt > 45) & (jet_tag < 0.2)", None),
+    ],
+)
+def test_lists(text, expected):
+    value = Expression(text).evaluate(JETS)
+    if expected is None:
+        assert value.tolist() == [[True, False, False], [], [False]]
+        return
+    assert isinstance(value, np.ndarray)
+    np.testing.assert_allclose(value, expected, rtol=1e-15)
+
+
+@given(
+    st.lists(st.lists(st.floats(-100, 100), max_size=4), min_size=1, max_size=6),
+    st.sampled_from(["len", "sum", "max", "min", "any", "all"]),
+)
+def test_reductions_are_those_of_a_loop_over_events(events, name):
+    # The slow, obvious version: Python's own function on each list that passes the condition.
+    columns = {"x": ak.values_astype(ak.Array([*events, [1.0]]), np.float64)}
+    picked = [[x for x in each if x > -50] for each in [*events, [1.0]]]
+    empty = {"max": np.nan, "min": np.nan}
+    python: Any = {"len": len, "sum": sum, "max": max, "min": min, "any": any, "all": all}[name]
+    expected = [python(each) if each or name not in empty else np.nan for each in picked]
+    np.testing.assert_allclose(Expression(f"{name}(x[x > -50])").evaluate(columns), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jet_pt[jet_pt]", "a condition on lists"),
+        ("jet_pt[sf > 1]", "a condition on lists"),
+        ("jet_pt[pdf > 1]", "different lengths"),
+        ("descending(jet_pt, pdf)", "different lengths"),
+        ("jet_pt + pdf", "have they the same lengths"),
+        ("sum(3)", "one value per event"),
+    ],
+)
+def test_bad_lists(text, message):
+    with pytest.raises(ExpressionError, match=message):
+        Expression(text).evaluate(JETS)
+
+
+def test_missing_elements_make_extremes_and_sums_missing():
+    lists = {"x": ak.Array([[1.0, np.nan], [2.0, 3.0]])}
+    for name in ("max", "min", "sum"):
+        assert np.isnan(Expression(f"{name}(x)").evaluate(lists)).tolist() == [True, False]
+    assert Expression("descending(x)[0]").evaluate(lists).tolist() == [1.0, 3.0]
 
 
 def test_names():
@@ -95,7 +181,13 @@ def test_names():
         ("lambda: 0", "not allowed"),
         ("pt if flag else 0", "not allowed"),
         ("'text'", "not allowed"),
-        ("pt[eta]", "not allowed"),
+        ("pt[eta]", "one value per event"),
+        ("pt[pt > 3]", "one value per event"),
+        ("pt[open(1)]", "no function open"),
+        ("pt[(0, 1)]", "not allowed"),
+        ("sum(pt)", "sum on a column that has one value per event"),
+        ("descending(pt, eta, n)", "descending takes one or two arguments"),
+        ("require(log(n - 1))", "require: the value is missing in 1 events, first in event 0"),
         ("pt[0:2]", "not allowed"),
         ("open(pt)", "no function open"),
         ("sqr(pt)", "no function sqr; did you mean sqrt"),
@@ -107,7 +199,8 @@ def test_names():
         ("ptt > 3", "no column ptt; did you mean pt"),
         ("pt > 0 # and eta > 9", "begins no comment"),
         ("n >= 2 & n == 1", "bind tighter than comparisons; write `and`"),
-        ("max(pt)", "max takes two arguments or more"),
+        ("max(pt)", "max on a column that has one value per event"),
+        ("max()", "max takes a list, or two arguments or more"),
         ("5or 3", "cannot be parsed|invalid"),
         ("+".join(["pt"] * 900), "nested too deeply"),
         ("(" * 500 + "1" + ")" * 500, "parse|nested|parentheses"),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.data import Expression
+from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.sample_schema import Era, Generated, SampleEra, SampleFiles
+from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
+from qbdt.analysis.source_schema import (
+    FamilySource,
+    NormSource,
+    ShapeSource,
+    ShapeVariation,
+    Source,
+    WeightSource,
+)
+from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.inference import FitSettings
-from qbdt.settings import Section
+from qbdt.settings import OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -19,9 +31,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "BuiltinDataset",
+    "Era",
+    "FamilySource",
     "FigureText",
+    "Fit",
     "Folds",
+    "Generated",
     "NormSource",
+    "Region",
+    "SampleEra",
     "SampleFiles",
     "ShapeSource",
     "ShapeVariation",
@@ -32,157 +50,53 @@ __all__ = [
 ]
 
 
-def _parsed(text: str) -> str:
-    Expression(text)
-    return text
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | int | float) else value
-
-
-def _as_numbers(value: Any) -> Any:
-    values = _as_list(value)
-    if isinstance(values, list) and any(isinstance(item, bool) for item in values):
-        raise ValueError("numbers are needed, not true or false")
-    return values
-
-
-def _as_text(value: Any) -> Any:
-    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _drawable(text: str) -> str:
-    """Refuse a label whose formulas Matplotlib cannot draw."""
-    if "$" in text:
-        from matplotlib.mathtext import MathTextParser
-
-        try:
-            MathTextParser("path").parse(text)
-        except ValueError as error:
-            raise ValueError(f"{text!r} cannot be drawn: {str(error).splitlines()[-1]}") from None
-    return text
-
-
-def _known_colour(text: str) -> str:
-    from matplotlib.colors import is_color_like
-
-    if not is_color_like(text):
-        raise ValueError(f"{text!r} is no colour: a name such as orange, or #rrggbb, is needed")
-    return text
-
-
-def _one_or_many(kind: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
-
-
-ExpressionText = Annotated[
-    str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
-]
-Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
-OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
-LabelText = Annotated[str, AfterValidator(lambda text: _drawable(text))]
-Colour = Annotated[str, AfterValidator(lambda text: _known_colour(text))]
-Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
-
-
-SOURCE_LABEL: Any = Field(None, description="what figures call it; formulas between dollar signs")
-
-
-class SampleFiles(Section):
-    """One process and where its events are."""
-
-    role: Literal["signal", "background", "data"] = Field(description="what the sample is")
-    files: Names = Field(description="paths or wildcards, relative to the data folder")
-    tree: str | None = Field(None, description="TTree or RNTuple; by default the one named at the top")
-    weight: ExpressionText | None = Field(
-        None, description="weight of this sample; by default the one named at the top"
-    )
-    scale: float = Field(
-        1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
-    )
-    selection: ExpressionText | None = Field(None, description="further selection of this sample")
-    label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
-    color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
-
-
-class ShapeVariation(Section):
-    """Another set of events. What is not given is as in the nominal sample.
-
-    In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.
-    """
-
-    files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
-    tree: str | None = Field(None, description="TTree or RNTuple")
-    columns: dict[str, ExpressionText] = Field({}, description="columns that differ: name to branch or expression")
-    weight: ExpressionText | None = Field(None, description="weight of the varied events")
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> ShapeVariation:
-        if not (self.files or self.tree or self.columns or self.weight):
-            raise ValueError("a shape variation needs at least one of files, tree, columns, weight")
-        return self
-
-
-class WeightSource(Section):
-    """Other weights for the same events."""
-
-    kind: Literal["weight"]
-    label: LabelText | None = SOURCE_LABEL
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
-    up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
-    down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
-
-
-class ShapeSource(Section):
-    """Another set of events, whose number may differ."""
-
-    kind: Literal["shape"]
-    label: LabelText | None = SOURCE_LABEL
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
-    up: ShapeVariation = Field(description="events varied up")
-    down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
-
-
-class NormSource(Section):
-    """A relative size on chosen processes."""
-
-    kind: Literal["norm"]
-    label: LabelText | None = SOURCE_LABEL
-    processes: Names = Field(description="processes it acts on; wildcards allowed")
-    size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
-
-    @model_validator(mode="after")
-    def _not_zero(self) -> NormSource:
-        if self.size == 0 or math.isnan(self.size):
-            raise ValueError(f"size {self.size} changes nothing")
-        return self
-
-
-Source = Annotated[WeightSource | ShapeSource | NormSource, Field(discriminator="kind")]
-
-
 class Folds(Section):
     """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
 
-    by: Literal["modulo", "hash", "split"] = Field(
-        "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
+    by: Literal["modulo", "hash", "split", "content", "position"] = Field(
+        "modulo",
+        description="column modulo k; a hash of several columns; a column that holds the fold; without an event number "
+        "a hash of the values of columns that no source moves, or the position of the row in its file",
     )
-    columns: Names = Field(description="identifier columns")
+    columns: OptionalNames = Field([], description="identifier columns; for position: columns that must be the same")
     k: int = Field(2, ge=2, le=1000, description="number of folds")
     salt: int = Field(0, description="for `hash`: another number gives another division")
 
     @model_validator(mode="after")
     def _one_column(self) -> Folds:
-        if self.by != "hash" and len(self.columns) != 1:
+        if self.by != "position" and not self.columns:
+            raise ValueError(f"columns is missing: by: {self.by} needs to know which")
+        if self.by in ("modulo", "split") and len(self.columns) != 1:
             raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
-        if self.by != "hash" and self.salt:
+        if self.by in ("modulo", "split") and self.salt:
             raise ValueError(f"salt goes with by: hash, not with by: {self.by}")
         return self
+
+    def rule(self) -> FoldRule:
+        """Return the rule, as models keep it: content and position are hashes of identifiers that readers make."""
+        if self.by == "content":
+            return HashFolds.by_content(self.k, self.columns, self.salt)
+        if self.by == "position":
+            return HashFolds.by_position(self.k, self.salt)
+        return FoldRule.from_dict(self.model_dump())
+
+
+def _as_partner(value: Any) -> Any:
+    return {"file": value} if isinstance(value, str) else value
+
+
+class _PartnerFile(Section):
+    """A pyhf workspace of other regions and channels that are fitted together with the trained one."""
+
+    file: str = Field(description="workspace; a path relative to the analysis file")
+    poi: str | None = Field(
+        None,
+        description="name there of the trained signal strength, by default that of the fit; none where the trained "
+        "signal is not part of it",
+    )
+
+
+PartnerFile = Annotated[_PartnerFile, BeforeValidator(_as_partner)]
 
 
 def _fields_of_settings() -> dict[str, Any]:
@@ -194,6 +108,8 @@ def _fields_of_settings() -> dict[str, Any]:
         annotation = kind | None if default is None else kind
         found[name] = (annotation, Field(default, description=rule.description, **bounds))
     del found["categorical_features"]  # a key of its own, since columns and the fit know them too
+    del found["partner"]  # read from a file
+    found["with"] = (PartnerFile | None, Field(None, description="what is fitted beside: a pyhf workspace"))
     return found
 
 
@@ -205,6 +121,12 @@ class Training(_Training):
 
     if TYPE_CHECKING:  # read here; types cannot see the others
         method: str = "profile"
+
+    @property
+    def partner_file(self) -> _PartnerFile | None:
+        """The workspace of the key `with`, which is no name that Python lets one write."""
+        found: _PartnerFile | None = getattr(self, "with")
+        return found
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
@@ -226,10 +148,19 @@ class BuiltinDataset(Section):
 
 
 class Variable(Section):
-    """How figures call a feature."""
+    """How figures call a feature, and how it is drawn; with an expression, something that is drawn and no feature."""
 
     label: LabelText | None = Field(None, description="title of the axis; formulas between dollar signs")
     unit: str | None = Field(None, description="unit, written after the label: GeV")
+    expression: ExpressionText | None = Field(None, description="what is drawn, where it is no feature")
+    range: tuple[float, float] | None = Field(None, description="lower and upper end of the axis")
+    bins: int | None = Field(None, ge=1, le=10_000, description="number of bins")
+
+    @model_validator(mode="after")
+    def _ascends(self) -> Variable:
+        if self.range is not None and not -math.inf < self.range[0] < self.range[1] < math.inf:
+            raise ValueError(f"range: [{self.range[0]:g}, {self.range[1]:g}]: two ascending numbers are needed")
+        return self
 
     def title(self, name: str) -> str:
         """Title of the axis."""
@@ -251,7 +182,8 @@ _AFTER_TRAINING: Any = {
     "variables": True,
     "figures": True,
     "samples": {"__all__": {"label", "color"}},
-    "systematics": {"__all__": {"label"}},
+    "systematics": {"__all__": {"label", "decorrelate"}},
+    "regions": {"__all__": {"label", "title", "bins", "range", "edges", "blind"}},
 }
 """Keys that a training does not depend on."""
 
@@ -274,13 +206,20 @@ class Analysis(Section):
         [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
     )
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    luminosity: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹, for samples with a cross section"
+    )
+    eras: dict[str, Era] = Field({}, description="periods of running, such as years: name to luminosity and weight")
     samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
+    regions: dict[str, Region] = Field(
+        {}, description="region name to its events and what is histogrammed; one region with the score by default"
+    )
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
     variables: dict[str, Variable] = Field({}, description="labels and units of features in figures")
     figures: FigureText = Field(FigureText(), description="experiment, energy and luminosity above figures")
     training: Training = Field(Training(), description="settings of the training")
-    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
+    fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
     def what_is_trained(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
@@ -299,9 +238,17 @@ class Analysis(Section):
             processes={name: sample.label for name, sample in samples.items() if sample.label},
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
+            regions={name: region.label for name, region in self.regions.items() if region.label},
             colours={name: sample.color for name, sample in samples.items() if sample.color},
-            **self.figures.model_dump(),
+            **self.figures.model_dump(exclude={"luminosity"}),
+            luminosity=self.figures.luminosity or self.total_luminosity,
         )
+
+    @property
+    def total_luminosity(self) -> float | None:
+        """Luminosity of all eras in fb⁻¹, where it is known."""
+        known = [era.luminosity for era in self.eras.values()]
+        return sum(one for one in known if one) if known and all(known) else self.luminosity
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
@@ -325,6 +272,27 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _scaled_to_a_luminosity(self) -> Analysis:
+        """Samples and sources name eras that exist, and every era of a sample with a cross section has a luminosity."""
+        for key, named in (
+            *((f"samples.{name}.eras", list(sample.eras)) for name, sample in self.samples.items()),
+            *((f"systematics.{name}.eras", list(source.eras)) for name, source in self.systematics.items()),
+        ):
+            if unknown := [era for era in named if era not in self.eras]:
+                raise ValueError(f"{key}: no era {', '.join(unknown)}; there are: {', '.join(self.eras) or 'none'}")
+        divided = [n for n, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated]
+        if reserved := [name for name in divided if "#" in name]:
+            raise ValueError(f"systematics.{reserved[0]}: # divides a source from its components; choose another name")
+        if self.eras and self.luminosity is not None:
+            raise ValueError("luminosity: each era has its own; remove the one at the top")
+        scaled = [name for name, sample in self.samples.items() if sample.is_scaled]
+        periods = {f"eras.{name}: ": era.luminosity for name, era in self.eras.items()} or {"": self.luminosity}
+        dark = [place for place, luminosity in periods.items() if luminosity is None]
+        if scaled and dark:
+            raise ValueError(f"{dark[0]}luminosity is missing: {scaled[0]} has a cross section")
+        return self
+
+    @model_validator(mode="after")
     def _categories_have_no_order(self) -> Analysis:
         if both := [name for name in self.categorical if self.training.monotonic_constraints.get(name)]:
             raise ValueError(f"training.monotonic_constraints: {both[0]} is categorical: its values have no order")
@@ -342,8 +310,25 @@ class Analysis(Section):
 
     @model_validator(mode="after")
     def _variables_are_features(self) -> Analysis:
-        if self.features and (unknown := [name for name in self.variables if name not in self.features]):
+        drawn = [name for name, variable in self.variables.items() if variable.expression is not None]
+        if both := [name for name in drawn if name in self.features]:
+            raise ValueError(f"variables.{both[0]}: a feature has no expression here; it belongs into columns")
+        unknown = [name for name in self.variables if name not in (*self.features, *drawn)]
+        if self.features and unknown:
             raise ValueError(f"variables: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
+        return self
+
+    @property
+    def split_sources(self) -> dict[str, list[str]]:
+        """Sources whose nuisance parameters are split, and by what; a family has several already."""
+        alone = {name: s for name, s in self.systematics.items() if not isinstance(s, FamilySource)}
+        return {name: list(s.decorrelate) for name, s in alone.items() if s.decorrelate}
+
+    @model_validator(mode="after")
+    def _regions_are_words(self) -> Analysis:
+        for name in self.regions:
+            if not re.fullmatch(r"[A-Za-z]\w*", name):
+                raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
         return self
 
     def _check_training(self) -> None:

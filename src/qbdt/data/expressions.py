@@ -1,10 +1,11 @@
 """Expressions on columns: selections, weights, derived features. Parsed and walked here, never handed to `eval`.
 
 The grammar is Python's for numbers, names, arithmetic, comparisons, `and`/`or`/`not` and a fixed list of functions;
-`&&` and `||` are read as `and` and `or`. `jet_pt[0]` is an element of an array branch, missing (NaN) where the event
-has too few. Whole numbers are computed with 64 bits, conditions count as 0 and 1, powers are floating-point, and
-nothing wraps around or rounds down to zero without a word. Flows in: text and a mapping of columns. Flows out: one
-array per expression.
+`&&` and `||` are read as `and` and `or`. Columns with several values per event are computed with element by element;
+`jet_pt[0]` is an element, missing (NaN) where the event has too few, `jet_pt[jet_pt > 30]` those for which a condition
+holds, and `len`, `sum`, `max`, … make one value per event of a list. Whole numbers are computed with 64 bits,
+conditions count as 0 and 1, powers are floating-point, and nothing wraps around or rounds down to zero without a word.
+Flows in: text and a mapping of columns. Flows out: one array per expression.
 """
 
 from __future__ import annotations
@@ -22,14 +23,43 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.data.lists import (
+    REDUCTIONS,
+    as_lists,
+    choose,
+    filter_lists,
+    has_lists,
+    is_condition,
+    map_elements,
+    pick_element,
+    sort_descending,
+)
 from qbdt.errors import ExpressionError, hint_at
 
 __all__ = ["FUNCTIONS", "Expression"]
 
 Columns: TypeAlias = Mapping[str, Any]
 
+
+def _extreme_of(name: str, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Largest or smallest of several arguments, or of the list of each event where there is one argument."""
+    return lambda *values: functools.reduce(combine, values) if len(values) > 1 else REDUCTIONS[name](*values)
+
+
+def _require(values: Any) -> Any:
+    """Refuse missing values."""
+    if has_lists(values) or np.asarray(values).dtype.kind != "f":
+        return values
+    missing = np.flatnonzero(np.isnan(values))
+    if missing.size:
+        raise ExpressionError(f"require: the value is missing in {missing.size} events, first in event {missing[0]}")
+    return values
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
+    "all": REDUCTIONS["all"],
+    "any": REDUCTIONS["any"],
     "arccos": np.arccos,
     "arcsin": np.arcsin,
     "arctan": np.arctan,
@@ -37,27 +67,32 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": np.ceil,
     "cos": np.cos,
     "cosh": np.cosh,
+    "descending": sort_descending,
     "exp": np.exp,
     "floor": np.floor,
     "hypot": np.hypot,
     "isnan": np.isnan,
+    "len": REDUCTIONS["len"],
     "log": np.log,
     "log10": np.log10,
     "log1p": np.log1p,
-    "max": lambda *values: functools.reduce(np.maximum, values),
-    "min": lambda *values: functools.reduce(np.minimum, values),
+    "max": _extreme_of("max", np.maximum),
+    "min": _extreme_of("min", np.minimum),
+    "require": _require,
     "sign": np.sign,
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,
+    "sum": lambda values: REDUCTIONS["sum"](_as_number(values)),
     "tan": np.tan,
     "tanh": np.tanh,
-    "where": np.where,
+    "where": choose,
 }
 """Functions that an expression may call."""
 
 _ARITY = {"arctan2": 2, "hypot": 2, "where": 3}
 _ANY_NUMBER = ("max", "min")
+_ONE_OR_TWO = ("descending",)
 _CONSTANTS = {"pi": math.pi, "True": True, "False": False}
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
@@ -177,13 +212,12 @@ class Expression:
         try:
             with np.errstate(all="ignore"):
                 value = self._value(self._tree, columns)
-                several = isinstance(self._tree, ast.Name | ast.Attribute)  # an array branch under another name
-                return value if several else np.asarray(value)
+                return value if getattr(value, "ndim", 0) > 1 else np.asarray(value)  # lists stay as they are
         except (TypeError, ValueError, IndexError, OverflowError, RecursionError, MemoryError) as error:
             if isinstance(error, ExpressionError):
                 raise
             if any(getattr(columns[name], "ndim", 1) > 1 for name in self.names if name in columns):
-                reason = "a column with several values per event; pick an element, for example [0]"
+                reason = "columns with several values per event do not fit together: have they the same lengths?"
             else:
                 reason = str(error).strip().splitlines()[0][:_SHOWN]
             raise ExpressionError(f"{self.shown}: {reason}") from error
@@ -192,7 +226,9 @@ class Expression:
         """Evaluate as a selection."""
         value = self.evaluate(columns)
         if value.ndim > 1:
-            raise ExpressionError(f"{self.shown} has several values per event; pick an element, for example [0]")
+            raise ExpressionError(
+                f"{self.shown} has several values per event; pick an element, for example [0], or use any(…), all(…)"
+            )
         if value.dtype != np.bool_ and not np.isin(value, (0, 1)).all():
             raise ExpressionError(f"{self.shown} is not a selection: its values are neither true nor false")
         return value.astype(np.bool_)
@@ -209,11 +245,7 @@ class Expression:
             case ast.Attribute() if _dotted(node):
                 return
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-                arity = _ARITY.get(name, 1)
-                if name in _ANY_NUMBER and len(arguments) < 2:
-                    raise ExpressionError(f"{self.shown}: {name} takes two arguments or more")
-                if name not in _ANY_NUMBER and len(arguments) != arity:
-                    raise ExpressionError(f"{self.shown}: {name} takes {arity} argument{'s' * (arity > 1)}")
+                self._check_arguments(name, len(arguments))
                 children: list[ast.AST] = list(arguments)
             case ast.Call(func=ast.Name(id=name), keywords=[]):
                 raise ExpressionError(f"{self.shown}: no function {name}; {hint_at(name, FUNCTIONS)}")
@@ -225,16 +257,27 @@ class Expression:
                 children = [node.left, *node.comparators]
             case ast.BoolOp():
                 children = list(node.values)
-            case ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=int() as index)) if not (
-                isinstance(index, bool)
-            ):
-                if index > _MOST_ELEMENTS:
+            case ast.Subscript(slice=chosen) if (index := _index(chosen)) is not None:
+                if abs(index) > _MOST_ELEMENTS:
                     raise ExpressionError(f"{self.shown}: no event has so many elements")
                 children = [node.value]
+            case ast.Subscript():
+                children = [node.value, node.slice]
             case _:
                 raise ExpressionError(f"{self.shown}: {ast.unparse(node)!r} is not allowed in an expression")
         for child in children:
             self._check(child)
+
+    def _check_arguments(self, name: str, n_arguments: int) -> None:
+        arity = _ARITY.get(name, 1)
+        if name in _ANY_NUMBER:
+            allowed, needed = n_arguments >= 1, "a list, or two arguments or more"
+        elif name in _ONE_OR_TWO:
+            allowed, needed = 1 <= n_arguments <= 2, "one or two arguments"
+        else:
+            allowed, needed = n_arguments == arity, f"{arity} argument{'s' * (arity > 1)}"
+        if not allowed:
+            raise ExpressionError(f"{self.shown}: {name} takes {needed}")
 
     def _value(self, node: ast.AST, columns: Columns) -> Any:
         match node:
@@ -243,9 +286,10 @@ class Expression:
             case ast.Constant():
                 return node.value
             case ast.Name() | ast.Attribute():
-                return self._column(self._name(node), columns)
+                column = self._column(self._name(node), columns)
+                return column if node is self._tree else as_lists(column)
             case ast.Call(func=ast.Name(id=name)):
-                return FUNCTIONS[name](*(self._value(argument, columns) for argument in node.args))
+                return self._call(FUNCTIONS[name], [self._value(argument, columns) for argument in node.args])
             case ast.BinOp():
                 return self._binary(node, columns)
             case ast.UnaryOp():
@@ -256,9 +300,23 @@ class Expression:
             case ast.BoolOp():
                 combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
                 return functools.reduce(combine, (self._value(value, columns) for value in node.values))
-            case ast.Subscript(slice=ast.Constant(value=index)):
-                return _element(self._value(node.value, columns), int(index))  # type: ignore[arg-type]
+            case ast.Subscript():
+                return self._subscript(node, columns)
         raise AssertionError(f"unchecked node {node}")
+
+    def _call(self, function: Callable[..., Any], arguments: list[Any]) -> Any:
+        try:
+            return function(*arguments)
+        except ExpressionError as error:
+            raise ExpressionError(f"{self.shown}: {error}") from None
+
+    def _subscript(self, node: ast.Subscript, columns: Columns) -> Any:
+        is_column = isinstance(node.value, ast.Name | ast.Attribute)
+        values = self._column(self._name(node.value), columns) if is_column else self._value(node.value, columns)
+        index = _index(node.slice)
+        if index is not None:
+            return self._call(pick_element, [values, index])
+        return self._call(filter_lists, [values, self._value(node.slice, columns)])
 
     def _column(self, name: str, columns: Columns) -> Any:
         if name in columns:
@@ -270,7 +328,7 @@ class Expression:
     def _binary(self, node: ast.BinOp, columns: Columns) -> Any:
         left, right = self._value(node.left, columns), self._value(node.right, columns)
         if isinstance(node.op, ast.BitAnd | ast.BitOr):
-            if any(np.asarray(side).dtype != np.bool_ for side in (left, right)):
+            if any(not is_condition(side) for side in (left, right)):
                 word = "and" if isinstance(node.op, ast.BitAnd) else "or"
                 raise ExpressionError(f"{self.shown}: & and | bind tighter than comparisons; write `{word}`")
             return _BINARY[type(node.op)](left, right)
@@ -291,8 +349,20 @@ def _dotted(node: ast.AST) -> str:
     return ""
 
 
+def _index(node: ast.AST) -> int | None:
+    """Whole number in brackets; None for anything else."""
+    match node:
+        case ast.Constant(value=int() as index) if not isinstance(index, bool):
+            return index
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as index)) if not isinstance(index, bool):
+            return -index
+    return None
+
+
 def _widen(values: Any) -> Any:
     """Whole numbers with 64 bits; unsigned ones that do not fit as floating point."""
+    if has_lists(values):
+        return map_elements(values, _widen)
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         return values
     too_large = values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max
@@ -301,28 +371,14 @@ def _widen(values: Any) -> Any:
 
 def _as_number(value: Any) -> Any:
     """Conditions as 0 and 1, so that they can be added up."""
+    if has_lists(value):
+        return map_elements(value, _as_number)
     array = np.asarray(value) if isinstance(value, bool | np.bool_ | np.ndarray) else value
     return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype == np.bool_ else value
 
 
 def _where_divisible(divide: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Division of whole numbers that gives NaN or infinity, not 0, where the divisor is zero."""
+    if has_lists(left) or has_lists(right):
+        return divide(left * 1.0, right)
     return divide(np.asarray(left, dtype=np.float64), right) if np.any(np.equal(right, 0)) else divide(left, right)
-
-
-def _element(values: Any, index: int) -> NDArray[Any]:
-    """Element `index` of an array branch; NaN where an event has too few."""
-    if isinstance(values, np.ndarray) and values.ndim == 2:
-        there = -values.shape[1] <= index < values.shape[1]
-        return np.asarray(values[:, index]) if there else np.full(len(values), np.nan)
-    import awkward as ak
-
-    array = ak.from_iter(values) if isinstance(values, np.ndarray) else values
-    if array.ndim < 2:
-        raise ExpressionError(f"[{index}] on a column that has one value per event")
-    n_elements = ak.to_numpy(ak.num(array, axis=1))
-    enough = n_elements > index if index >= 0 else n_elements >= -index
-    found = ak.to_numpy(array[enough][:, index])
-    element = np.full((len(array), *found.shape[1:]), np.nan, dtype=np.result_type(found.dtype, np.float64))
-    element[enough] = found
-    return np.asarray(element)

@@ -96,15 +96,18 @@ class PyhfModel:
         cabinetry and ROOT do: code 4p for shapes and code 4 for normalisations, smooth at θ = 0 and linear or
         exponential beyond ±1. For shapes with up and down symmetric about the nominal the two are the same. (pyhf's
         Python interface has yet another default, codes 0 and 1.)
+    needs_poi
+        Whether a workspace without a parameter of interest is refused; otherwise `poi` is −1 for one.
     """
 
-    def __init__(self, spec: Mapping[str, Any], linear: bool = False) -> None:
+    def __init__(self, spec: Mapping[str, Any], linear: bool = False, needs_poi: bool = True) -> None:
         import pyhf
 
         settings = {"histosys": {"interpcode": "code0" if linear else "code4p"}, "normsys": {"interpcode": "code4"}}
         try:
             workspace = pyhf.Workspace(spec)
-            self.pyhf = workspace.model(modifier_settings=settings)
+            first = workspace.measurement_names[0]
+            self.pyhf = workspace.model(measurement_name=first, modifier_settings=settings)
             self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
         except MemoryError:
             raise
@@ -112,15 +115,27 @@ class PyhfModel:
             reason = str(error) or type(error).__name__
             raise FitError(f"the workspace is not a valid model: {reason}") from error
         config = self.pyhf.config
-        if config.poi_index is None:
+        if config.poi_index is None and needs_poi:
             raise FitError("the workspace has no parameter of interest")
-        self.poi = int(config.poi_index)
+        self.poi = -1 if config.poi_index is None else int(config.poi_index)
         self.start = np.asarray(config.suggested_init(), dtype=float)
         self.bounds = np.asarray(config.suggested_bounds(), dtype=float)
         self.constant = np.asarray(config.suggested_fixed(), dtype=bool)
         self.parameters = tuple(_parameters(config))
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.constraints = _constraints(config)
+        self.channels = {name: int(config.channel_nbins[name]) for name in config.channels}
+
+    def join(self, counts: Mapping[str, Floats]) -> Floats:
+        """Put the bins of all channels one after the other, in pyhf's order, which is that of `channels`."""
+        if missing := [name for name in self.channels if name not in counts]:
+            raise FitError(f"no counts for region {missing[0]}")
+        return np.concatenate([np.asarray(counts[name], dtype=float) for name in self.channels])
+
+    def split(self, values: Floats) -> dict[str, Floats]:
+        """Inverse of `join`: the bins of each channel."""
+        ends = np.cumsum(list(self.channels.values()))[:-1]
+        return dict(zip(self.channels, np.split(np.asarray(values), ends, axis=-1), strict=True))
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Names of the parameters of one kind."""

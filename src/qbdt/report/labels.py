@@ -23,7 +23,7 @@ class Labels:
 
     Attributes
     ----------
-    processes, variables, sources
+    processes, variables, sources, regions
         Label by name; names that are not in them are drawn as they are.
     colours
         Fill colour by process, as Matplotlib knows colours.
@@ -47,6 +47,7 @@ class Labels:
     status: str = ""
     energy: float | None = None
     luminosity: float | None = None
+    regions: Mapping[str, str] = field(default_factory=dict)
 
     def process(self, name: str) -> str:
         """Title of a process."""
@@ -57,8 +58,14 @@ class Labels:
         return self.variables.get(name) or _literal(name)
 
     def source(self, name: str) -> str:
-        """Title of a systematic source."""
-        return self.sources.get(name) or _literal(name)
+        """Title of a systematic source; that of a component is its source's with the component's name."""
+        source, _, component = name.partition("#")
+        label = self.sources.get(name) or (self.sources.get(source) if component else None)
+        return _literal(name) if label is None else f"{label} {component}".rstrip()
+
+    def region(self, name: str) -> str:
+        """Title of a region."""
+        return self.regions.get(name) or _literal(name)
 
     @property
     def conditions(self) -> str:

@@ -130,8 +130,46 @@ def test_array_branches(tmp_path):
         file_path = str(tmp_path / name)
         events = read_events(file_path, ["lead", "pt"], derived={"lead": "jet_pt[0]"}, missing=[np.nan])
         np.testing.assert_array_equal(events.column("lead"), [3.0, np.nan, 2.0])
-        with pytest.raises(DataError, match=r"jet_pt is an array branch; pick an element, for example jet_pt\[0\]"):
+        with pytest.raises(DataError, match=r"jet_pt has several values per event; pick an element"):
             read_events(file_path, ["jet_pt"])
+
+
+def test_lists_in_features_weights_and_selections(tmp_path):
+    jets, tags = [[40.0, 10.0, 60.0], [], [20.0], [35.0, 31.0]], [[0.1, 0.2, 0.9], [], [0.5], [0.3, 0.8]]
+    replicas = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    with uproot.recreate(tmp_path / "jets.root") as file:
+        file.mktree("Events", {"jet_pt": "var * float64", "jet_tag": "var * float32", "pdf": ("f4", (2,))})
+        file["Events"].extend({"jet_pt": ak.Array(jets), "jet_tag": ak.Array(tags), "pdf": replicas})
+    table = pa.table({"jet_pt": jets, "jet_tag": tags, "pdf": replicas.tolist()})
+    pa.parquet.write_table(table, tmp_path / "jets.parquet")
+    in_memory = {"jet_pt": ak.Array(jets), "jet_tag": ak.Array(tags), "pdf": replicas}
+    for source in (str(tmp_path / "jets.root"), str(tmp_path / "jets.parquet"), in_memory):
+        events = read_events(
+            source,
+            ["n_hard", "ht", "tagged", "jet_pt[-1]"],
+            derived={
+                "hard": "jet_pt[jet_pt > 30]",
+                "n_hard": "len(hard)",
+                "ht": "sum(hard)",
+                "tagged": "descending(jet_pt, jet_tag)[0]",
+            },
+            weight="2 * pdf[1]",
+            selection="not any(jet_pt > 55) and len(jet_pt) >= 0",
+        )
+        assert events.column("n_hard").tolist() == [0, 0, 2]
+        assert events.column("ht").tolist() == [0, 0, 66]
+        np.testing.assert_array_equal(events.column("tagged"), [np.nan, 20.0, 31.0])
+        np.testing.assert_array_equal(events.column("jet_pt[-1]"), [np.nan, 20.0, 31.0])
+        assert events.weight.tolist() == [6.0, 10.0, 14.0]
+
+
+def test_an_element_beyond_the_end_is_missing_or_an_error_where_asked():
+    table = {"jet_pt": ak.Array([[40.0, 10.0], [20.0]]), "x": np.ones(2)}
+    assert np.isnan(read_events(table, ["jet_pt[1]"]).column("jet_pt[1]")).tolist() == [False, True]
+    with pytest.raises(DataError, match=r"weight is NaN in row 1 \(1 rows\)"):
+        read_events(table, ["x"], weight="jet_pt[1]")
+    with pytest.raises(ExpressionError, match=r"require\(jet_pt\[1\]\)'.* is missing in 1 events, first in event 1"):
+        read_events(table, ["second"], derived={"second": "require(jet_pt[1])"})
 
 
 def test_branches_that_share_a_name_are_told_apart_by_title(paper_files):
@@ -206,8 +244,8 @@ class TestMissingValues:
 
     def test_placeholders_in_array_branches(self):
         jagged = {"j": ak.Array([[1.0, -999.0], [], [5.0, 6.0]])}
-        with pytest.raises(DataError, match="column j has several values per row"):
-            read_events(ak.zip(jagged, depth_limit=1), ["x"], derived={"x": "j[1] * 2"}, missing=[-999])
+        events = read_events(ak.zip(jagged, depth_limit=1), ["x"], derived={"x": "j[1] * 2"}, missing=[-999])
+        np.testing.assert_array_equal(events.column("x"), [np.nan, np.nan, 12.0])
 
     def test_nulls_in_parquet_and_feather(self, tmp_path):
         lists = [None, [1.0, None], [7.0], []]

@@ -155,13 +155,13 @@ KERNEL add_outputs(int n_segments, const int* leaves, const int* ranges, const i
 
 KERNEL add_values(i64 n, const double* given, double* out) { FOR_ALL(i, 0, n) out[i] += given[i]; }
 
-// Sums over a leaf's rows (y) of a segment: Σ w, and of nominal rows Σ n, Σ n r₀, all Σ n f_k, all Σ of columns, each
+// Sums over a leaf's rows (y) of a segment: Σ w, and of nominal rows Σ n, all Σ n r₀, all Σ n f_k, all Σ of columns, each
 // rounded by its scale. Arrays start with the segment's first row, `start`; `out` is (leaf, slot) with `step` between
 // leaves. Slots first_slot … first_slot + MOST_SLOTS − 1 of n_slots are summed.
 KERNEL sum_leaves(int n_segments, const int* leaves, const int* ranges, const int* lists, const int* first,
                   const int* second, int segment, i64 start, const double* weight, const double* ratio,
-                  const double* current, const double* columns, int n_sources, int n_columns, int first_slot,
-                  int n_slots, const double* scales, i64 step, i64* out) {
+                  const double* current, const double* columns, int n_ratios, int n_sources, int n_columns,
+                  int first_slot, int n_slots, const double* scales, i64 step, i64* out) {
   SHARED(u64, sums);
   LeafRows rows = rows_of_leaf(blockIdx.y, segment, n_segments, leaves, ranges, lists, first, second);
   i64 own[MOST_SLOTS];
@@ -172,11 +172,12 @@ KERNEL sum_leaves(int n_segments, const int* leaves, const int* ranges, const in
     double w = weight[row], n = w + w * w;
     for (int k = 0; k < n_own; k++) {
       int slot = first_slot + k;
-      double value = slot == 0                 ? w
-                     : slot == 1               ? n
-                     : slot == 2               ? n * ratio[row]
-                     : slot < 3 + n_sources    ? n * current[row * n_sources + slot - 3]
-                                               : columns[row * n_columns + slot - 3 - n_sources];
+      int of_ratio = slot - 2, of_source = of_ratio - n_ratios, of_column = of_source - n_sources;
+      double value = slot == 0              ? w
+                     : slot == 1            ? n
+                     : of_source < 0        ? n * ratio[row * n_ratios + of_ratio]
+                     : of_column < 0        ? n * current[row * n_sources + of_source]
+                                            : columns[row * n_columns + of_column];
       own[k] += (i64)rint(value * scales[slot]);
     }
   }

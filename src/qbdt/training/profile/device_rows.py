@@ -131,7 +131,7 @@ class DeviceRatioRows(DevicePairRows):
         places, scales = self._leaves(leaves), self.device.upload(np.array([scale]))
         nothing, none = self._weight, np.int32(0)
         for segment in range(self._n_trained):
-            arrays = (np.int32(segment), np.int64(0), self._weight, nothing, nothing, nothing, none, none)
+            arrays = (np.int32(segment), np.int64(0), self._weight, nothing, nothing, nothing, none, none, none)
             out = sums[int(self.layout.sides[segment]) :]
             sent = (*places, *arrays, none, np.int32(1), scales, np.int64(len(Side)), out)
             self._over_leaves(len(leaves), "sum_leaves", *sent)
@@ -170,16 +170,16 @@ class DeviceRatioRows(DevicePairRows):
 
 
 class _Nominal:
-    """State of one nominal segment: f_k so far, r₀, and shifts given row by row."""
+    """State of one nominal segment: f_k so far, r₀ of each strength, and shifts given row by row."""
 
-    def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats | None, device: Device) -> None:
+    def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats, device: Device) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
         columns = np.empty((n_rows, n_columns))
         for j, (_, column) in enumerate(segment.columns):
             columns[:, j] = column()
         self.columns = device.upload(columns.ravel())
         self.current = device.zeros(n_rows * n_sources, np.float64)
-        self.ratio = device.zeros(n_rows, np.float64) if ratio is None else device.upload(ratio)
+        self.ratio = device.upload(np.ascontiguousarray(ratio.T).ravel())
         self.sources = [source for source, _ in segment.columns]
 
 
@@ -193,32 +193,39 @@ class DeviceShiftRows(DevicePairRows):
         binning: Binning,
         workers: Workers,
         means: Floats,
-        ratio: Callable[[Events], Floats],
+        shares: Callable[[Events], Floats],
+        n_ratios: int,
         device: Device,
     ) -> None:
         segments = [*trained, *held]
         super().__init__([one.segment for one in segments], binning, workers, len(trained), device)
-        self.n_sources = len(means)
+        self.n_sources, self._n_ratios = len(means), n_ratios
         self._means = np.array(means)
         self._factors = [one.factors for one in segments]
         self._weight = device.upload(np.concatenate([one.segment.events.weight for one in segments]))
-        self._gram = np.zeros((3, LIMBS), dtype=np.int64)
-        self._nominal: dict[int, _Nominal] = {}
-        for i, one in enumerate(segments):
-            if one.segment.nominal:
-                r = self._integrate(one.segment.events, ratio) if i >= len(trained) else None
-                self._nominal[i] = _Nominal(one, self.n_sources, r, device)
+        self._gram, self._nominal = self._load_nominal(segments, shares)
         self._coefficients: Floats = np.zeros(self.n_sources)
 
-    def _integrate(self, events: Events, ratio: Callable[[Events], Floats]) -> Floats:
-        """Return r₀ of rows held out; adds their n r₀², n r₀ and n to exact sums."""
-        r, yields = ratio(events), variance(events)
-        for j, product in enumerate((r * r, r, np.ones(len(r)))):
-            self._gram[j] += exact_sum(yields * product)
-        return r
+    def _load_nominal(
+        self, segments: Sequence[ShiftSegment], shares: Callable[[Events], Floats]
+    ) -> tuple[Fixed, dict[int, _Nominal]]:
+        """State of nominal segments, and the exact sums of n f g over those held out, see `gram`."""
+        pairs = np.triu_indices(self._n_ratios + 1)
+        gram, nominal = np.zeros((len(pairs[0]), LIMBS), dtype=np.int64), {}
+        for i, one in enumerate(segments):
+            if not one.segment.nominal:
+                continue
+            events, ratio = one.segment.events, np.zeros((self._n_ratios, one.segment.events.n_rows))
+            if i >= self._n_trained:
+                ratio, yields = shares(events), variance(events)
+                f = [*ratio, np.ones(events.n_rows)]
+                for j, (a, b) in enumerate(zip(*pairs, strict=True)):
+                    gram[j] += exact_sum(yields * (f[a] * f[b]))
+            nominal[i] = _Nominal(one, self.n_sources, ratio, self.device)
+        return gram, nominal
 
     def gram(self) -> Fixed:
-        """Return the exact sums of n r₀², n r₀ and n over held-out rows."""
+        """Exact sums of n f g over held-out rows, for pairs f, g of each r₀ and 1, as `ShiftRows.gram`."""
         return self._gram
 
     def direct(self, coefficients: Floats) -> None:
@@ -241,7 +248,8 @@ class DeviceShiftRows(DevicePairRows):
     def sums(self, leaves: Sequence[int], scales: SumScales) -> Fixed:
         """Sums over the rows of each leaf, in units, as `SumSlots.pack` has them."""
         n_segments = self.layout.n_segments
-        slots = SumSlots(self.n_sources, max(len(state.sources) for state in self._nominal.values()))
+        n_columns = max(len(state.sources) for state in self._nominal.values())
+        slots = SumSlots(self.n_sources, n_columns, self._n_ratios)
         size = slots.columns.stop
         totals, places = self.device.zeros(len(leaves) * n_segments * size, np.int64), self._leaves(leaves)
         for segment, low, high in self.layout.whole.tolist():
@@ -272,7 +280,8 @@ class DeviceShiftRows(DevicePairRows):
             n_slots, n_columns = len(given), len(state.sources)
             arrays = (weight, state.ratio, state.current, state.columns)
         of_slots = self.device.upload(np.array(given, dtype=np.float64))
-        rows = (*places, np.int32(segment), np.int64(low), *arrays, np.int32(self.n_sources), np.int32(n_columns))
+        sizes = (np.int32(self._n_ratios), np.int32(self.n_sources), np.int32(n_columns))
+        rows = (*places, np.int32(segment), np.int64(low), *arrays, *sizes)
         for first in range(0, n_slots, MOST_SLOTS):
             chosen = (np.int32(first), np.int32(n_slots), of_slots, np.int64(step), out)
             self._over_leaves(n_leaves, "sum_leaves", *rows, *chosen)
