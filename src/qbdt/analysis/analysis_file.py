@@ -18,13 +18,16 @@ __all__ = ["parse_analysis", "read_analysis", "write_yaml"]
 LONGEST = 500_000
 """Characters of an analysis file that are read: about 5 000 systematic sources, which take a few seconds."""
 
+KINDS = "weight, shape, norm, replicas, hessian or envelope"
+"""Kinds of systematic sources."""
+
 MOST_ENTRIES = 100_000
 """Entries of an analysis file, those that aliases repeat included."""
 
 
 def read_analysis(path: str | Path) -> Analysis:
     """Read and check an analysis file."""
-    return _checked(YamlFile.read(Path(path)))
+    return _locate_partner(_checked(YamlFile.read(Path(path))), Path(path).parent)
 
 
 def parse_analysis(text: str, label: str = "analysis") -> Analysis:
@@ -36,6 +39,15 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
     256
     """
     return _checked(YamlFile(text, label))
+
+
+def _locate_partner(analysis: Analysis, folder: Path) -> Analysis:
+    """Return the analysis with the path of the workspace that is fitted beside it from the file's folder."""
+    found = analysis.training.partner_file
+    if found is None:
+        return analysis
+    located = found.model_copy(update={"file": str((folder / found.file).resolve())})
+    return analysis.model_copy(update={"training": analysis.training.model_copy(update={"with": located})})
 
 
 def write_yaml(analysis: Analysis) -> str:
@@ -65,9 +77,9 @@ def _message(file: YamlFile, problem: Any) -> str:
         case "missing":
             reason = "is missing"
         case "union_tag_not_found":
-            reason = "kind is missing: weight, shape or norm"
+            reason = f"kind is missing: {KINDS}"
         case "union_tag_invalid":
-            reason = f"kind {problem['ctx']['tag']!r}: must be weight, shape or norm"
+            reason = f"kind {problem['ctx']['tag']!r}: must be {KINDS}"
         case "dict_type" | "model_type" | "model_attributes_type":
             reason = "a mapping of keys to values is needed"
         case "list_type":

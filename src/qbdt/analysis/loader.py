@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.region_events import RegionEvents, add_region_columns, read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
+    FamilySource,
     Folds,
     Generated,
     NormSource,
@@ -26,28 +27,47 @@ from qbdt.analysis.schema import (
     ShapeVariation,
     WeightSource,
 )
+from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
-from qbdt.data.readers import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
+from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
+from qbdt.data.readers import (
+    NOMINAL,
+    ColumnPlan,
+    Request,
+    Share,
+    expand,
+    family_column,
+    open_table,
+    read_family_rows,
+    read_request,
+    require_same_rows,
+)
 from qbdt.data.samples import BUILTIN
-from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
+from qbdt.errors import ConfigError, DataError, ExpressionError, FitError, find_repeated
+from qbdt.files import digest
+from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
-from qbdt.training import Settings
+from qbdt.training import Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
     "FilePartition",
+    "find_families",
     "find_normalisations",
     "fold_rule",
     "list_files",
     "load",
     "load_for_training",
     "load_partitions",
+    "load_regions",
     "require_folds",
     "restrict_sources",
     "training_settings",
 ]
 
-AnySource = WeightSource | ShapeSource | NormSource
+AnySource = WeightSource | ShapeSource | NormSource | FamilySource
+VariedColumns = dict[str, Floats]
+Bases = Mapping[str, FamilyBasis]
 AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
 
@@ -65,16 +85,20 @@ def load(
     progress
         Told how far reading has come.
     to_train
-        Whether to refuse what cannot be trained on or fitted, such as an analysis without signal; not needed to score.
+        Whether to keep the events of regions that train, and refuse what cannot be trained on or fitted, such as an
+        analysis without signal; not needed to score.
     """
-    rule = fold_rule(analysis)
-    if analysis.dataset is not None:
-        dataset = _builtin(analysis)
-        dataset = dataset if rule is None else dataset.with_folds(rule)
-    else:
-        dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
-    if not to_train:
-        return dataset
+    found = load_regions(analysis, folder, progress)
+    return require_trainable(found.of_training_regions(), analysis) if to_train else found.every_event()
+
+
+def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
+    """Read all events of an analysis, region by region where it has them; arguments as for `load`."""
+    return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+
+
+def require_trainable(dataset: Dataset, analysis: Analysis) -> Dataset:
+    """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
     return dataset.require_usable().require_full_folds()
 
@@ -109,10 +133,21 @@ def restrict_sources(events: AnyEvents, names: Sequence[str] | None) -> AnyEvent
 
 
 def training_settings(analysis: Analysis) -> Settings:
-    """Settings of the training: its section, and which features are categorical."""
-    values = analysis.training.model_dump(exclude={"systematics"})
+    """Settings of the training: its section, which features are categorical, and what the workspace of `with` knows."""
+    values = analysis.training.model_dump(exclude={"systematics", "with"})
     given = {name: value for name, value in values.items() if value is not None}
-    return Settings(**given, categorical_features=analysis.categorical)
+    return Settings(**given, categorical_features=analysis.categorical, partner=_read_partner(analysis))
+
+
+def _read_partner(analysis: Analysis) -> Partner | None:
+    found = analysis.training.partner_file
+    if found is None:
+        return None
+    poi = found.poi or analysis.fit.poi
+    try:
+        return read_partner(found.file, None if poi == "none" else poi)
+    except FitError as error:
+        raise ConfigError(f"training.with: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -129,15 +164,22 @@ class FilePartition:
     count: int
 
     def __call__(self) -> Dataset:
-        """Read the partition."""
-        rule = fold_rule(self.analysis)
-        if self.analysis.dataset is None:
-            return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()
-        dataset = _builtin(self.analysis)
+        """Read the simulated events of the partition that train."""
+        return self.read().training()
+
+    def read(self, progress: Progress = silent) -> RegionEvents:
+        """Read the partition, region by region."""
+        analysis, rule = self.analysis, fold_rule(self.analysis)
+        if analysis.dataset is None:
+            whole = _Loader(analysis, self.folder, rule, progress, (self.number, self.count)).dataset()
+            return RegionEvents(whole, analysis.regions)
+        dataset = _builtin(analysis)
         dataset = dataset if rule is None else dataset.with_folds(rule)
-        return dataset.select(
-            lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
-        )
+        if self.count > 1:
+            dataset = dataset.select(
+                lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
+            )
+        return RegionEvents(add_region_columns(dataset, analysis.regions), analysis.regions)
 
 
 def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
@@ -155,6 +197,13 @@ def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[
     return [FilePartition(analysis, Path(folder).resolve(), number, count) for number in range(count)]
 
 
+def find_families(analysis: Analysis, folder: str | Path) -> Bases:
+    """Principal components of the families of weights of an analysis; some events are read."""
+    if analysis.dataset is not None:
+        return {}
+    return _Loader(analysis, Path(folder), fold_rule(analysis), silent).bases()
+
+
 def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalisation]:
     """Factors on the weights of samples that have a cross section, era by era; generated events are counted."""
     if analysis.dataset is not None:
@@ -164,7 +213,7 @@ def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalis
 
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
-    return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
+    return None if analysis.folds is None else analysis.folds.rule()
 
 
 def require_folds(rule: FoldRule | None) -> FoldRule:
@@ -205,6 +254,8 @@ def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
         for process, sample in analysis.samples.items():
             patterns += _name_files(path, process, sample.files)
     found = set()
+    if analysis.training.partner_file is not None and Path(analysis.training.partner_file.file).exists():
+        found.add(Path(analysis.training.partner_file.file))
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
@@ -264,6 +315,13 @@ def _replace_folds(analysis: Analysis, folds: int | None, columns: list[str]) ->
     return analysis.model_copy(update={"folds": analysis.folds.model_copy(update={"k": folds})})
 
 
+_BASES: dict[str, Bases] = {}
+"""Components of the families of weights that were found last."""
+
+MOST_FILES = 8
+"""Files of a sample that principal components are found on, at most."""
+
+
 class _Loader:
     """Reads the samples of one analysis, nominal and varied."""
 
@@ -277,39 +335,81 @@ class _Loader:
     ) -> None:
         self._partition = partition
         self._era = ""
+        self._bases: Bases = {}
         self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
         self._acts_on = _match_sources(analysis)
 
     def dataset(self) -> Dataset:
         """Return everything as one dataset: the eras joined, where there are some."""
+        self._bases = self.bases()
+        return Dataset.concatenate([one._read_era() for one in self._eras()])
+
+    def bases(self) -> Bases:
+        """Return the principal components of each family of weights, found on some events of all eras.
+
+        They are kept while files and analysis do not change: partitions of one analysis ask for them again.
+        """
+        sources = self._analysis.systematics
+        samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
+        if not samplers:
+            return {}
+        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        if key not in _BASES:
+            _BASES.clear()
+            _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
+        return _BASES[key]
+
+    def _sample_families(self, samplers: Mapping[str, FamilySampler]) -> dict[str, dict[str, FamilyRows]]:
+        """Weights and shifts of some events of each process, for the families that act on it."""
+        found = {}
+        for process, files in self._analysis.samples.items():
+            acting = {_source_of(name) for name, processes in self._acts_on.items() if process in processes}
+            chosen = {name: sampler for name, sampler in samplers.items() if name in acting}
+            if chosen:
+                request = replace(self._request(files, self._scale(process, files)), features=(), ids=())
+                request = replace(request, families=chosen, missing={})
+                found[process] = self._sample(process, files, request)
+        return found
+
+    def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
+        with _said_of(process):
+            paths = [file for path in files.files for file in expand(path, self._folder)]
+            some = paths[:: -(-len(paths) // MOST_FILES)]
+            tables = (open_table(path, files.tree or self._analysis.tree) for path in some)
+            return read_family_rows(tables, request, -(-BASIS_ROWS // len(some)))
+
+    def _eras(self) -> list[_Loader]:
+        """Return a loader for each era, or this one where there are none."""
         eras = split_eras(self._analysis, self._acts_on)
-        return Dataset.concatenate([self._in_era(era, one)._read_era() for era, one in eras.items()])
+        return [self._in_era(era, one) for era, one in eras.items()]
 
     def normalisations(self) -> list[Normalisation]:
         """Return what the weights of each sample are multiplied with, era by era."""
-        eras = split_eras(self._analysis, self._acts_on)
-        loaders = [self._in_era(era, one) for era, one in eras.items()]
-        found = [one._normalise(p, s, s.files, s.tree) for one in loaders for p, s in one._analysis.samples.items()]
+        found = [
+            one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
+        ]
         return [one for one in found if one is not None]
 
     def _in_era(self, era: str, analysis: Analysis) -> _Loader:
         if not era:
             return self
         loader = _Loader(analysis, self._folder, self._rule, self._progress, self._partition)
-        loader._era = era
+        loader._era, loader._bases = era, self._bases
         return loader
 
     def _read_era(self) -> Dataset:
         samples: list[Sample] = []
-        weights: dict[str, dict[str, NDArray[np.float64]]] = {}
+        weights: dict[str, VariedColumns] = {}
         for process, files in self._analysis.samples.items():
             events, weights[process] = self._nominal(process, files)
             samples.append(Sample(process, Role(files.role), events))
-        sources = [self._source(name, s, weights) for name, s in self._analysis.systematics.items()]
+        sources = [one for name, s in self._analysis.systematics.items() for one in self._sources(name, s, weights)]
         return Dataset(samples, sources, self._rule)
 
-    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, dict[str, NDArray[np.float64]]]:
+    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, VariedColumns]:
         """Nominal events, and the weights of all weight-type sources on them."""
+        acting = [name for name, processes in self._acts_on.items() if process in processes]
+        families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
         variations = {}
         for name, source in self._analysis.systematics.items():
             if isinstance(source, WeightSource) and process in self._acts_on[name]:
@@ -317,16 +417,28 @@ class _Loader:
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
         request = self._request(files, self._scale(process, files), variations=variations)
+        request = replace(request, families=families)
         return self._read(process, files.files, files.tree, request)
 
-    def _source(self, name: str, source: AnySource, weights: dict[str, dict[str, NDArray[np.float64]]]) -> Systematic:
+    def _sources(self, name: str, source: AnySource, columns: Mapping[str, VariedColumns]) -> list[Systematic]:
+        """Sources that one entry of the file stands for: several for a family of weights."""
+        if not isinstance(source, FamilySource):
+            return [self._source(name, source, columns)]
+        basis = self._bases[_source_of(name)]
+        numbers = range(basis.n_columns)
+        stored = {p: [columns[p][family_column(name, k)] for k in numbers] for p in self._acts_on[name]}
+        return make_sources(name, basis, stored)
+
+    def _source(
+        self, name: str, source: WeightSource | ShapeSource | NormSource, columns: Mapping[str, VariedColumns]
+    ) -> Systematic:
         processes = self._acts_on[name]
         match source:
             case NormSource():
                 return Systematic.norm(name, source.size, processes=processes)
             case WeightSource():
-                up = {process: weights[process][f"{name} up"] for process in processes}
-                down = None if source.down is None else {p: weights[p][f"{name} down"] for p in processes}
+                up = {process: columns[process][f"{name} up"] for process in processes}
+                down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
                 return Systematic.weight(name, up, down)
             case ShapeSource():
                 shifted = self._varied(name, "up", processes, source.up)
@@ -345,6 +457,7 @@ class _Loader:
             named = [_name_files(path, process, files.files) for path in variation.files or ()]
             paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
+            self._check_positions(key, files, paths, tree)
             scale = self._scale(process, files, variation.generated, paths, tree)
             request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
@@ -360,12 +473,28 @@ class _Loader:
                 f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
             )
 
+    def _check_positions(self, key: str, files: SampleFiles, paths: Sequence[str], tree: str | None) -> None:
+        """Refuse folds by position where the varied files do not have the rows of the nominal ones."""
+        rule = self._analysis.folds
+        if rule is None or rule.by != "position" or (list(paths), tree) == (files.files, files.tree):
+            return
+        nominal, varied = (
+            [one for path in side for one in expand(path, self._folder)] for side in (files.files, paths)
+        )
+        if len(nominal) != len(varied):
+            raise DataError(f"{key}: folds by position: {len(varied)} files, {len(nominal)} nominal ones")
+        for one, other in zip(nominal, varied, strict=True):
+            trees = (files.tree or self._analysis.tree, tree or self._analysis.tree)
+            require_same_rows((one, trees[0]), (other, trees[1]), rule.columns, key)
+
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
-        varied_ids = sorted(set(variation.columns) & set(request.ids))
-        if varied_ids:
-            raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
+        plan = ColumnPlan(request.derived, (), "")
+        for name in request.identifying_columns:
+            if varied := sorted(set(variation.columns) & plan.find_needed([name])):
+                through = "" if varied == [name] else f" through {', '.join(varied)}"
+                raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")
         selection = request.selection.names if request.selection else ()
-        used = ColumnPlan(request.derived, (), "").find_needed((*request.features, *request.weight.names, *selection))
+        used = plan.find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
@@ -389,11 +518,9 @@ class _Loader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        try:
+        with _said_of(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
-        except (DataError, ExpressionError) as error:
-            raise type(error)(f"samples.{process}: {error}") from error
         return Normalisation(process, self._era, luminosity, cross_section, generated)
 
     def _request(
@@ -406,31 +533,47 @@ class _Loader:
     ) -> Request:
         analysis = self._analysis
         nominal = Expression(files.weight or ("1" if files.role == "data" else analysis.weight))
+        conditions, observables = read_conditions(analysis.regions), read_observables(analysis.regions)
         cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
+        if conditions:  # events of no region are not kept
+            cuts.append(f"({' or '.join(f'({one.text})' for one in conditions.values())})")
         return Request(
-            features=tuple(analysis.features),
+            features=(*analysis.features, *observables),
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=scale,
             variations=variations or {},
-            derived=_derived(analysis.columns, columns or {}),
+            derived={**_derived(analysis.columns, columns or {}), **observables},
             selection=Expression(" and ".join(cuts)) if cuts else None,
+            conditions=conditions,
             ids=self._rule.columns if self._rule else (),
             missing=_placeholders(analysis),
         )
 
     def _read(
         self, what: str, paths: Sequence[str], tree: str | None, request: Request
-    ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
-        try:
+    ) -> tuple[Events, VariedColumns]:
+        with _said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
-                raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
-            tables = (
-                open_table(f, tree or self._analysis.tree, share) for f, share in divide_files(files, *self._partition)
-            )
+                raise DataError(f"{twice[0]} is named twice: its events would count twice")
+            divided = divide_files(files, *self._partition)
+            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in divided)
+            request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
             return read_request(tables, request, description=what, progress=self._progress)
-        except (DataError, ExpressionError) as error:
-            raise type(error)(f"{what}: {error}") from error
+
+
+@contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Put what is read in front of a message."""
+    try:
+        yield
+    except (DataError, ExpressionError) as error:
+        raise type(error)(f"{what}: {error}") from error
+
+
+def _source_of(name: str) -> str:
+    """Name of a source in the analysis file, without that of an era."""
+    return name.partition("#")[0]
 
 
 def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:

@@ -14,7 +14,7 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import FoldRule
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
-from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
 __all__ = ["concatenate", "from_arrays", "signal_mask"]
@@ -253,10 +253,21 @@ def _join_variation(name: str, process: str, direction: str, datasets: Sequence[
     scalings = [change for change in changes if isinstance(change, Scaling)]
     if scalings:
         return _join_scalings(name, scalings, changes, nominal)
+    rescalings = [change for change in changes if isinstance(change, Rescaling)]
+    if len({change.sign for change in rescalings}) == 1 and all(c is None or c in rescalings for c in changes):
+        return _join_rescalings(rescalings[0].sign, changes, nominal)
     varied = [n if change is None else change.apply(n) for n, change in zip(nominal, changes, strict=True)]
     if any(isinstance(change, Replacement) for change in changes):
         return Replacement(Events.concatenate(varied))
     return Reweighting(np.concatenate([events.weight for events in varied]))
+
+
+def _join_rescalings(sign: float, changes: list[Variation | None], nominal: list[Events]) -> Rescaling:
+    shifts = [
+        change.shift if isinstance(change, Rescaling) else np.zeros(events.n_rows, dtype=np.float32)
+        for change, events in zip(changes, nominal, strict=True)
+    ]
+    return Rescaling(np.concatenate(shifts), sign)
 
 
 def _join_scalings(

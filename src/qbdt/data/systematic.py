@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import Floats
 from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, as_mapping
-from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
 __all__ = ["FlatSystematic", "Kind", "Systematic", "find_components"]
@@ -193,6 +193,25 @@ class Systematic:
         if not isinstance(up, Mapping):
             return FlatSystematic(name, Kind.WEIGHT, up, down)
         return cls(name, Kind.WEIGHT, _reweightings(name, up), None if down is None else _reweightings(name, down))
+
+    @classmethod
+    def rescaling(cls, name: str, up: Mapping[str, Floats], down: Mapping[str, Floats] | None = None) -> Systematic:
+        """Relative shifts of the weights of each row; down is their opposite if it is not given.
+
+        Parameters
+        ----------
+        name
+            Name of the source.
+        up
+            Process to relative shifts, 0.1 for +10 %; kept as they are, also in single precision.
+        down
+            The same for the other direction.
+        """
+        if down is None:
+            opposite = {process: Rescaling(shift, -1.0) for process, shift in up.items()}
+        else:
+            opposite = {process: Rescaling(shift) for process, shift in down.items()}
+        return cls(name, Kind.WEIGHT, {process: Rescaling(shift) for process, shift in up.items()}, opposite)
 
     @overload
     @classmethod

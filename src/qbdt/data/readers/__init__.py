@@ -4,9 +4,17 @@ In: paths and a `Request` that names features, weights, selection and derived co
 """
 
 from qbdt.data.readers.chunks import ColumnPlan
-from qbdt.data.readers.request import NOMINAL, Request, read_columns, read_events, read_request, sum_expression
+from qbdt.data.readers.request import (
+    NOMINAL,
+    Request,
+    family_column,
+    read_events,
+    read_family_rows,
+    read_request,
+)
 from qbdt.data.readers.root import read_histogram
 from qbdt.data.readers.table import Share, expand, open_table, write_tables
+from qbdt.data.readers.whole_files import read_columns, require_same_rows, sum_expression
 
 __all__ = [
     "NOMINAL",
@@ -14,11 +22,14 @@ __all__ = [
     "Request",
     "Share",
     "expand",
+    "family_column",
     "open_table",
     "read_columns",
     "read_events",
+    "read_family_rows",
     "read_histogram",
     "read_request",
+    "require_same_rows",
     "sum_expression",
     "write_tables",
 ]

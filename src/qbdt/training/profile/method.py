@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from qbdt.arrays import Nodes
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Expectation
 from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
-from qbdt.training.profile.expectation import SHARES, choose_share, expect_result
+from qbdt.training.profile.combination import Combination, FoldTrees, ModelFrame, best_number, combine
+from qbdt.training.profile.efficient_scores import EfficientScores
+from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
-from qbdt.training.profile.profiled_events import ProfiledEvents
+from qbdt.training.profile.parameters import Parameters, free_normalisations
+from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
 from qbdt.training.profile.ratio import fit_ratio
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import fit_shifts
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees import Binning, Tree
 
 __all__ = ["train_profiled"]
 
@@ -53,7 +60,7 @@ def train_profiled(
         )
     end = End()
     with Workers(n_threads) as workers:
-        events = ProfiledEvents(place_events(dataset, workers), settings, workers)
+        events = ProfiledEvents(place_events(_add_free(dataset, settings.free), workers), settings, workers)
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
@@ -68,6 +75,14 @@ def train_profiled(
             except _StoppedByCallback:
                 end = state.end(Ending.STOPPED_EARLY)
         return state.result(end)
+
+
+def _add_free(dataset: Dataset | PartitionedEvents, processes: Sequence[str]) -> Dataset | PartitionedEvents:
+    """Add a source for each free normalisation."""
+    change = partial(free_normalisations, processes=processes)
+    if not processes:
+        return dataset
+    return change(dataset) if isinstance(dataset, Dataset) else dataset.map(change)
 
 
 class _StoppedByCallback(Exception):
@@ -89,44 +104,52 @@ class _Profiling:
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
-        self.categories = events.binning.categories_by_number
-        self.folds = _resume_folds(resume, events.binning, settings, events.data, len(events.sources))
-        self.unfinished: list[Nodes] = []
+        self.parameters = events.parameters
+        self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
+        self.folds = _resume_folds(resume, events.binning, settings, events.data, self.parameters)
+        self.unfinished: list[list[Nodes]] = []
         self.n_trees = 0
         self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
     @property
     def most_trees(self) -> int:
-        """Trees of all folds and both sums, if none stops early."""
-        return self.events.n_folds * self.settings.n_trees * (1 + bool(self.events.sources))
+        """Trees of all folds and all sums, if none stops early."""
+        n_sums = len(self.parameters.strengths) + bool(self.events.sources)
+        return self.events.n_folds * self.settings.n_trees * n_sums
 
     def fit_fold(self) -> None:
-        """Fit both sums of trees without the next fold."""
+        """Fit all sums of trees without the next fold."""
         number, before = len(self.folds), self.n_trees
         self.unfinished = []
         given = (self.settings, self.workers)
-        ratio = fit_ratio(self.events, number, *given, self._note_ratio_tree)
-        shifts = fit_shifts(self.events, number, self._ratio(ratio), *given, self._note_tree)
-        self.folds.append(FoldTrees(ratio, shifts.trees, shifts.values, shifts.integrals))
+        ratios = []
+        for strength in range(len(self.parameters.strengths)):
+            self.unfinished.append([])
+            ratios.append(fit_ratio(self.events.of_strength(strength), number, *given, self._note_ratio_tree))
+        shifts = fit_shifts(self.events, number, self._ratios(ratios), *given, self._note_tree)
+        self.folds.append(FoldTrees(tuple(ratios), shifts.trees, shifts.values, shifts.integrals))
         self.advance(self.most_trees // self.events.n_folds - (self.n_trees - before))
 
     def _note_ratio_tree(self, nodes: Nodes) -> None:
-        self.unfinished.append(nodes)
+        self.unfinished[-1].append(nodes)
         self._note_tree(nodes)
 
     def _note_tree(self, nodes: Nodes) -> None:
         self.advance(1)
-        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.categories))
+        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.frame.categories))
         self.n_trees += 1
         if self.monitor.judge(report, self.events.features, self.workers.n_threads):
             raise _StoppedByCallback
 
-    def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
-        """Return the model of the first sum of trees alone."""
-        features = self.events.features
-        ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
-        return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
+    def _ratios(self, trees: Sequence[Sequence[Nodes]]) -> Ratios:
+        """Return the sums of trees of each strength's F."""
+        return Ratios(tuple(self.frame.make_ensemble(own) for own in trees), self.frame.log_odds)
+
+    def _unfinished_model(self) -> ProfiledEnsemble:
+        """Return the model of the first F so far alone."""
+        trees = self.unfinished[0] if self.unfinished else []
+        return ProfiledEnsemble(self.frame.make_ensemble(trees), self.frame.make_ensemble(()), self.frame.log_odds[0])
 
     def end(self, how: Ending) -> End:
         return End(how, f"{len(self.folds)} of {self.events.n_folds} folds")
@@ -134,46 +157,84 @@ class _Profiling:
     def result(self, end: End) -> TrainedModel:
         events = self.events
         if not self.folds:
-            return TrainedModel(self._ratio(self.unfinished), events.binning, self.settings, (), end, events.data)
-        names = (events.features, events.sources, events.log_odds)
-        folds, expected = self.folds, None
+            return TrainedModel(self._unfinished_model(), events.binning, self.settings, (), end, events.data)
+        folds = self.folds
+        expected: tuple[Expectation, ...] = ()
         if len(folds) == events.n_folds:
-            number = best_number(self.folds)
+            number = best_number(self.folds, self.parameters)
             folds = [fold.with_shifts(number) for fold in self.folds]
-            combination = Combination.of(folds, events.n_folds)
-            models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
-            judged = (events.sources, combination.pulls)
-            share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
-            if events.is_smoothed:  # a fit has the weights as given
-                expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
-            won = expected.sigma_full**-2 - expected.unprofiled**-2
-            information = (expected.sigma_stat**-2, won)
-            model = combine(folds, combination.times(share), *names, information, self.categories)
+            combination = Combination.of(folds, events.n_folds, self.parameters)
+            shares, expected = self._expect(folds, combination)
+            won = expected[0].sigma_full ** -2 - expected[0].unprofiled ** -2
+            information = (expected[0].sigma_stat ** -2, won)
+            model = combine(folds, combination.times(shares), self.frame, information)
         else:
-            model = combine(folds, Combination.of(folds, events.n_folds), *names, categories=self.categories)
-        known = [  # the file format calls folds "parts"
-            {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
-            for fold in folds
-        ]
-        return TrainedModel(model, events.binning, self.settings, (), end, {**events.data, "parts": known}, expected)
+            model = combine(folds, Combination.of(folds, events.n_folds, self.parameters), self.frame)
+        data = {**events.data, "parts": [_describe_fold(fold) for fold in folds]}
+        return TrainedModel(model, events.binning, self.settings, (), end, data, expected)
+
+    def _expect(
+        self, folds: Sequence[FoldTrees], combination: Combination
+    ) -> tuple[list[float], tuple[Expectation, ...]]:
+        """Share of the shifts' coefficients of each score, and the result to expect of it."""
+        models = [combine([fold], combination, self.frame) for fold in folds]
+        shares, expected = [], []
+        for number in range(len(self.parameters.interest)):
+            share, expectation = self._expect_score(
+                [_one_score(model, number) for model in models], number, combination
+            )
+            shares.append(share)
+            expected.append(expectation)
+        return shares, tuple(expected)
+
+    def _expect_score(
+        self, models: Sequence[Scorer], number: int, combination: Combination
+    ) -> tuple[float, Expectation]:
+        parameter, events = self.parameters.interest[number], self.events
+        judged = (self.parameters, number, combination.pulls[number])
+        is_source = parameter >= len(self.parameters.strengths)
+        strength = None if is_source or self.parameters.is_single_strength else parameter
+        tried = ALL if is_source else SHARES
+        share, expected = choose_share(events.build_score_rows(models, tried, strength=strength), tried, *judged)
+        if events.is_smoothed:  # a fit has the weights as given
+            both = (tried[0], share)
+            expected = expect_result(events.build_score_rows(models, both, as_given=True, strength=strength), *judged)
+        return share, expected
+
+
+def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> Scorer:
+    return model.of_parameter(number) if isinstance(model, EfficientScores) else model
+
+
+def _describe_fold(fold: FoldTrees) -> dict[str, Any]:
+    """Numbers of trees and integrals of one fold; the file format calls folds "parts"."""
+    ratios: Any = [len(trees) for trees in fold.ratios]
+    return {
+        "ratio": ratios if len(ratios) > 1 else ratios[0],
+        "shift": len(fold.shift),
+        "integrals": [one.to_dict() for one in fold.integrals],
+    }
 
 
 def _resume_folds(
-    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
+    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], parameters: Parameters
 ) -> list[FoldTrees]:
     """Return the finished folds of an earlier training."""
     if resume is None:
         return []
     require_resumable(resume, binning, settings, data)
-    assert isinstance(resume.ensemble, ProfiledEnsemble)
+    assert isinstance(resume.ensemble, ProfiledEnsemble | EfficientScores)
     if resume.settings.n_trees != settings.n_trees:
         raise DataError("cannot resume: the folds of a profiled training stop by themselves; n_trees must be the same")
     model, folds = resume.ensemble, []
-    ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
+    sums = [iter(one.trees) for one in (model.ratios if isinstance(model, EfficientScores) else (model.ratio,))]
+    shift = iter(zip(model.shift.trees, model.source_values, strict=True))
+    sizes = (len(parameters.sources), len(parameters.strengths))
     for fold in resume.data.get("parts", []):
-        own = tuple(tree.nodes for tree in islice(ratio, fold["ratio"]))
+        counts = np.atleast_1d(fold["ratio"]).tolist()
+        own = tuple(tuple(tree.nodes for tree in islice(trees, n)) for trees, n in zip(sums, counts, strict=True))
         pairs = list(islice(shift, fold["shift"]))
-        integrals = tuple(Integrals.from_dict(one, n_sources) for one in fold["integrals"])
+        integrals = tuple(Integrals.from_dict(one, *sizes) for one in fold["integrals"])
         folds.append(
             FoldTrees(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
         )
