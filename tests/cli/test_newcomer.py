@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qbdt.analysis import load, read_analysis
 from tests.cli.inside import qbdt
 
 pytestmark = pytest.mark.xdist_group("newcomer")  # one worker makes the run that they share
@@ -17,7 +16,6 @@ name: newcomer
 columns:
   scale: 1
   m_scaled: m * scale
-  key: floor(1e6 * (phi + 4))
 features: [m_scaled, "pdf[1]"]
 weight: w * pdf[0]
 selection: m_scaled > -1
@@ -28,7 +26,7 @@ systematics:
   lumi: {kind: norm, processes: "*", size: 0.02}
   energy scale: {kind: shape, up: {columns: {scale: 1.05}}, down: {columns: {scale: 0.95}}}
   mu: {kind: weight, up: "nominal * pdf[1]", down: "nominal / pdf[1]"}
-folds: {by: hash, columns: key, k: 2}
+folds: {by: content, columns: phi, k: 2}
 training: {method: paper, n_trees: 3, n_leaves: 3}
 fit: {bins: 4, scan: false}
 """
@@ -55,18 +53,6 @@ def test_sources_may_have_any_name_and_weights_any_element(folder):
     result = json.loads((folder / "run" / "result.json").read_text(encoding="utf-8"))
     assert {"lumi_2", "mu_2", "energy scale"} <= set(result["fit"]["expected"]["parameters"])
     assert {path.stem for path in (folder / "run" / "scored").glob("*energy*")}, "files are named after sources"
-
-
-def test_without_an_event_number_folds_go_by_what_no_source_changes(folder):
-    dataset = load(read_analysis(folder / "events" / "analysis.yaml"), folder / "events")
-    rule = dataset.folds
-    assert rule is not None
-    moved = dataset.varied("energy scale", "up")["higgs"]
-    nominal = dataset.sample("higgs").events
-    assert moved.n_rows != nominal.n_rows
-    own = dict(zip(nominal.identifier("key").tolist(), rule.assign(nominal).tolist(), strict=True))
-    copies = zip(moved.identifier("key").tolist(), rule.assign(moved).tolist(), strict=True)
-    assert all(own.get(key, fold) == fold for key, fold in copies)
 
 
 def test_a_report_finds_its_events_from_anywhere_and_replaces_an_earlier_one(folder):
