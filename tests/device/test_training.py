@@ -3,8 +3,7 @@
 import pytest
 
 from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
-from qbdt.training import Settings, train
-from qbdt.training.paper import device_growth
+from qbdt.training import Settings, device_growth, train
 from qbdt.trees.device import open_device
 from tests.device.trainings import draw_training
 
@@ -25,8 +24,8 @@ def test_where_the_device_may_be_wrong_the_cpu_decides(agrees, host_device, monk
         grown.append(original(self, record, gains) if agrees else None)
         return grown[-1]
 
-    original = device_growth.DeviceGrowth._repeat
-    monkeypatch.setattr(device_growth.DeviceGrowth, "_repeat", repeat)
+    original = device_growth.DeviceGrowth.depths
+    monkeypatch.setattr(device_growth.DeviceGrowth, "depths", repeat)
     dataset, settings = draw_training(5, "paper", 300)
     expected, found = (train(dataset, settings, n_threads=1, device=device) for device in (None, "cuda"))
     assert found.ensemble.trees == expected.ensemble.trees

@@ -40,6 +40,7 @@ class DevicePairRows(DevicePartitionRows):
         self, segments: Sequence[Segment], binning: Binning, workers: Workers, n_trained: int, device: Device
     ) -> None:
         super().__init__(segments, binning, workers, device)
+        self.histogram_size = 2 * self.layout.n_features * BINS
         self._residuals = device.compile(SOURCE)
         self._n_trained = n_trained
         self._trained = self.layout.whole[:n_trained]
@@ -62,10 +63,14 @@ class DevicePairRows(DevicePartitionRows):
 
     def histogram(self, node: int) -> Fixed:
         """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
-        out = self.device.zeros(2 * self.layout.n_features * BINS, np.int64)
+        out = self.device.zeros(self.histogram_size, np.int64)
         for leaf in self._undivided(node):
-            self._fill(2, self.number(leaf), self._pairs, self._pair_bases, out)
+            self.fill_histogram(self.number(leaf), out)
         return self.device.download(out)
+
+    def fill_histogram(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
+        """Add a node's histogram to `out`; that of node i from i × `node_step` on."""
+        self._fill(2, node, self._pairs, self._pair_bases, out, node_step)
 
     def _over(self, n: int, name: str, *arguments: DeviceArray) -> None:
         """Run a kernel over n rows."""
