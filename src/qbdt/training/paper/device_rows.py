@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, SUM_BITS, Fixed, Floats, Indices
-from qbdt.threads import Workers
 from qbdt.training.kernels.weights import ALL_ROWS
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.trees import Binning
-from qbdt.trees.device import QUAD, THREADS, Device, DeviceArray
+from qbdt.trees.device import QUAD, THREADS, DeviceArray, DeviceMemory
 from qbdt.trees.rows import Segment, Side
 
 __all__ = ["DeviceWeightedRows"]
@@ -27,9 +26,9 @@ PLANE = 8
 class DeviceWeightedRows(DevicePartitionRows):
     """What `WeightedRows` are in ordinary memory: see there."""
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers, device: Device) -> None:
-        super().__init__(segments, binning, workers, device)
-        layout = self.layout
+    def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
+        super().__init__(segments, binning, memory)
+        layout, device = self.layout, self.device
         self.histogram_size = layout.histogram_size
         self._weights = device.compile(SOURCE)
         self._floats = device.upload(np.concatenate([segment.events.weight for segment in segments]).astype(np.float64))

@@ -14,12 +14,11 @@ import numpy as np
 
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.data import Events
-from qbdt.threads import Workers
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.training.profile.shift_rows import SumScales, SumSlots
 from qbdt.trees import Binning
-from qbdt.trees.device import Device, DeviceArray
+from qbdt.trees.device import Device, DeviceArray, DeviceMemory
 from qbdt.trees.kernels import LIMBS, exact_sum
 from qbdt.trees.rows import Segment, Side
 
@@ -36,10 +35,9 @@ THREADS = 256
 class DevicePairRows(DevicePartitionRows):
     """Binned rows with a numerator and a denominator; the first `n_trained` segments are trained on."""
 
-    def __init__(
-        self, segments: Sequence[Segment], binning: Binning, workers: Workers, n_trained: int, device: Device
-    ) -> None:
-        super().__init__(segments, binning, workers, device)
+    def __init__(self, segments: Sequence[Segment], binning: Binning, n_trained: int, memory: DeviceMemory) -> None:
+        super().__init__(segments, binning, memory)
+        device = self.device
         self.histogram_size = 2 * self.layout.n_features * BINS
         self._residuals = device.compile(SOURCE)
         self._n_trained = n_trained
@@ -100,13 +98,13 @@ class DeviceRatioRows(DevicePairRows):
         trained: Sequence[Segment],
         held: Sequence[ShiftSegment],
         binning: Binning,
-        workers: Workers,
         factors: Sequence[float],
         scale: float,
-        device: Device,
+        memory: DeviceMemory,
     ) -> None:
         segments = [*trained, *(one.segment for one in held)]
-        super().__init__(segments, binning, workers, len(trained), device)
+        super().__init__(segments, binning, len(trained), memory)
+        device = self.device
         weights = [segment.events.weight * factors[segment.side] for segment in trained]
         self._weight = device.upload(np.concatenate(weights))
         self._log_ratio = device.zeros(self.layout.n_rows, np.float64)
@@ -196,14 +194,14 @@ class DeviceShiftRows(DevicePairRows):
         trained: Sequence[ShiftSegment],
         held: Sequence[ShiftSegment],
         binning: Binning,
-        workers: Workers,
         means: Floats,
         shares: Callable[[Events], Floats],
         n_ratios: int,
-        device: Device,
+        memory: DeviceMemory,
     ) -> None:
         segments = [*trained, *held]
-        super().__init__([one.segment for one in segments], binning, workers, len(trained), device)
+        super().__init__([one.segment for one in segments], binning, len(trained), memory)
+        device = self.device
         self.n_sources, self._n_ratios = len(means), n_ratios
         self._means = np.array(means)
         self._factors = [one.factors for one in segments]
