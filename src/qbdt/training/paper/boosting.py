@@ -24,7 +24,7 @@ from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, Tree
-from qbdt.trees.device import open_device
+from qbdt.trees.device import DeviceMemory, open_device
 from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
@@ -45,7 +45,9 @@ def train_paper(
 ) -> TrainedModel:
     """Train by the paper's method, whatever `settings.method` says; parameters are those of `qbdt.training.train`."""
     with Workers(n_threads) as workers:
-        prepared = prepare_events(place_events(dataset, workers, open_device(device)), settings, workers)
+        prepared = prepare_events(
+            place_events(dataset, workers, DeviceMemory.of(open_device(device))), settings, workers
+        )
         boosting = _Boosting(prepared, settings, workers.n_threads, monitor or Monitor())
         # Only the binned rows are needed from here on; the caller may have kept no other reference to the events.
         del dataset, prepared

@@ -19,7 +19,8 @@ from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.trees import Ensemble, Tree
+from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees.device import DeviceEnsemble, DeviceMemory
 
 __all__ = ["Combination", "FoldTrees", "ModelFrame", "best_number", "combine"]
 
@@ -107,16 +108,23 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class ModelFrame:
-    """What the models of all folds have in common; `categories` are by number of the feature."""
+    """What the models of all folds have in common; `categories` are by number of the feature.
+
+    Where the rows of a training are on a device, `judging` is that memory and the bins, for models that score them.
+    """
 
     features: tuple[str, ...]
     parameters: Parameters
     log_odds: tuple[float, ...]
     categories: Mapping[int, Floats]
+    judging: tuple[DeviceMemory, Binning] | None = None
 
     def make_ensemble(self, trees: Sequence[Nodes], weight: float = 1.0) -> Ensemble:
         """Return a sum of trees of the same weight."""
-        return Ensemble(self.features, tuple(Tree(nodes, weight, self.categories) for nodes in trees))
+        made = tuple(Tree(nodes, weight, self.categories) for nodes in trees)
+        if self.judging is not None:
+            return DeviceEnsemble(self.features, made, *self.judging)
+        return Ensemble(self.features, made)
 
 
 def combine(

@@ -177,10 +177,10 @@ class _Nominal:
 
     def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats, device: Device) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
-        columns = np.empty((n_rows, n_columns))
-        for j, (_, column) in enumerate(segment.columns):
-            columns[:, j] = column()
-        self.columns = device.upload(columns.ravel())
+        self.columns = device.zeros(n_rows * n_columns, np.float64)
+        for j, (_, column) in enumerate(segment.columns if n_rows else ()):
+            given = (np.int64(n_rows), np.int32(n_columns), np.int32(j), device.upload(column()), self.columns)
+            device.compile(SOURCE).launch("place_column", (4 * device.n_units, 1, 1), given)
         self.current = device.zeros(n_rows * n_sources, np.float64)
         self.ratio = device.upload(np.ascontiguousarray(ratio.T).ravel())
         self.sources = [source for source, _ in segment.columns]

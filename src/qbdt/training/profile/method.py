@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -30,7 +31,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import fit_shifts
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, Tree
-from qbdt.trees.device import open_device
+from qbdt.trees.device import DeviceMemory, open_device
 
 __all__ = ["train_profiled"]
 
@@ -63,8 +64,9 @@ def train_profiled(
     end = End()
     with Workers(n_threads) as workers:
         given = _add_free(dataset, settings.free)
-        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
-        state = _Profiling(events, settings, workers, monitor, resume)
+        memory = DeviceMemory.of(open_device(device))
+        events = ProfiledEvents(place_events(given, workers, memory), settings, workers)
+        state = _Profiling(events, settings, workers, monitor, resume, memory)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
             advance(len(state.folds) * state.most_trees // events.n_folds)
@@ -102,6 +104,7 @@ class _Profiling:
         workers: Workers,
         monitor: Monitor,
         resume: TrainedModel | None,
+        memory: DeviceMemory | None,
     ) -> None:
         self.events = events
         self.settings = settings
@@ -109,6 +112,7 @@ class _Profiling:
         self.monitor = monitor
         self.parameters = events.parameters
         self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
+        self.judging = self.frame if memory is None else replace(self.frame, judging=(memory, events.binning))
         self.folds = _resume_folds(resume, events.binning, settings, events.data, self.parameters)
         self.unfinished: list[list[Nodes]] = []
         self.n_trees = 0
@@ -147,7 +151,7 @@ class _Profiling:
 
     def _ratios(self, trees: Sequence[Sequence[Nodes]]) -> Ratios:
         """Return the sums of trees of each strength's F."""
-        return Ratios(tuple(self.frame.make_ensemble(own) for own in trees), self.frame.log_odds)
+        return Ratios(tuple(self.judging.make_ensemble(own) for own in trees), self.frame.log_odds)
 
     def _unfinished_model(self) -> ProfiledEnsemble:
         """Return the model of the first F so far alone."""
@@ -180,7 +184,7 @@ class _Profiling:
         self, folds: Sequence[FoldTrees], combination: Combination
     ) -> tuple[list[float], tuple[Expectation, ...]]:
         """Share of the shifts' coefficients of each score, and the result to expect of it."""
-        models = [combine([fold], combination, self.frame) for fold in folds]
+        models = [combine([fold], combination, self.judging) for fold in folds]
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(

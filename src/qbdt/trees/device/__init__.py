@@ -8,13 +8,14 @@ and histograms of these: the same integers as on the CPU; and scores of events (
 from qbdt.trees.device.device import Device, DeviceArray, Kernels, kernel_source, open_device
 from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.device.rows import QUAD, THREADS, DeviceRows
-from qbdt.trees.device.scoring import score_on_device
+from qbdt.trees.device.scoring import DeviceEnsemble, score_on_device
 
 __all__ = [
     "QUAD",
     "THREADS",
     "Device",
     "DeviceArray",
+    "DeviceEnsemble",
     "DeviceMemory",
     "DeviceRows",
     "Kernels",

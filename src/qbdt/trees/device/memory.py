@@ -26,6 +26,11 @@ class DeviceMemory:
         self.device = device
         self._tables: dict[tuple[int, ...], tuple[DeviceArray, Any]] = {}
 
+    @classmethod
+    def of(cls, device: Device | None) -> DeviceMemory | None:
+        """Memory of a device; None without one."""
+        return None if device is None else cls(device)
+
     def __call__(self, name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
         """Return an ordinary array of zeros."""
         return in_memory(name, size, dtype)
