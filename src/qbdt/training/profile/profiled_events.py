@@ -227,10 +227,10 @@ class _ShiftBuilder:
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         shares = partial(self.ratios.shares, n_threads=workers.n_threads)
-        given = (self.means, shares, self.ratios.n_strengths, memory)
+        given = (self.means, shares, self.ratios.n_strengths)
         if isinstance(memory, DeviceMemory):
-            return DeviceShiftRows(trained, held, self.binning, *given)
-        return ShiftRows(trained, held, self.binning, workers, *given)
+            return DeviceShiftRows(trained, held, self.binning, *given, memory)
+        return ShiftRows(trained, held, self.binning, workers, *given, memory)
 
 
 @dataclass(frozen=True, eq=False)
