@@ -243,12 +243,12 @@ def test_folds_by_position_where_variations_have_the_same_rows(folder, tmp_path)
     text = WITHOUT_NUMBER.replace("by: content, columns: [event, sf]", "by: position, columns: event")
     data = load(parse_analysis(text), folder)
     raw = pa.parquet.read_table(folder / "ttbar.parquet")["pt"].to_numpy()
-    np.testing.assert_array_equal(data.sample("ttbar").events.identifier("row_number"), np.flatnonzero(raw > 15))
+    np.testing.assert_array_equal(data.sample("ttbar").events.identifier("position(row)"), np.flatnonzero(raw > 15))
     np.testing.assert_array_equal(
-        data.varied("columns", "up")["ttbar"].identifier("row_number"), np.flatnonzero(raw * 1.1 > 15)
+        data.varied("columns", "up")["ttbar"].identifier("position(row)"), np.flatnonzero(raw * 1.1 > 15)
     )
     parts = [part() for part in load_partitions(parse_analysis(text), folder, 3)]
-    rows = np.concatenate([part.sample("ttbar").events.identifier("row_number") for part in parts])
+    rows = np.concatenate([part.sample("ttbar").events.identifier("position(row)") for part in parts])
     np.testing.assert_array_equal(rows, np.flatnonzero(raw > 15))
 
 

@@ -219,7 +219,7 @@ class EventReader:
 
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
         plan = ColumnPlan(request.derived, (), "")
-        for name in request.identifying_columns:
+        for name in request.identifying_columns():
             if varied := sorted(set(variation.columns) & plan.find_needed([name])):
                 through = "" if varied == [name] else f" through {', '.join(varied)}"
                 raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")
