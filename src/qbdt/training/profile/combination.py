@@ -13,49 +13,24 @@ from functools import reduce
 
 from qbdt.arrays import Floats, Nodes
 from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.ratio import fade
 from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.shifts import FittedShifts
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Combination", "FoldTrees", "best_number", "combine"]
+__all__ = ["Combination", "best_number", "combine"]
 
 
-@dataclass(frozen=True, eq=False)
-class FoldTrees:
-    """Trees of one fold: those of F, and those of the shifts with their `values` for each source (node, source).
-
-    `integrals` are those over held-out events after some of the shifts' trees: the last after all of them, the one
-    before without the last tree, and so on.
-    """
-
-    ratio: tuple[Nodes, ...]
-    shift: tuple[Nodes, ...]
-    values: tuple[Floats, ...]
-    integrals: tuple[Integrals, ...]
-
-    @property
-    def fewest(self) -> int:
-        """Smallest number of trees of the shifts for which integrals are known."""
-        return len(self.shift) + 1 - len(self.integrals)
-
-    def with_shifts(self, number: int) -> FoldTrees:
-        """Return the fold with so many trees of the shifts, or all where there are fewer."""
-        left_out = max(len(self.shift) - number, 0)
-        kept = len(self.shift) - left_out
-        return FoldTrees(self.ratio, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
-
-
-def best_number(folds: Sequence[FoldTrees]) -> int:
+def best_number(folds: Sequence[FittedShifts]) -> int:
     """Number of trees of the shifts, the same in all folds, with the smallest σ_μ of all held-out events together.
 
     A fold alone has too few events for this choice.
     """
-    numbers = range(max(fold.fewest for fold in folds), max(len(fold.shift) for fold in folds) + 1)
-    return min(
-        numbers, key=lambda number: _total([fold.with_shifts(number) for fold in folds], len(folds)).uncertainty()
-    )
+    numbers = range(max(fold.fewest for fold in folds), max(len(fold.trees) for fold in folds) + 1)
+    return min(numbers, key=lambda number: _total([fold.cut(number) for fold in folds], len(folds)).uncertainty())
 
 
-def _total(folds: Sequence[FoldTrees], n_folds: int) -> Integrals:
+def _total(folds: Sequence[FittedShifts], n_folds: int) -> Integrals:
     """Integrals over the held-out events of some of `n_folds` folds, for as many events as there are in all of them."""
     return reduce(Integrals.__add__, (fold.integrals[-1] for fold in folds)).scaled(n_folds / len(folds))
 
@@ -68,7 +43,7 @@ class Combination:
     pulls: Floats
 
     @classmethod
-    def of(cls, folds: Sequence[FoldTrees], n_folds: int) -> Combination:
+    def of(cls, folds: Sequence[FittedShifts], n_folds: int) -> Combination:
         """Best for the held-out events of some of `n_folds` folds.
 
         It is t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k.
@@ -83,7 +58,8 @@ class Combination:
 
 
 def combine(
-    folds: Sequence[FoldTrees],
+    ratios: Sequence[Sequence[Nodes]],
+    folds: Sequence[FittedShifts],
     combination: Combination,
     features: tuple[str, ...],
     sources: tuple[str, ...],
@@ -91,24 +67,25 @@ def combine(
     information: tuple[float, float] | None = None,
     categories: Mapping[int, Floats] | None = None,
 ) -> ProfiledEnsemble:
-    """Average the sums of trees of some folds.
+    """Average the sums of trees of some folds: those of F, and those of the shifts.
 
     The gains of the two sums are scaled to add up to `information` about μ, where it is given; `categories` are by
     number of the feature.
     """
     known = categories or {}
-    weight = 1.0 / len(folds)
     values = tuple(array for fold in folds for array in fold.values)
-    ratio = [nodes.copy() for fold in folds for nodes in fold.ratio]
-    shift = [nodes.copy() for fold in folds for nodes in fold.shift]
+    ratio = [nodes.copy() for own in ratios for nodes in own]
+    shift = [nodes.copy() for fold in folds for nodes in fold.trees]
+    weights = [w / len(ratios) for own in ratios for w in fade(len(own)).tolist()]
+    shift_weights = [1.0 / len(folds)] * len(shift) if folds else []
     if information is not None:
-        _scale_gain(ratio, information[0] / weight)
-        _scale_gain(shift, information[1] / weight)
+        _scale_gain(ratio, weights, information[0])
+        _scale_gain(shift, shift_weights, information[1])
     for nodes, own in zip(shift, values, strict=True):
         nodes["value"] = own @ combination.coefficients
     return ProfiledEnsemble(
-        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in ratio)),
-        Ensemble(features, tuple(Tree(nodes, weight, known) for nodes in shift)),
+        Ensemble(features, tuple(Tree(*one, known) for one in zip(ratio, weights, strict=True))),
+        Ensemble(features, tuple(Tree(*one, known) for one in zip(shift, shift_weights, strict=True))),
         log_odds,
         sources,
         tuple(combination.coefficients.tolist()),
@@ -116,8 +93,8 @@ def combine(
     )
 
 
-def _scale_gain(trees: Sequence[Nodes], total: float) -> None:
-    """Scale the gains of all splits such that they add up to some total."""
-    found = math.fsum(float(nodes["gain"].sum()) for nodes in trees)
+def _scale_gain(trees: Sequence[Nodes], weights: Sequence[float], total: float) -> None:
+    """Scale the gains of all splits such that they add up to some total, each times the weight of its tree."""
+    found = math.fsum(weight * float(nodes["gain"].sum()) for nodes, weight in zip(trees, weights, strict=True))
     for nodes in trees:
         nodes["gain"] *= total / found if found > 0 else 0.0

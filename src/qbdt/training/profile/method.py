@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from qbdt.arrays import Nodes
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
 from qbdt.progress import Progress, silent
+from qbdt.statistics import Expectation
 from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import Combination, FoldTrees, best_number, combine
+from qbdt.training.profile.combination import Combination, best_number, combine
 from qbdt.training.profile.expectation import SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.profiled_events import ProfiledEvents
-from qbdt.training.profile.ratio import fit_ratio
+from qbdt.training.profile.ratio import FittedRatio, choose_size, fit_ratio
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.shifts import fit_shifts
+from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees import Tree
 
 __all__ = ["train_profiled"]
 
@@ -40,11 +43,11 @@ def train_profiled(
     """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
     The events are divided into five inner folds, or fewer where they do not fill five: `data["inner_folds"]` then says
-    how many, and 1 that nothing is held out. For each, F and the shifts are fitted on the other four, and stop
-    growing where the held-out fold says so; the sums of the five are averaged, and combined to the score that is best
-    for all held-out events together. So it takes no validation sample. `checkpoint` is called after every finished
-    fold, and `resume` takes over finished folds. Interrupting with Ctrl-C returns the model of the finished folds, or F
-    so far where there is none.
+    how many, and 1 that nothing is held out. For each, F is fitted on the other four; all held-out events together say
+    how many of its trees are taken. Then the shifts of each are fitted, and stop growing where the held-out fold says
+    so. The sums of the five are averaged, and combined to the score that is best for all held-out events together. So
+    it takes no validation sample. `checkpoint` is called after every finished sum, and `resume` takes over finished
+    ones. Interrupting with Ctrl-C returns the model of the finished sums, or F so far where there is none.
     """
     monitor = monitor or Monitor()
     if monitor.validation is not None:
@@ -57,11 +60,11 @@ def train_profiled(
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
-            advance(len(state.folds) * state.most_trees // events.n_folds)
+            advance(state.n_done * settings.n_trees)
             try:
-                while len(state.folds) < events.n_folds:
-                    state.fit_fold()
-                    if checkpoint is not None and len(state.folds) < events.n_folds:
+                while not state.is_complete:
+                    state.fit_next()
+                    if checkpoint is not None and not state.is_complete:
                         checkpoint(state.result(state.end(Ending.INTERRUPTED)))
             except KeyboardInterrupt:
                 end = state.end(Ending.INTERRUPTED)
@@ -90,7 +93,9 @@ class _Profiling:
         self.workers = workers
         self.monitor = monitor
         self.categories = events.binning.categories_by_number
-        self.folds = _resume_folds(resume, events.binning, settings, events.data, len(events.sources))
+        if resume is not None:
+            require_resumable(resume, events.binning, settings, events.data)
+        self.ratios, self.shifts = _resume(resume, settings, events)
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
         self.advance: Callable[[int], None] = lambda n: None
@@ -101,15 +106,41 @@ class _Profiling:
         """Trees of all folds and both sums, if none stops early."""
         return self.events.n_folds * self.settings.n_trees * (1 + bool(self.events.sources))
 
-    def fit_fold(self) -> None:
-        """Fit both sums of trees without the next fold."""
-        number, before = len(self.folds), self.n_trees
-        self.unfinished = []
+    @property
+    def n_done(self) -> int:
+        """Finished sums of trees, of both kinds."""
+        return len(self.ratios) + len(self.shifts) * bool(self.events.sources)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all sums are finished."""
+        return len(self.shifts) == self.events.n_folds
+
+    def fit_next(self) -> None:
+        """Fit the next sum: F without each of the folds, then the shifts without each of them."""
+        before, done = self.n_trees, self.n_done
         given = (self.settings, self.workers)
-        ratio = fit_ratio(self.events, number, *given, self._note_ratio_tree)
-        shifts = fit_shifts(self.events, number, self._ratio(ratio), *given, self._note_tree)
-        self.folds.append(FoldTrees(ratio, shifts.trees, shifts.values, shifts.integrals))
-        self.advance(self.most_trees // self.events.n_folds - (self.n_trees - before))
+        if len(self.ratios) < self.events.n_folds:
+            self.unfinished = []
+            self.ratios.append(fit_ratio(self.events, len(self.ratios), *given, self._note_ratio_tree))
+        else:
+            number = len(self.shifts)
+            model = self._ratio([self.chosen_ratios[number]])
+            self.shifts.append(fit_shifts(self.events, number, model, *given, self._note_tree))
+        self.advance((self.n_done - done) * self.settings.n_trees - (self.n_trees - before))
+
+    @property
+    def chosen_ratios(self) -> list[tuple[Nodes, ...]]:
+        """Trees of F of the finished folds: where all are, as many of each as held-out events ask for."""
+        finished = len(self.ratios) == self.events.n_folds
+        size = choose_size(self.ratios) if finished else None
+        return [ratio.trees[:size] for ratio in self.ratios]
+
+    @property
+    def chosen_shifts(self) -> list[FittedShifts]:
+        """Shifts of the finished folds: where all are, as many trees of each as is best for all of them together."""
+        number = best_number(self.shifts) if self.is_complete else None
+        return self.shifts if number is None else [fold.cut(number) for fold in self.shifts]
 
     def _note_ratio_tree(self, nodes: Nodes) -> None:
         self.unfinished.append(nodes)
@@ -122,59 +153,83 @@ class _Profiling:
         if self.monitor.judge(report, self.events.features, self.workers.n_threads):
             raise _StoppedByCallback
 
-    def _ratio(self, trees: Sequence[Nodes]) -> ProfiledEnsemble:
+    def _ratio(self, ratios: Sequence[Sequence[Nodes]]) -> ProfiledEnsemble:
         """Return the model of the first sum of trees alone."""
-        features = self.events.features
-        ratio = Ensemble(features, tuple(Tree(nodes, 1.0, self.categories) for nodes in trees))
-        return ProfiledEnsemble(ratio, Ensemble(features, ()), self.events.log_odds)
+        none = Combination(np.zeros(0), np.zeros(0))
+        return combine(ratios, (), none, self.events.features, (), self.events.log_odds, categories=self.categories)
 
     def end(self, how: Ending) -> End:
-        return End(how, f"{len(self.folds)} of {self.events.n_folds} folds")
+        n_sums = self.events.n_folds * (1 + bool(self.events.sources))
+        return End(how, f"{self.n_done} of {n_sums} sums of trees")
 
     def result(self, end: End) -> TrainedModel:
-        events = self.events
-        if not self.folds:
-            return TrainedModel(self._ratio(self.unfinished), events.binning, self.settings, (), end, events.data)
-        names = (events.features, events.sources, events.log_odds)
-        folds, expected = self.folds, None
-        if len(folds) == events.n_folds:
-            number = best_number(self.folds)
-            folds = [fold.with_shifts(number) for fold in self.folds]
-            combination = Combination.of(folds, events.n_folds)
-            models = [combine([fold], combination, *names, categories=self.categories) for fold in folds]
-            judged = (events.sources, combination.pulls)
-            share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
-            if events.is_smoothed:  # a fit has the weights as given
-                expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
-            won = expected.sigma_full**-2 - expected.unprofiled**-2
-            information = (expected.sigma_stat**-2, won)
-            model = combine(folds, combination.times(share), *names, information, self.categories)
+        """Return the model of the finished sums, or of F so far; its `parts` are what a training goes on with."""
+        events, expected = self.events, None
+        if not self.ratios:
+            model = self._ratio([self.unfinished])
+        elif not self.shifts:
+            model = self._ratio(self.chosen_ratios)
+        elif not self.is_complete:
+            model = self._combine(self.chosen_ratios, self.shifts, Combination.of(self.shifts, events.n_folds))
         else:
-            model = combine(folds, Combination.of(folds, events.n_folds), *names, categories=self.categories)
-        known = [  # the file format calls folds "parts"
-            {"ratio": len(fold.ratio), "shift": len(fold.shift), "integrals": [one.to_dict() for one in fold.integrals]}
-            for fold in folds
+            model, expected = self._finish()
+        return TrainedModel(
+            model, events.binning, self.settings, (), end, {**events.data, "parts": self._parts()}, expected
+        )
+
+    def _combine(
+        self,
+        ratios: Sequence[Sequence[Nodes]],
+        folds: Sequence[FittedShifts],
+        combination: Combination,
+        information: tuple[float, float] | None = None,
+    ) -> ProfiledEnsemble:
+        names = (self.events.features, self.events.sources, self.events.log_odds)
+        return combine(ratios, folds, combination, *names, information, self.categories)
+
+    def _finish(self) -> tuple[ProfiledEnsemble, Expectation]:
+        """Return the best combination of all sums, and the result to expect of it."""
+        events, ratios, folds = self.events, self.chosen_ratios, self.chosen_shifts
+        combination = Combination.of(folds, events.n_folds)
+        models = [self._combine([ratio], [fold], combination) for ratio, fold in zip(ratios, folds, strict=True)]
+        judged = (events.sources, combination.pulls)
+        share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
+        if events.is_smoothed:  # a fit has the weights as given
+            expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
+        won = expected.sigma_full**-2 - expected.unprofiled**-2
+        information = (expected.sigma_stat**-2, won)
+        return self._combine(ratios, folds, combination.times(share), information), expected
+
+    def _parts(self) -> list[dict[str, Any]]:
+        """Describe what is finished of each fold, for the model file, whose format calls folds "parts"."""
+        parts: list[dict[str, Any]] = [
+            {"ratio": len(own), "looks": [list(look) for look in fitted.looks.items()]}
+            for own, fitted in zip(self.chosen_ratios, self.ratios, strict=True)
         ]
-        return TrainedModel(model, events.binning, self.settings, (), end, {**events.data, "parts": known}, expected)
+        for part, fold in zip(parts, self.chosen_shifts, strict=False):
+            part |= {"shift": len(fold.trees), "integrals": [one.to_dict() for one in fold.integrals]}
+        return parts
 
 
-def _resume_folds(
-    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], n_sources: int
-) -> list[FoldTrees]:
-    """Return the finished folds of an earlier training."""
+def _resume(
+    resume: TrainedModel | None, settings: Settings, events: ProfiledEvents
+) -> tuple[list[FittedRatio], list[FittedShifts]]:
+    """Return the finished sums of an earlier training."""
     if resume is None:
-        return []
-    require_resumable(resume, binning, settings, data)
+        return [], []
     assert isinstance(resume.ensemble, ProfiledEnsemble)
     if resume.settings.n_trees != settings.n_trees:
-        raise DataError("cannot resume: the folds of a profiled training stop by themselves; n_trees must be the same")
-    model, folds = resume.ensemble, []
+        raise DataError("cannot resume: the sums of a profiled training stop by themselves; n_trees must be the same")
+    model, ratios, folds = resume.ensemble, [], []
     ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
-    for fold in resume.data.get("parts", []):
-        own = tuple(tree.nodes for tree in islice(ratio, fold["ratio"]))
-        pairs = list(islice(shift, fold["shift"]))
-        integrals = tuple(Integrals.from_dict(one, n_sources) for one in fold["integrals"])
-        folds.append(
-            FoldTrees(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
-        )
-    return folds
+    for part in resume.data.get("parts", []):
+        if "looks" not in part:
+            raise DataError("cannot resume: the model was trained by an earlier release, which chose trees otherwise")
+        ratios.append(FittedRatio(tuple(tree.nodes for tree in islice(ratio, part["ratio"])), dict(part["looks"])))
+        if "shift" in part:
+            pairs = list(islice(shift, part["shift"]))
+            integrals = tuple(Integrals.from_dict(one, len(events.sources)) for one in part["integrals"])
+            folds.append(
+                FittedShifts(tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
+            )
+    return ratios, folds
