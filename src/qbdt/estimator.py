@@ -12,24 +12,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from qbdt.data import (
-    Dataset,
-    Events,
-    FlatSystematic,
-    FoldRule,
-    Kind,
-    Systematic,
+from qbdt.data import Dataset, Events, FlatSystematic, FoldRule, Kind, Systematic
+from qbdt.data.columns import (
     as_columns,
+    drop_columns,
+    has_names,
+    number_categories,
+    read_categories,
     require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.models import read_cross_trained, read_model, write_model
-from qbdt.progress import silent, visible
+from qbdt.progress import Progress, silent, visible
 from qbdt.training import (
     Callback,
     CrossTrainedModel,
@@ -47,6 +45,7 @@ __all__ = ["CrossTrainedClassifier", "QBDTClassifier"]
 
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 Columns = Mapping[str, NDArray[Any]]
+Sources = Sequence[FlatSystematic | Systematic]
 
 PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
@@ -126,10 +125,11 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        systematics: Sequence[FlatSystematic] = (),
+        systematics: Sources = (),
         *,
+        process: str | ArrayLike | None = None,
         validation: Validation | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 10,
@@ -140,13 +140,17 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Parameters
         ----------
         X
-            Rows × features: an array, a pandas or Arrow table. NaN is a missing value.
+            Rows × features: an array, a pandas or Arrow table. NaN is a missing value, and a pandas categorical a
+            categorical feature. Or a `Dataset`, which has all that follows up to `process`.
         y
             1 for signal, 0 (or −1) for background; of any two other labels the larger is signal.
         sample_weight
             True expected yields; negative ones are allowed.
         systematics
             Sources made with `Systematic.shape`, `.weight` or `.norm`.
+        process
+            Process of each row, or the column of X (and of the tables of shape sources) that names it, for
+            normalisations by process; that column is not trained on.
         validation
             (X, y) or (X, y, weight) for early stopping.
         checkpoint
@@ -156,16 +160,15 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
-        table = self._check_table(X, reset=True)
-        settings = self._make_settings(tuple(table))
-        labels = self._encode_labels(X, y)
+        prepared = [self._prepare(X, y, sample_weight, systematics, process)]
+        settings = self._make_settings()
         monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
         self.training_: TrainedModel = train(
-            self._make_dataset(table, labels, sample_weight, systematics),
+            prepared.pop(),  # so that training can let go of the events when its own arrays are filled
             settings,
             n_threads=self.n_threads,
             monitor=monitor,
-            progress=visible(last=True) if self.verbose else silent,
+            progress=self._progress,
             resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
         )
@@ -259,7 +262,12 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return diagram
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
 
-    def _make_settings(self, features: Sequence[str]) -> Settings:
+    @property
+    def _progress(self) -> Progress:
+        return visible(last=True) if self.verbose else silent
+
+    def _make_settings(self) -> Settings:
+        features = self._names()
         values = {name: getattr(self, name) for name in Settings.rules()}
         if self.categories_:
             given = Settings.for_features(features, categorical_features=self.categorical_features)
@@ -271,7 +279,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         known = {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
         return {**known, "categories": self.categories_} if self.categories_ else known
 
-    def _encode_labels(self, X: Any, y: ArrayLike) -> NDArray[np.int8]:
+    def _encode_labels(self, y: ArrayLike | None) -> NDArray[np.int8]:
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
         values = column_or_1d(require_unmasked(y, "y"), warn=True)
@@ -290,13 +298,21 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
         return np.asarray(values == self.classes_[1], dtype=np.int8)
 
-    def _make_dataset(
+    def _prepare(
         self,
-        table: Columns,
-        labels: NDArray[np.int8],
+        X: Any,
+        y: ArrayLike | None,
         weight: ArrayLike | None,
-        systematics: Sequence[FlatSystematic],
+        systematics: Sources,
+        process: str | ArrayLike | None,
+        folds: FoldRule | None = None,
     ) -> Dataset:
+        """Check and name what is given and make a dataset of it; features, classes and categories are kept."""
+        if isinstance(X, Dataset):
+            return self._take_dataset(X, y, weight, systematics, process)
+        apart = (*([process] if isinstance(process, str) else []), *(() if folds is None else folds.columns))
+        table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
+        labels = self._encode_labels(y)
         if isinstance(systematics, FlatSystematic | Systematic):
             raise DataError(f"systematics={systematics!r}: a list of sources is needed")
         weight = None if weight is None else require_unmasked(weight, "sample_weight")
@@ -304,16 +320,30 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
         sources = [self._encode_source(source) for source in systematics]
-        return Dataset.from_arrays(table, labels, weight, sources)
+        columns = {**table, **as_columns(X, apart)} if apart else table
+        return Dataset.from_arrays(columns, labels, weight, sources, process=process, folds=folds)
 
-    def _encode_source(self, source: FlatSystematic) -> FlatSystematic:
+    def _take_dataset(self, dataset: Dataset, *others: Any) -> Dataset:
+        """Take events that have their labels, weights, sources and processes."""
+        if any(other is not None and not (isinstance(other, tuple) and not other) for other in others):
+            raise DataError("X is a Dataset, which has labels, weights, sources and processes: give nothing but it")
+        self.classes_ = np.array([0, 1])
+        self.categories_: dict[str, list[Any]] = {}
+        self._keep_names(dataset.features)
+        return dataset.require_usable()
+
+    def _keep_names(self, names: Sequence[str]) -> None:
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(list(names), dtype=object)
+
+    def _encode_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
         """Return a shape source with its labels written as those of y are."""
         if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
             return source
 
         def encode(side: Any) -> Any:
             table, labels, weight = side
-            return _encode_categories(table, self.categories_), self._encode_known(labels, source.name), weight
+            return number_categories(table, self.categories_), self._encode_known(labels, source.name), weight
 
         sides = [None if side is None else encode(side) for side in (source.up, source.down)]
         return FlatSystematic(source.name, source.kind, *sides)
@@ -339,9 +369,9 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _check_table(self, X: Any, *, reset: bool) -> Columns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if reset:
-            self.categories_ = _find_categories(X)
-        X = _encode_categories(X, self.categories_)
-        if not _has_names(X):
+            self.categories_ = read_categories(X)
+        X = number_categories(X, self.categories_)
+        if not has_names(X):
             types = [np.float64, np.float32]
             if isinstance(X, np.ma.MaskedArray):
                 X = np.column_stack(list(as_columns(X).values()))
@@ -354,13 +384,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             if values.dtype.kind == "f" and np.isinf(values).any():
                 raise DataError(f"Input X contains infinity: column {name}")
         if reset:
-            self.n_features_in_ = len(columns)
-            self.feature_names_in_ = np.array(list(columns), dtype=object)
+            self._keep_names(list(columns))
         return columns
 
     def _names(self) -> list[str]:
-        if hasattr(self, "training_"):
-            return list(self.training_.ensemble.features)
         return list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)]))
 
 
@@ -370,10 +397,11 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     estimator
-        How each model is trained.
+        How each model is trained; a `QBDTClassifier` with its defaults if not given.
     folds
         The rule that divides events: `ModuloFolds`, `HashFolds` or `SplitFolds` of qbdt.data. Tables of events carry
-        its columns beside the features, those of shape variations too; they are never trained on.
+        its columns beside the features, those of shape variations too; they are never trained on. Not needed for a
+        `Dataset` that has a rule.
 
     Examples
     --------
@@ -386,54 +414,57 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ((400,), 4)
     """
 
-    def __init__(self, estimator: QBDTClassifier, folds: FoldRule) -> None:
+    def __init__(self, estimator: QBDTClassifier | None = None, folds: FoldRule | None = None) -> None:
         self.estimator = estimator
         self.folds = folds
 
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, systematics: Sequence[FlatSystematic] = ()
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        systematics: Sources = (),
+        *,
+        process: str | None = None,
     ) -> CrossTrainedClassifier:
         """Train one model for each fold, without its events.
 
         Parameters
         ----------
         X
-            A table with named columns: the features and the columns of the fold rule.
-        y, sample_weight, systematics
+            A table with named columns: the features and the columns of the fold rule. Or a `Dataset`.
+        y, sample_weight, systematics, process
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
-        table = as_columns(X)
-        fold = self._assign_folds(table, "X")
-        labels = require_unmasked(y, "y")
-        weight = np.ones(len(labels)) if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
-        for name, values in (("y", labels), ("sample_weight", weight)):
-            if values.shape != fold.shape:
-                raise DataError(f"{name} has shape {values.shape}, X has {len(fold)} rows")
-        models = []
-        for number in range(self.folds.k):
-            keep = fold != number
-            sources = [self._without(source, fold, number) for source in systematics]
-            models.append(
-                self._fit_one(number, self._select_features(table, keep), labels[keep], weight[keep], sources)
-            )
-            if not models[-1].training_.complete:  # Ctrl-C; a model for some folds only is of no use
+        template = self._make_template()
+        dataset = template._prepare(X, y, sample_weight, systematics, process, self.folds)
+        rule = self.folds or dataset.folds
+        if rule is None:
+            raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")
+        settings, dataset = template._make_settings(), dataset.with_folds(rule).require_full_folds()
+        monitor = Monitor(None, template.early_stopping, tuple(template.callbacks))
+        trainings: list[TrainedModel] = []
+        for fold in range(rule.k):
+            events = dataset.without_fold(fold)
+            events = events if isinstance(X, Dataset) else events.without_identifiers()
+            options: dict[str, Any] = {"n_threads": template.n_threads, "progress": template._progress}
+            trainings.append(train(events, settings, monitor=monitor, **options))
+            if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
                 raise KeyboardInterrupt
-        self.training_ = CrossTrainedModel(tuple(model.training_ for model in models), self.folds)
-        self.classes_: NDArray[Any] = models[0].classes_
+        self.training_ = CrossTrainedModel(tuple(trainings), rule)
+        self.classes_, self.categories_ = template.classes_, template.categories_
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
-        table = as_columns(X)
-        identifiers = {name: table[name] for name in self.folds.columns if name in table}
-        return self.ensemble_.score(self._make_events(table, identifiers), self.estimator.n_threads)
+        return self.ensemble_.score(self._make_events(X), self._n_threads)
 
     def average_decision_function(self, X: Any) -> NDArray[np.float64]:
         """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.
 
         It is spread less than the scores of single models; do not mix the two in one template.
         """
-        return self.ensemble_.average(self._make_events(as_columns(X), {}), self.estimator.n_threads)
+        return self.ensemble_.average(self._make_events(X), self._n_threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row: signal where the score is positive."""
@@ -448,7 +479,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, path: str | Path) -> None:
         """Write one model file with all models and the rule."""
         check_is_fitted(self, "training_")
-        write_model(path, self.training_, {"classes": self.classes_.tolist(), "named": True})
+        known = {"classes": self.classes_.tolist(), "named": True}
+        write_model(path, self.training_, {**known, "categories": self.categories_} if self.categories_ else known)
 
     @classmethod
     def load(cls, path: str | Path) -> CrossTrainedClassifier:
@@ -457,47 +489,23 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         template = QBDTClassifier(**_make_parameters(training.trainings[0].settings) if training.trainings else {})
         model = cls(template, training.folds)
         model.training_ = training
-        model.classes_ = _read_classes(extra)
+        model.classes_, model.categories_ = _read_classes(extra), extra.get("categories", {})
         return model
 
-    def _fit_one(
-        self, fold: int, table: Columns, y: NDArray[Any], weight: NDArray[Any], systematics: list[FlatSystematic]
-    ) -> QBDTClassifier:
-        try:
-            return clone(self.estimator).fit(table, y, weight, systematics)  # type: ignore[no-any-return]
-        except DataError as error:
-            raise DataError(f"without fold {fold}: {error}") from error
+    @property
+    def _n_threads(self) -> int | None:
+        return None if self.estimator is None else self.estimator.n_threads
 
-    def _assign_folds(self, table: Columns, what: str) -> NDArray[np.int64]:
-        absent = [name for name in self.folds.columns if name not in table]
-        if absent:
-            raise DataError(f"{what} has no column {', '.join(absent)}, which the fold rule needs")
-        return self.folds.assign(_make_unweighted({}, {name: table[name] for name in self.folds.columns}))
+    def _make_template(self) -> QBDTClassifier:
+        """Return an untrained estimator with the parameters of that given."""
+        return QBDTClassifier() if self.estimator is None else clone(self.estimator)
 
-    def _select_features(self, table: Columns, keep: NDArray[np.bool_]) -> Columns:
-        return {name: values[keep] for name, values in table.items() if name not in self.folds.columns}
-
-    def _without(self, source: FlatSystematic, fold: NDArray[np.int64], number: int) -> FlatSystematic:
-        """Return a source on the rows that are not in a fold; a shape variation's rows are divided by their own ids."""
-        keep = fold != number
-
-        def side(values: Any) -> Any:
-            if values is None:
-                return None
-            if source.kind is Kind.WEIGHT:
-                return require_unmasked(values, f"systematic {source.name}: weight")[keep]
-            if source.kind is Kind.NORM:
-                size, where = values
-                return size, None if where is None else require_unmasked(where, f"systematic {source.name}")[keep]
-            what = f"systematic {source.name}: y or weight"
-            table, labels, weight = as_columns(values[0]), *(require_unmasked(column, what) for column in values[1:])
-            own = self._assign_folds(table, f"systematic {source.name}") != number
-            return self._select_features(table, own), labels[own], weight[own]
-
-        return FlatSystematic(source.name, source.kind, side(source.up), side(source.down))
-
-    def _make_events(self, table: Columns, identifiers: Columns) -> Events:
-        return _make_unweighted(as_columns(table, self.ensemble_.features), identifiers)
+    def _make_events(self, X: Any) -> Events:
+        """Events with the features of the models and, where X has them, the columns of the fold rule."""
+        table = as_columns(number_categories(X, self.categories_))
+        model = self.ensemble_
+        identifiers = {name: table[name] for name in model.folds.columns if name in table}
+        return _make_unweighted(as_columns(table, model.features), identifiers)
 
 
 def _make_parameters(settings: Settings) -> dict[str, Any]:
@@ -553,34 +561,6 @@ def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
     if not (low < high and low == int(low) and high == int(high)):
         return None
     return (np.array([low, high]), signal.view(np.int8)) if np.all(signal | (values == low)) else None
-
-
-def _find_categories(table: Any) -> dict[str, list[Any]]:
-    """Values of each categorical column of a pandas table, in their order: its rows become their numbers."""
-    if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
-        return {}
-    found = {str(name): getattr(table[name].dtype, "categories", None) for name in table.columns}
-    return {name: categories.tolist() for name, categories in found.items() if categories is not None}
-
-
-def _encode_categories(table: Any, categories: Mapping[str, list[Any]]) -> Any:
-    """Numbers of categories in place of pandas categoricals; missing where a value has none."""
-    mine = [name for name in categories if name in _find_categories(table)]
-    if not mine:
-        return table
-
-    def encode(name: str) -> NDArray[np.float32]:
-        codes = table[name].cat.set_categories(categories[name]).cat.codes.to_numpy()
-        return np.where(codes < 0, np.nan, codes).astype(np.float32)
-
-    return table.assign(**{name: encode(name) for name in mine})
-
-
-def _has_names(table: Any) -> bool:
-    """Whether a table knows the names of its columns (and so is not left to scikit-learn's checks)."""
-    if isinstance(table, np.ndarray) or issparse(table):
-        return bool(table.dtype.names)
-    return isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__")
 
 
 if QBDTClassifier.__doc__:  # absent under python -OO

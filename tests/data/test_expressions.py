@@ -1,3 +1,5 @@
+from typing import Any
+
 import awkward as ak
 import hypothesis.strategies as st
 import numpy as np
@@ -133,7 +135,7 @@ def test_reductions_are_those_of_a_loop_over_events(events, name):
     columns = {"x": ak.values_astype(ak.Array([*events, [1.0]]), np.float64)}
     picked = [[x for x in each if x > -50] for each in [*events, [1.0]]]
     empty = {"max": np.nan, "min": np.nan}
-    python = {"len": len, "sum": sum, "max": max, "min": min, "any": any, "all": all}[name]
+    python: Any = {"len": len, "sum": sum, "max": max, "min": min, "any": any, "all": all}[name]
     expected = [python(each) if each or name not in empty else np.nan for each in picked]
     np.testing.assert_allclose(Expression(f"{name}(x[x > -50])").evaluate(columns), expected, rtol=1e-12, atol=1e-12)
 

@@ -4,8 +4,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from qbdt.data.columns import as_columns
+from qbdt.data.columns import as_columns, drop_columns, has_names
 from qbdt.data.dataset import Dataset
+from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
@@ -80,11 +81,13 @@ def test_columns_of_a_variation_are_matched_by_name():
         ((X, Y, np.zeros(6)), "all 3 weights are zero"),
         ((X, Y, W, [Systematic.weight("sf", W[:2])]), "systematic sf: 2 weights for the 6 rows of X"),
         ((X, Y, W, [Systematic.shape("tes", (X[:, :1], Y, W))]), "systematic tes: X has 1 columns"),
-        ((X, Y, W, [Systematic.shape("tes", ({"a": W}, Y, W))]), "systematic tes: other features than X"),
+        ((X, Y, W, [Systematic.shape("tes", ({"a": W}, Y, W))]), "systematic tes: other columns than X"),
         ((X, Y, W, [Systematic.shape("tes", (X, Y[:2], W))]), "systematic tes: X has 6 rows, y has 2"),
         ((X, Y, W, [Systematic.norm("xs", 0.1, where=W)]), "systematic xs: where has type float64"),
         ((X, Y, W, [Systematic.norm("xs", 0.1, where=Y > 7)]), "systematic xs: where selects no row"),
-        ((X, Y, W, [Systematic.norm("xs", 0.1, processes=["a"])]), "make them with"),
+        ((X, Y, W, [Systematic.norm("xs", 0.1, processes=["a"])]), "systematic xs, up variation: no sample a"),
+        ((X, Y, W, [Systematic.weight("sf", {"signal": W[:3]})]), "make them with"),
+        ((X, Y, W, (), None, None, ModuloFolds(2, "event")), "X has no column event, which the fold rule needs"),
         ((X, Y, W, (), ["a"]), "X has 2 columns, 1 feature names are given: a"),
         ((pd.DataFrame(X, columns=["a", "a"]), Y), "two columns are named a"),
         ((pd.DataFrame(X, columns=[1, "1"]), Y), "two columns are named 1"),
@@ -154,3 +157,25 @@ def test_processes_from_a_column_of_the_table():
 def test_wrong_processes_are_refused(options, message):
     with pytest.raises(DataError, match=message):
         Dataset.from_arrays({"m": np.arange(4.0)}, [1, 0, 0, 0], **options)
+
+
+@pytest.mark.parametrize("wrap", [pd.DataFrame, pa.table, dict, ak.Array], ids=["pandas", "arrow", "dict", "awkward"])
+def test_columns_of_processes_and_folds_are_no_features(wrap):
+    """Names of processes are text in tables of every kind, and identifiers keep all their digits."""
+    event = np.arange(6) + 2**60
+    table = wrap({"m": np.arange(6.0), "process": ["h", "z", "t", "h", "z", "h"], "event": event})
+    source = Systematic.norm("xs", 0.1, processes=["t"])
+    shape = Systematic.shape("tes", (table, Y, W))
+    data = Dataset.from_arrays(table, Y, W, [source, shape], process="process", folds=ModuloFolds(2, "event"))
+    assert data.features == ("m",)
+    assert data.sample("z").events.identifier("event").tolist() == [2**60 + 1, 2**60 + 4]
+    assert data.fold(0).varied("tes", "up")["z"].column("m").tolist() == [4.0]
+    assert data.varied("xs", "up")["t"].total == pytest.approx(3.3)
+    assert data.without_identifiers().sample("h").events.id_names == ()
+    left = drop_columns(table, ["process"])
+    assert has_names(left)
+    assert list(as_columns(left)) == ["m", "event"]
+    with pytest.raises(DataError, match="X has no column run; there are: m, process, event"):
+        drop_columns(table, ["run"], "X has ")
+    with pytest.raises(DataError, match="column process has type"):
+        Dataset.from_arrays(table, Y)

@@ -29,3 +29,25 @@ def smooth_templates(n_bins=10, n_sources=3, seed=1, signal_shifts=False, norm=N
         ProcessTemplates("minor", Role.BACKGROUND, minor, mc_events * minor, second),
     )
     return TemplateSet("score", np.linspace(0, 1, n_bins + 1), processes, (*shifts, *second))
+
+
+def pyhf_errors(model, data, values):
+    """Uncertainties from the second derivatives of pyhf's own likelihood by central differences.
+
+    MINUIT's HESSE, which pyhf quotes, is off by up to some per cent where shapes are asymmetric. Steps of 0.001 leave
+    errors of about 1e-5.
+    """
+    step, n = 1e-3, len(values)
+
+    def at(*moves):
+        point = np.array(values, dtype=float)
+        for i, sign in moves:
+            point[i] += sign * step
+        return -float(np.asarray(model.logpdf(point, data)).item())
+
+    matrix = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            corners = [a * b * at((i, a), (j, b)) for a in (1, -1) for b in (1, -1)]
+            matrix[i, j] = matrix[j, i] = sum(corners) / (4 * step**2)
+    return np.sqrt(np.diag(np.linalg.inv(matrix)))

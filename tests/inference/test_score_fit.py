@@ -36,8 +36,28 @@ def test_any_classifier_is_fitted(kind):
     assert fitted[0].z_stat > fitted[0].z > 0
 
 
+def test_scores_may_be_a_column_or_come_with_a_dataset():
+    settings = qbdt.FitSettings(**SETTINGS)
+    table = {"score": X[:, 0], "process": np.where(Y == 1, "higgs", "ttbar")}
+    shape = qbdt.Systematic.shape("scale", up=({**table, "score": 1.05 * X[:, 0]}, Y, WEIGHT))
+    norm = qbdt.Systematic.norm("xs", 0.1, processes=["ttbar"])
+    by_column = qbdt.fit_scores("score", table, Y, WEIGHT, [shape, norm], process="process", settings=settings)
+    dataset = qbdt.Dataset.from_arrays(table, Y, WEIGHT, [shape, norm], process="process")
+    for model in ("score", lambda rows: rows[:, 0]):
+        assert qbdt.fit_scores(model, dataset, settings=settings).expected.sigma_mu == by_column.expected.sigma_mu
+    with pytest.raises(DataError, match="no column other; there are: score"):
+        qbdt.fit_scores("other", table, Y, process="process")
+    bad = qbdt.Systematic.shape("scale", up=({"m": X[:, 0]}, Y, WEIGHT))
+    with pytest.raises(DataError, match="systematic scale: no column score"):
+        qbdt.fit_scores("score", table, Y, WEIGHT, [bad])
+    with pytest.raises(DataError, match="X is a Dataset"):
+        qbdt.fit_scores("score", dataset, Y)
+    with pytest.raises(DataError, match="y is missing"):
+        qbdt.fit_scores("score", table)
+
+
 def test_what_gives_no_scores_is_refused():
-    with pytest.raises(DataError, match="a fitted classifier or a function"):
+    with pytest.raises(DataError, match="model=3: a fitted classifier"):
         qbdt.fit_scores(3, X, Y)
     with pytest.raises(DataError, match="scores of shape"):
         qbdt.fit_scores(lambda table: table[:5, 0], X, Y)

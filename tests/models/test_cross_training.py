@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qbdt.training.methods
 import qbdt.training.paper.boosting
-from qbdt import CrossTrainedClassifier, Dataset, Events, QBDTClassifier, Sample, Systematic
+from qbdt import CrossTrainedClassifier, Dataset, Events, FitSettings, QBDTClassifier, Sample, Systematic, fit_scores
 from qbdt.data.dataset import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.samples import BUILTIN
-from qbdt.errors import DataError, ModelFileError, OutputError
+from qbdt.errors import ConfigError, DataError, ModelFileError, OutputError
 from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_cross_trained
 from qbdt.training.ensembles import FoldedEnsemble
@@ -291,6 +292,7 @@ def test_the_scikit_learn_face_saves_and_loads(tmp_path):
     model.save(tmp_path / "m.qbdt")
     back = CrossTrainedClassifier.load(tmp_path / "m.qbdt")
     assert back.folds == model.folds
+    assert back.estimator is not None
     assert back.estimator.n_trees == 3
     full = {**table, "run": table["m"] * 0}
     assert np.array_equal(back.decision_function(full), model.decision_function(full))
@@ -304,18 +306,60 @@ def test_the_scikit_learn_face_saves_and_loads(tmp_path):
         QBDTClassifier.load(tmp_path / "m.qbdt")
 
 
+FIT: dict[str, Any] = {"transform": "none", "binning": "optimised", "bins": 4, "scan": False}
+
+
 def test_what_the_face_refuses():
     table, y = flat()
     model = CrossTrainedClassifier(QBDTClassifier(method="paper", n_trees=2), ModuloFolds(2, "event"))
-    with pytest.raises(DataError, match="X has no column event, which the fold rule needs"):
+    with pytest.raises(DataError, match="X has no column event; there are: m"):
         model.fit({"m": table["m"]}, y)
-    with pytest.raises(DataError, match=r"y has shape \(3,\), X has 400 rows"):
-        model.fit(table, y[:3])
+    with pytest.raises(DataError, match="X has 400 rows, y has 200"):
+        model.fit(table, y[::2])
     source = Systematic.shape("tes", ({"m": table["m"]}, y, np.ones(400)))
-    with pytest.raises(DataError, match="systematic tes has no column event"):
+    with pytest.raises(DataError, match="systematic tes: other columns than X: absent"):
         model.fit(table, y, None, [source])
-    with pytest.raises(DataError, match="without fold 0: y has one class only"):
+    with pytest.raises(DataError, match="fold 1 has no signal events"):
         model.fit({**table, "event": np.where(y, 0, 1)}, y)
+    with pytest.raises(ConfigError, match="folds=None: a rule"):
+        CrossTrainedClassifier().fit({"m": table["m"]}, y)
+    with pytest.raises(DataError, match="X is a Dataset, which has labels"):
+        CrossTrainedClassifier().fit(small(k=2), y)
+    with pytest.raises(DataError, match="there are: none with a name"):
+        model.fit(table["m"][:, None], y)
+
+
+def test_a_dataset_is_trained_on_as_it_is():
+    model = CrossTrainedClassifier(QBDTClassifier(method="paper", n_trees=3, n_threads=1)).fit(small(k=2))
+    crossed = cross_train(small(k=2), Settings(method="paper", n_trees=3), n_threads=1)
+    assert model.ensemble_.folds == small(k=2).folds
+    assert [t.ensemble.trees for t in model.training_.trainings] == [t.ensemble.trees for t in crossed.trainings]
+    single = QBDTClassifier(method="paper", n_trees=3, n_threads=1).fit(small(k=2))
+    assert single.feature_names_in_.tolist() == list(small().features)
+
+
+def test_categories_of_pandas_go_through_cross_training_and_fit(tmp_path):
+    """With processes and a shape source whose categories come in another order."""
+    rng = np.random.default_rng(5)
+    n, y = 1200, np.repeat([1, 0], 600)
+    mode = np.where(rng.uniform(size=n) < 0.3 + 0.4 * y, "ee", rng.choice(["em", "mm"], n))
+    frame = pd.DataFrame({"pt": rng.normal(y, 1.0), "mode": pd.Categorical(mode, ["mm", "ee", "em"])})
+    frame = frame.assign(process=np.where(y, "higgs", rng.choice(["ztautau", "ttbar"], n)), event=np.arange(n))
+    up = frame.assign(pt=1.05 * frame["pt"], mode=pd.Categorical(mode, ["em", "mm", "ee"]))
+    weight = np.where(y, 0.02, 0.5)
+    sources: Any = [Systematic.shape("tes", (up, y, weight)), Systematic.norm("xs", 0.1, processes=["ttbar"])]
+    model = CrossTrainedClassifier(QBDTClassifier(n_trees=5, n_threads=1), ModuloFolds(2, "event"))
+    model.fit(frame, y, weight, sources, process="process")
+    assert model.ensemble_.features == ("pt", "mode")
+    assert model.training_.trainings[0].settings.categorical_features == ("mode",)
+    same = frame.assign(mode=up["mode"])
+    assert np.array_equal(model.decision_function(same), model.decision_function(frame))
+    model.save(tmp_path / "m.qbdt")
+    again = CrossTrainedClassifier.load(tmp_path / "m.qbdt")
+    assert np.array_equal(again.decision_function(same), model.decision_function(frame))
+    result = fit_scores(model, frame, y, weight, sources, process="process", settings=FitSettings(**FIT))
+    assert [process.name for process in result.templates.processes] == ["higgs", "ttbar", "ztautau"]
+    assert result.templates.variable == "bin of score"  # bins of each fold are chosen on the other
 
 
 PROFILE = Settings(method="profile", n_trees=4, n_leaves=4, max_bins=32)

@@ -18,6 +18,9 @@ __all__ = ["parse_analysis", "read_analysis", "write_yaml"]
 LONGEST = 500_000
 """Characters of an analysis file that are read: about 5 000 systematic sources, which take a few seconds."""
 
+KINDS = "weight, shape, norm, replicas, hessian or envelope"
+"""Kinds of systematic sources."""
+
 MOST_ENTRIES = 100_000
 """Entries of an analysis file, those that aliases repeat included."""
 
@@ -65,9 +68,9 @@ def _message(file: YamlFile, problem: Any) -> str:
         case "missing":
             reason = "is missing"
         case "union_tag_not_found":
-            reason = "kind is missing: weight, shape or norm"
+            reason = f"kind is missing: {KINDS}"
         case "union_tag_invalid":
-            reason = f"kind {problem['ctx']['tag']!r}: must be weight, shape or norm"
+            reason = f"kind {problem['ctx']['tag']!r}: must be {KINDS}"
         case "dict_type" | "model_type" | "model_attributes_type":
             reason = "a mapping of keys to values is needed"
         case "list_type":

@@ -4,27 +4,53 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qbdt.analysis.schema import Analysis, Folds, NormSource, SampleFiles, ShapeSource, ShapeVariation, WeightSource
+from qbdt.analysis.eras import split_eras
+from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.schema import (
+    Analysis,
+    FamilySource,
+    Folds,
+    Generated,
+    NormSource,
+    SampleFiles,
+    ShapeSource,
+    ShapeVariation,
+    WeightSource,
+)
+from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
-from qbdt.data.readers import NOMINAL, ColumnPlan, Request, Share, expand, open_table, read_request
+from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
+from qbdt.data.readers import (
+    NOMINAL,
+    ColumnPlan,
+    Request,
+    Share,
+    expand,
+    family_column,
+    open_table,
+    read_family_rows,
+    read_request,
+)
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, find_repeated
+from qbdt.files import digest
 from qbdt.progress import Progress, silent
 from qbdt.training import Settings
 from qbdt.training.partitions import PartitionedEvents
 
 __all__ = [
     "FilePartition",
+    "find_families",
+    "find_normalisations",
     "fold_rule",
     "list_files",
     "load",
@@ -35,7 +61,9 @@ __all__ = [
     "training_settings",
 ]
 
-AnySource = WeightSource | ShapeSource | NormSource
+AnySource = WeightSource | ShapeSource | NormSource | FamilySource
+VariedColumns = dict[str, Floats]
+Bases = Mapping[str, FamilyBasis]
 AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
 
@@ -143,6 +171,20 @@ def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[
     return [FilePartition(analysis, Path(folder).resolve(), number, count) for number in range(count)]
 
 
+def find_families(analysis: Analysis, folder: str | Path) -> Bases:
+    """Principal components of the families of weights of an analysis; some events are read."""
+    if analysis.dataset is not None:
+        return {}
+    return _Loader(analysis, Path(folder), fold_rule(analysis), silent).bases()
+
+
+def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalisation]:
+    """Factors on the weights of samples that have a cross section, era by era; generated events are counted."""
+    if analysis.dataset is not None:
+        return []
+    return _Loader(analysis, Path(folder), fold_rule(analysis), silent).normalisations()
+
+
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
     return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
@@ -170,6 +212,16 @@ def divide_files(files: Sequence[str], number: int, count: int) -> list[tuple[st
 
 def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    with suppress(DataError):
+        acts_on = _match_sources(analysis)
+        eras = split_eras(analysis, acts_on).values()
+        found = {path for one in eras for path in _find_files(one, folder)}
+        return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+    return []
+
+
+def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
+    """Files of an analysis without eras that are there."""
     shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
     patterns = [path for sample in analysis.samples.values() for path in sample.files]
     for path in (path for side in shapes if side is not None for path in side.files or ()):
@@ -179,7 +231,12 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
-    return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+    return found
+
+
+def _match_sources(analysis: Analysis) -> dict[str, list[str]]:
+    """Processes that each source acts on."""
+    return {name: match_processes(name, source, analysis.samples) for name, source in analysis.systematics.items()}
 
 
 def match_processes(name: str, source: AnySource, samples: Mapping[str, SampleFiles]) -> list[str]:
@@ -230,6 +287,13 @@ def _replace_folds(analysis: Analysis, folds: int | None, columns: list[str]) ->
     return analysis.model_copy(update={"folds": analysis.folds.model_copy(update={"k": folds})})
 
 
+_BASES: dict[str, Bases] = {}
+"""Components of the families of weights that were found last."""
+
+MOST_FILES = 8
+"""Files of a sample that principal components are found on, at most."""
+
+
 class _Loader:
     """Reads the samples of one analysis, nominal and varied."""
 
@@ -242,38 +306,111 @@ class _Loader:
         partition: tuple[int, int] = (0, 1),
     ) -> None:
         self._partition = partition
+        self._era = ""
+        self._bases: Bases = {}
         self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
-        self._acts_on = {name: match_processes(name, s, analysis.samples) for name, s in analysis.systematics.items()}
+        self._acts_on = _match_sources(analysis)
 
     def dataset(self) -> Dataset:
-        """Return everything as one dataset."""
+        """Return everything as one dataset: the eras joined, where there are some."""
+        self._bases = self.bases()
+        return Dataset.concatenate([one._read_era() for one in self._eras()])
+
+    def bases(self) -> Bases:
+        """Return the principal components of each family of weights, found on some events of all eras.
+
+        They are kept while files and analysis do not change: partitions of one analysis ask for them again.
+        """
+        sources = self._analysis.systematics
+        samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
+        if not samplers:
+            return {}
+        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        if key not in _BASES:
+            _BASES.clear()
+            _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
+        return _BASES[key]
+
+    def _sample_families(self, samplers: Mapping[str, FamilySampler]) -> dict[str, dict[str, FamilyRows]]:
+        """Weights and shifts of some events of each process, for the families that act on it."""
+        found = {}
+        for process, files in self._analysis.samples.items():
+            acting = {_source_of(name) for name, processes in self._acts_on.items() if process in processes}
+            chosen = {name: sampler for name, sampler in samplers.items() if name in acting}
+            if chosen:
+                request = replace(self._request(files, self._scale(process, files)), features=(), ids=())
+                request = replace(request, families=chosen, missing={})
+                found[process] = self._sample(process, files, request)
+        return found
+
+    def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
+        with _said_of(process):
+            paths = [file for path in files.files for file in expand(path, self._folder)]
+            some = paths[:: -(-len(paths) // MOST_FILES)]
+            tables = (open_table(path, files.tree or self._analysis.tree) for path in some)
+            return read_family_rows(tables, request, -(-BASIS_ROWS // len(some)))
+
+    def _eras(self) -> list[_Loader]:
+        """Return a loader for each era, or this one where there are none."""
+        eras = split_eras(self._analysis, self._acts_on)
+        return [self._in_era(era, one) for era, one in eras.items()]
+
+    def normalisations(self) -> list[Normalisation]:
+        """Return what the weights of each sample are multiplied with, era by era."""
+        found = [
+            one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
+        ]
+        return [one for one in found if one is not None]
+
+    def _in_era(self, era: str, analysis: Analysis) -> _Loader:
+        if not era:
+            return self
+        loader = _Loader(analysis, self._folder, self._rule, self._progress, self._partition)
+        loader._era, loader._bases = era, self._bases
+        return loader
+
+    def _read_era(self) -> Dataset:
         samples: list[Sample] = []
-        weights: dict[str, dict[str, NDArray[np.float64]]] = {}
+        weights: dict[str, VariedColumns] = {}
         for process, files in self._analysis.samples.items():
             events, weights[process] = self._nominal(process, files)
             samples.append(Sample(process, Role(files.role), events))
-        sources = [self._source(name, s, weights) for name, s in self._analysis.systematics.items()]
+        sources = [one for name, s in self._analysis.systematics.items() for one in self._sources(name, s, weights)]
         return Dataset(samples, sources, self._rule)
 
-    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, dict[str, NDArray[np.float64]]]:
+    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, VariedColumns]:
         """Nominal events, and the weights of all weight-type sources on them."""
+        acting = [name for name, processes in self._acts_on.items() if process in processes]
+        families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
         variations = {}
         for name, source in self._analysis.systematics.items():
             if isinstance(source, WeightSource) and process in self._acts_on[name]:
                 variations[f"{name} up"] = Expression(source.up)
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
-        request = self._request(files, variations=variations)
+        request = self._request(files, self._scale(process, files), variations=variations)
+        request = replace(request, families=families)
         return self._read(process, files.files, files.tree, request)
 
-    def _source(self, name: str, source: AnySource, weights: dict[str, dict[str, NDArray[np.float64]]]) -> Systematic:
+    def _sources(self, name: str, source: AnySource, columns: Mapping[str, VariedColumns]) -> list[Systematic]:
+        """Sources that one entry of the file stands for: several for a family of weights."""
+        if not isinstance(source, FamilySource):
+            return [self._source(name, source, columns)]
+        basis = self._bases[_source_of(name)]
+        numbers = range(basis.n_columns)
+        stored = {p: [columns[p][family_column(name, k)] for k in numbers] for p in self._acts_on[name]}
+        return make_sources(name, basis, stored)
+
+    def _source(
+        self, name: str, source: WeightSource | ShapeSource | NormSource, columns: Mapping[str, VariedColumns]
+    ) -> Systematic:
         processes = self._acts_on[name]
         match source:
             case NormSource():
                 return Systematic.norm(name, source.size, processes=processes)
             case WeightSource():
-                up = {process: weights[process][f"{name} up"] for process in processes}
-                down = None if source.down is None else {p: weights[p][f"{name} down"] for p in processes}
+                up = {process: columns[process][f"{name} up"] for process in processes}
+                down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
                 return Systematic.weight(name, up, down)
             case ShapeSource():
                 shifted = self._varied(name, "up", processes, source.up)
@@ -292,7 +429,8 @@ class _Loader:
             named = [_name_files(path, process, files.files) for path in variation.files or ()]
             paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
-            request = self._request(files, columns=variation.columns, weight=variation.weight)
+            scale = self._scale(process, files, variation.generated, paths, tree)
+            request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
             found[process] = self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
         return found
@@ -316,9 +454,34 @@ class _Loader:
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
 
+    def _scale(
+        self,
+        process: str,
+        files: SampleFiles,
+        generated: Generated | None = None,
+        paths: Sequence[str] | None = None,
+        tree: str | None = None,
+    ) -> float:
+        """Return the factor on all weights of a sample, or of a variation with files and generated events its own."""
+        sample = files if generated is None else files.model_copy(update={"generated": generated})
+        found = self._normalise(process, sample, paths or files.files, tree or files.tree)
+        return files.scale * (1.0 if found is None else found.factor)
+
+    def _normalise(
+        self, process: str, files: SampleFiles, paths: Sequence[str], tree: str | None
+    ) -> Normalisation | None:
+        luminosity, cross_section = self._analysis.luminosity, files.cross_section
+        if luminosity is None or cross_section is None or files.generated is None:
+            return None
+        with _said_of(f"samples.{process}"):
+            found = [file for path in paths for file in expand(path, self._folder)]
+            generated = count_generated(files.generated, found, tree or self._analysis.tree)
+        return Normalisation(process, self._era, luminosity, cross_section, generated)
+
     def _request(
         self,
         files: SampleFiles,
+        scale: float,
         columns: Mapping[str, str] | None = None,
         weight: str | None = None,
         variations: Mapping[str, Expression] | None = None,
@@ -329,7 +492,7 @@ class _Loader:
         return Request(
             features=tuple(analysis.features),
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
-            scale=files.scale,
+            scale=scale,
             variations=variations or {},
             derived=_derived(analysis.columns, columns or {}),
             selection=Expression(" and ".join(cuts)) if cuts else None,
@@ -339,17 +502,29 @@ class _Loader:
 
     def _read(
         self, what: str, paths: Sequence[str], tree: str | None, request: Request
-    ) -> tuple[Events, dict[str, NDArray[np.float64]]]:
-        try:
+    ) -> tuple[Events, VariedColumns]:
+        with _said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
-                raise DataError(f"{twice[0]} is named twice: its events would count twice")  # noqa: TRY301
+                raise DataError(f"{twice[0]} is named twice: its events would count twice")
             tables = (
                 open_table(f, tree or self._analysis.tree, share) for f, share in divide_files(files, *self._partition)
             )
             return read_request(tables, request, description=what, progress=self._progress)
-        except (DataError, ExpressionError) as error:
-            raise type(error)(f"{what}: {error}") from error
+
+
+@contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Put what is read in front of a message."""
+    try:
+        yield
+    except (DataError, ExpressionError) as error:
+        raise type(error)(f"{what}: {error}") from error
+
+
+def _source_of(name: str) -> str:
+    """Name of a source in the analysis file, without that of an era."""
+    return name.partition("#")[0]
 
 
 def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:

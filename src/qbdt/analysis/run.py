@@ -15,7 +15,15 @@ from typing import Any
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
-from qbdt.analysis.loader import fold_rule, list_files, load, require_folds, restrict_sources, training_settings
+from qbdt.analysis.loader import (
+    find_families,
+    fold_rule,
+    list_files,
+    load,
+    require_folds,
+    restrict_sources,
+    training_settings,
+)
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -136,6 +144,8 @@ class _LocalRun:
         note("read")
         dataset = load(analysis, folder, progress)
         require_folds(dataset.folds)
+        for basis in find_families(analysis, folder).values():
+            note(basis.describe())
         for finding in find_faults(dataset):
             note(f"to be checked: {finding}")
         return dataset

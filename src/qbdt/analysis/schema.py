@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 
 from qbdt.data import Expression
+from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import find_repeated
 from qbdt.inference import FitSettings
 from qbdt.settings import Section
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "BuiltinDataset",
+    "Era",
+    "FamilySource",
     "FigureText",
     "Folds",
+    "Generated",
     "NormSource",
+    "SampleEra",
     "SampleFiles",
     "ShapeSource",
     "ShapeVariation",
@@ -89,11 +95,63 @@ Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many
 SOURCE_LABEL: Any = Field(None, description="what figures call it; formulas between dollar signs")
 
 
+class Generated(Section):
+    """How many events were generated, or the sum of their weights, before any selection.
+
+    A number, or what is summed over all files of the sample: an expression over the events of a tree, or a histogram.
+    """
+
+    number: float | None = Field(None, gt=0, allow_inf_nan=False, description="the number itself")
+    sum: ExpressionText | None = Field(None, description="expression to sum over all events: genEventSumw")
+    tree: str | None = Field(None, description="tree of that sum, such as Runs; that of the events by default")
+    histogram: str | None = Field(None, description="histogram to sum the contents of, instead of events")
+    bin: int | None = Field(None, ge=1, description="one bin of the histogram, counted from 1; all by default")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Generated:
+        given = [key for key in ("number", "sum", "histogram") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(f"one of a number, sum and histogram is needed, not {' and '.join(given) or 'none'}")
+        if (self.tree and self.sum is None) or (self.bin and self.histogram is None):
+            raise ValueError("tree goes with sum, bin with histogram")
+        return self
+
+
+def _as_generated(value: Any) -> Any:
+    """Accept a number, also one that YAML takes for text (1e6), or the expression that is summed."""
+    with suppress(TypeError, ValueError):
+        return value if isinstance(value, bool) else {"number": float(value)}
+    return {"sum": value} if isinstance(value, str) else value
+
+
+GeneratedEvents = Annotated[Generated, BeforeValidator(_as_generated)]
+
+
+class SampleEra(Section):
+    """What is different of a sample in one era."""
+
+    files: OptionalNames = Field([], description="paths or wildcards; those of the sample, with {era}, by default")
+    tree: str | None = Field(None, description="TTree or RNTuple")
+    weight: ExpressionText | None = Field(None, description="weight in this era")
+    selection: ExpressionText | None = Field(None, description="further selection in this era, instead of the sample's")
+    scale: float | None = Field(None, description="factor on all weights", allow_inf_nan=False)
+    cross_section: float | None = Field(None, gt=0, allow_inf_nan=False, description="cross section in pb")
+    generated: GeneratedEvents | None = Field(None, description="generated events, or their sum of weights")
+
+
+class Era(Section):
+    """One year of running, or any other period with files of its own."""
+
+    luminosity: float | None = Field(None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹")
+    weight: ExpressionText | None = Field(None, description="weight in this era, instead of the one at the top")
+    selection: ExpressionText | None = Field(None, description="selection in this era, instead of the one at the top")
+
+
 class SampleFiles(Section):
     """One process and where its events are."""
 
     role: Literal["signal", "background", "data"] = Field(description="what the sample is")
-    files: Names = Field(description="paths or wildcards, relative to the data folder")
+    files: OptionalNames = Field([], description="paths or wildcards, relative to the data folder; {era} is replaced")
     tree: str | None = Field(None, description="TTree or RNTuple; by default the one named at the top")
     weight: ExpressionText | None = Field(
         None, description="weight of this sample; by default the one named at the top"
@@ -102,8 +160,40 @@ class SampleFiles(Section):
         1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
     )
     selection: ExpressionText | None = Field(None, description="further selection of this sample")
+    cross_section: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="cross section in pb: weights are scaled to the luminosity"
+    )
+    generated: GeneratedEvents | None = Field(
+        None, description="generated events or their sum of weights: a number, or what to sum over all files"
+    )
+    eras: dict[str, SampleEra] = Field({}, description="what is different by era; without files, only these eras")
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether weights are scaled to a luminosity, in some era at least."""
+        return any([self.cross_section, *(era.cross_section for era in self.eras.values())])
+
+    @model_validator(mode="after")
+    def _has_files(self) -> SampleFiles:
+        if not self.files and not (self.eras and all(era.files for era in self.eras.values())):
+            raise ValueError("files is missing")
+        for era, own in {"": self, **self.eras}.items():
+            scaled = [key for key in ("cross_section", "generated") if (getattr(own, key) or getattr(self, key))]
+            if scaled and self.role == "data":
+                raise ValueError(f"{scaled[0]}: recorded data are not scaled to a luminosity")
+            if len(scaled) == 1 and (era or not self.eras):
+                absent = "generated" if scaled == ["cross_section"] else "cross_section"
+                raise ValueError(f"{scaled[0]} without {absent}{f' in era {era}' if era else ''}: both are needed")
+        return self
+
+
+class SourceEras(Section):
+    """In which eras a source acts, and whether with one nuisance parameter."""
+
+    eras: OptionalNames = Field([], description="eras in which it acts; all by default")
+    correlated: bool = Field(True, description="one nuisance parameter for all eras; false: one for each")
 
 
 class ShapeVariation(Section):
@@ -116,6 +206,7 @@ class ShapeVariation(Section):
     tree: str | None = Field(None, description="TTree or RNTuple")
     columns: dict[str, ExpressionText] = Field({}, description="columns that differ: name to branch or expression")
     weight: ExpressionText | None = Field(None, description="weight of the varied events")
+    generated: GeneratedEvents | None = Field(None, description="generated events of the varied files")
 
     @model_validator(mode="after")
     def _changes_something(self) -> ShapeVariation:
@@ -124,7 +215,7 @@ class ShapeVariation(Section):
         return self
 
 
-class WeightSource(Section):
+class WeightSource(SourceEras):
     """Other weights for the same events."""
 
     kind: Literal["weight"]
@@ -136,7 +227,7 @@ class WeightSource(Section):
     down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
 
 
-class ShapeSource(Section):
+class ShapeSource(SourceEras):
     """Another set of events, whose number may differ."""
 
     kind: Literal["shape"]
@@ -148,7 +239,7 @@ class ShapeSource(Section):
     down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
 
 
-class NormSource(Section):
+class NormSource(SourceEras):
     """A relative size on chosen processes."""
 
     kind: Literal["norm"]
@@ -163,7 +254,51 @@ class NormSource(Section):
         return self
 
 
-Source = Annotated[WeightSource | ShapeSource | NormSource, Field(discriminator="kind")]
+class FamilySource(SourceEras):
+    """A family of weights, such as those of parton densities, as one or a few sources."""
+
+    kind: Literal["replicas", "hessian", "envelope"]
+    label: LabelText | None = SOURCE_LABEL
+    processes: Names = Field(
+        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
+    )
+    weights: ExpressionText = Field(description="list of factors on the nominal weight, one per member: LHEPdfWeight")
+    members: tuple[int, int] | None = Field(
+        None, description="first and last member that count, from 0; all by default"
+    )
+    central: ExpressionText = Field("1", description="hessian: factor of the central member: LHEPdfWeight[0]")
+    symmetric: bool = Field(True, description="hessian: one member per eigenvector; false: pairs of plus and minus")
+    confidence: float = Field(ONE_SIGMA, gt=0, lt=1, description="hessian: confidence level of the set: 0.90 for CT")
+    keep: float = Field(0.99, gt=0, le=1, description="share of the mean squared effect that the components keep")
+    components: int | None = Field(None, ge=1, description="number of components, at most")
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> FamilySource:
+        own = {"hessian": {"central", "symmetric", "confidence"}, "envelope": set()}.get(self.kind, set())
+        own |= set() if self.kind == "envelope" else {"keep", "components"}
+        optional = {"central", "symmetric", "confidence", "keep", "components"}
+        if idle := sorted((optional - own) & self.model_fields_set):
+            raise ValueError(f"{idle[0]} is not a setting of kind: {self.kind}")
+        if self.members is not None and not 0 <= self.members[0] < self.members[1]:
+            raise ValueError(f"members: [{self.members[0]}, {self.members[1]}]: the first and the last, from 0")
+        return self
+
+    def family(self, name: str) -> WeightFamily:
+        """Return the family under its name."""
+        return WeightFamily(
+            name,
+            FamilyKind(self.kind),
+            Expression(self.weights),
+            self.members,
+            Expression(self.central),
+            self.symmetric,
+            self.confidence,
+            self.keep,
+            self.components,
+        )
+
+
+Source = Annotated[WeightSource | ShapeSource | NormSource | FamilySource, Field(discriminator="kind")]
 
 
 class Folds(Section):
@@ -274,6 +409,10 @@ class Analysis(Section):
         [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
     )
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    luminosity: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹, for samples with a cross section"
+    )
+    eras: dict[str, Era] = Field({}, description="periods of running, such as years: name to luminosity and weight")
     samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
@@ -300,8 +439,15 @@ class Analysis(Section):
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
             colours={name: sample.color for name, sample in samples.items() if sample.color},
-            **self.figures.model_dump(),
+            **self.figures.model_dump(exclude={"luminosity"}),
+            luminosity=self.figures.luminosity or self.total_luminosity,
         )
+
+    @property
+    def total_luminosity(self) -> float | None:
+        """Luminosity of all eras in fb⁻¹, where it is known."""
+        known = [era.luminosity for era in self.eras.values()]
+        return sum(one for one in known if one) if known and all(known) else self.luminosity
 
     @classmethod
     def describe(cls) -> dict[str, Any]:
@@ -322,6 +468,27 @@ class Analysis(Section):
         if twice := find_repeated(self.features):
             raise ValueError(f"features: {', '.join(twice)} is given twice")
         self._check_training()
+        return self
+
+    @model_validator(mode="after")
+    def _scaled_to_a_luminosity(self) -> Analysis:
+        """Samples and sources name eras that exist, and every era of a sample with a cross section has a luminosity."""
+        for key, named in (
+            *((f"samples.{name}.eras", list(sample.eras)) for name, sample in self.samples.items()),
+            *((f"systematics.{name}.eras", list(source.eras)) for name, source in self.systematics.items()),
+        ):
+            if unknown := [era for era in named if era not in self.eras]:
+                raise ValueError(f"{key}: no era {', '.join(unknown)}; there are: {', '.join(self.eras) or 'none'}")
+        divided = [n for n, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated]
+        if reserved := [name for name in divided if "#" in name]:
+            raise ValueError(f"systematics.{reserved[0]}: # divides a source from its components; choose another name")
+        if self.eras and self.luminosity is not None:
+            raise ValueError("luminosity: each era has its own; remove the one at the top")
+        scaled = [name for name, sample in self.samples.items() if sample.is_scaled]
+        periods = {f"eras.{name}: ": era.luminosity for name, era in self.eras.items()} or {"": self.luminosity}
+        dark = [place for place, luminosity in periods.items() if luminosity is None]
+        if scaled and dark:
+            raise ValueError(f"{dark[0]}luminosity is missing: {scaled[0]} has a cross section")
         return self
 
     @model_validator(mode="after")

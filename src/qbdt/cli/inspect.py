@@ -23,14 +23,15 @@ def _examples() -> list[str]:
 @app.command(epilog="Example:  qbdt inspect analysis.yaml --data /data/ntuples")
 def inspect(analysis: AnalysisFile, data: DataFolder = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Read an analysis and print what is in it: samples, yields, missing values, effects of the sources."""
-    from qbdt.analysis import load, read_analysis
+    from qbdt.analysis import read_analysis
+    from qbdt.analysis.inputs import inspect_inputs
     from qbdt.tables import show
 
-    summary = load(read_analysis(analysis), data or analysis.parent, bar(quiet)).summary()
+    found = inspect_inputs(read_analysis(analysis), data or analysis.parent, bar(quiet))
     if as_json:
-        print_json(summary.to_dict())
+        print_json(found.to_dict())
     else:
-        show(summary.tables())
+        show(found.tables())
 
 
 @app.command(epilog="Example:  qbdt init my_analysis.yaml")

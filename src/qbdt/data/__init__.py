@@ -1,11 +1,10 @@
 """Events with their weights, samples, systematic sources and folds, from files or arrays.
 
-In: files (`qbdt.data.readers`), arrays and tables in memory, or samples that ship (`qbdt.data.samples`). Out: a
-`Dataset`, immutable, that gives nominal and varied `Events` per process, and the change Δ_k that each `Systematic`
-makes; `qbdt.data.checks` finds what looks wrong with it.
+In: files (`qbdt.data.readers`), arrays and tables in memory (`qbdt.data.columns`), or samples that ship
+(`qbdt.data.samples`). Out: a `Dataset`, immutable, that gives nominal and varied `Events` per process, and the change
+Δ_k that each `Systematic` makes; `qbdt.data.checks` finds what looks wrong with it.
 """
 
-from qbdt.data.columns import as_columns, require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample, Tally
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
@@ -28,6 +27,4 @@ __all__ = [
     "Systematic",
     "Tally",
     "Variation",
-    "as_columns",
-    "require_unmasked",
 ]

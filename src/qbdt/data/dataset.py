@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from qbdt.arrays import Floats
 from qbdt.data.events import Events, Selection
 from qbdt.data.folds import FoldRule
-from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.data.systematic import FlatSystematic, Kind, Systematic, find_components
 from qbdt.errors import DataError, find_repeated, hint_at
 
 if TYPE_CHECKING:
@@ -163,6 +163,10 @@ class Dataset:
         """Return the same events under another fold rule."""
         return Dataset(self.samples, self.systematics, folds)
 
+    def without_identifiers(self) -> Dataset:
+        """Return the same events without identifiers, and so without a fold rule."""
+        return self.with_folds(None)._map_events(lambda events: events.without_identifiers())
+
     def with_features(self, names: Sequence[str]) -> Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))
@@ -201,8 +205,9 @@ class Dataset:
         return Dataset(samples, sources, self._folds)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
-        """Keep only these sources."""
-        return Dataset(self.samples, [self.systematic(name) for name in names], self._folds)
+        """Keep only these sources; a name stands for all components of a source that has some (`pdf#1`, `pdf#2`)."""
+        found = [one for name in names for one in find_components(name, self._systematics) or [name]]
+        return Dataset(self.samples, [self.systematic(name) for name in found], self._folds)
 
     def require_usable(self) -> Dataset:
         """Refuse what cannot be trained on or fitted: no signal, no background, no events, no positive yield."""
@@ -273,9 +278,10 @@ class Dataset:
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        systematics: Sequence[FlatSystematic] = (),
+        systematics: Sequence[FlatSystematic | Systematic] = (),
         feature_names: Sequence[str] | None = None,
         process: str | ArrayLike | None = None,
+        folds: FoldRule | None = None,
     ) -> Dataset:
         """Make a dataset of one labelled table; features are not copied.
 
@@ -288,22 +294,26 @@ class Dataset:
         sample_weight
             True expected yield of each row; 1 if not given.
         systematics
-            Sources over the same table.
+            Sources over the same table, and normalisations by names of processes.
         feature_names
             Names for the columns of an array; x0, x1, … if not given.
         process
             Process of each row, or the column of X (and of the tables of shape sources) that names it; "signal" and
             "background" if not given.
+        folds
+            Rule that divides events for cross-training. Its columns are taken from X (and from the tables of shape
+            sources) and are no features.
 
         Examples
         --------
         >>> table = {"m": [125.0, 91.0, 170.0], "process": ["higgs", "ztautau", "ttbar"]}
-        >>> [sample.name for sample in Dataset.from_arrays(table, [1, 0, 0], process="process").samples]
-        ['higgs', 'ztautau', 'ttbar']
+        >>> source = Systematic.norm("ttbar_xs", 0.06, processes=["ttbar"])
+        >>> Dataset.from_arrays(table, [1, 0, 0], systematics=[source], process="process")
+        Dataset(higgs (signal), ztautau (background), ttbar (background); 1 features, 1 systematics)
         """
         from qbdt.data.from_arrays import from_arrays
 
-        return from_arrays(X, y, sample_weight, systematics, feature_names, process)
+        return from_arrays(X, y, sample_weight, systematics, feature_names, process, folds)
 
     def _fold_of(self, events: Events, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         if self._folds is None:

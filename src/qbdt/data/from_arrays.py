@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data.columns import as_columns, require_unmasked
+from qbdt.data.columns import as_columns, has_names, require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
+from qbdt.data.folds import FoldRule
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
-from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
 __all__ = ["concatenate", "from_arrays", "signal_mask"]
 
 PROCESS_OF = {True: "signal", False: "background"}
 
+Rows: TypeAlias = dict[str, NDArray[np.integer[Any]]]
+"""Rows of a table that belong to each process."""
+
 
 def from_arrays(
     X: Any,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
-    systematics: Sequence[FlatSystematic],
+    systematics: Sequence[FlatSystematic | Systematic],
     feature_names: Sequence[str] | None,
     process: str | ArrayLike | None,
+    folds: FoldRule | None,
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
-    split = _split(X, y, sample_weight, feature_names, process, "")
+    if isinstance(systematics, Systematic | FlatSystematic):
+        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+    apart = _Apart(process, () if folds is None else folds.columns)
+    split = _split(X, y, sample_weight, feature_names, apart, "")
     for role in (Role.SIGNAL, Role.BACKGROUND):
         if role not in [part.role for part in split.values()]:
             raise DataError(f"y has one class only: no {role} rows")
     rows = {name: part.rows for name, part in split.items()}
     samples = [Sample(name, part.role, part.events) for name, part in split.items()]
-    if isinstance(systematics, Systematic | FlatSystematic):
-        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
-    table = _FlatTable(rows, samples[0].events.features, sample_weight is not None, process)
-    return Dataset(samples, [_bind(source, table) for source in systematics]).require_usable()
+    table = _FlatTable(rows, samples[0].events.features, sample_weight is not None, apart)
+    return Dataset(samples, [_bind(source, table) for source in systematics], folds).require_usable()
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Columns of a table that are no features: the process of each row, or the column that names it; identifiers."""
+
+    process: str | ArrayLike | None
+    identifiers: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the table must have."""
+        return (*([self.process] if isinstance(self.process, str) else []), *self.identifiers)
 
 
 class _Part(NamedTuple):
@@ -50,12 +70,12 @@ class _Part(NamedTuple):
 
 
 class _FlatTable(NamedTuple):
-    """What sources over a table are bound to: rows of each process, features, and how processes are told apart."""
+    """What sources over a table are bound to: rows of each process, features, and columns that are none."""
 
-    rows: dict[str, NDArray[np.integer[Any]]]
+    rows: Rows
     features: Sequence[str]
     weighted: bool
-    process: str | ArrayLike | None
+    apart: _Apart
 
 
 def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
@@ -91,20 +111,23 @@ def _split(
     y: ArrayLike,
     weight: ArrayLike | None,
     names: Sequence[str] | None,
-    process: str | ArrayLike | None,
+    apart: _Apart,
     context: str,
 ) -> dict[str, _Part]:
     """Rows of each process, those of signal first."""
     columns = as_columns(X, names)
     signal = signal_mask(y, context)
-    labels = _process_labels(columns, process, signal, context)
+    labels = _process_labels(columns, apart.process, signal, context)
+    if absent := [name for name in apart.identifiers if name not in columns]:
+        raise DataError(f"{context}X has no column {', '.join(absent)}, which the fold rule needs")
+    identifiers = {name: columns.pop(name) for name in apart.identifiers}
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
     weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
-    events = Events(columns, weights)
+    events = Events(columns, weights, identifiers)
     found = {}
     for role, chosen in ((Role.SIGNAL, signal), (Role.BACKGROUND, ~signal)):
         for label in dict.fromkeys(labels[chosen].tolist()):
@@ -131,7 +154,9 @@ def _process_labels(
     return labels
 
 
-def _bind(source: FlatSystematic, table: _FlatTable) -> Systematic:
+def _bind(source: FlatSystematic | Systematic, table: _FlatTable) -> Systematic:
+    if isinstance(source, Systematic) and source.kind is Kind.NORM:  # by names of processes, which the dataset checks
+        return source
     if not isinstance(source, FlatSystematic):
         raise DataError(f"systematics hold {source!r}: make them with Systematic.shape, .weight or .norm over arrays")
     sides = [side for side in (source.up, source.down) if side is not None]
@@ -153,7 +178,7 @@ def _bind_side(source: FlatSystematic, side: Any, table: _FlatTable) -> dict[str
             return _bind_shape(source.name, side, table)
 
 
-def _bind_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integer[Any]]]) -> dict[str, Variation]:
+def _bind_weights(name: str, weight: ArrayLike, rows: Rows) -> dict[str, Variation]:
     values = check_weights(name, weight)
     n_rows = sum(len(index) for index in rows.values())
     if len(values) != n_rows:
@@ -161,9 +186,7 @@ def _bind_weights(name: str, weight: ArrayLike, rows: dict[str, NDArray[np.integ
     return {process: Reweighting(values[index]) for process, index in rows.items()}
 
 
-def _bind_norm(
-    name: str, size: float, where: ArrayLike | None, rows: dict[str, NDArray[np.integer[Any]]]
-) -> dict[str, Variation]:
+def _bind_norm(name: str, size: float, where: ArrayLike | None, rows: Rows) -> dict[str, Variation]:
     if where is None:
         return {process: Scaling(size) for process in rows}
     mask = require_unmasked(where, f"systematic {name}: where")
@@ -179,17 +202,16 @@ def _bind_norm(
 
 def _bind_shape(name: str, side: tuple[Any, ArrayLike, ArrayLike | None], table: _FlatTable) -> dict[str, Variation]:
     context = f"systematic {name}: "
-    process = table.process
+    process = table.apart.process
     if not (process is None or isinstance(process, str)):
         raise DataError(f"{context}give the process as a column of X and of this table, and its name as process=")
-    named = hasattr(side[0], "keys") or hasattr(side[0], "columns")
-    columns = as_columns(side[0], None if named else table.features, context)
-    wanted = {*table.features, *([] if process is None else [process])}
-    if set(columns) != wanted:
-        absent, extra = wanted - set(columns), set(columns) - wanted
-        raise DataError(f"{context}other features than X: absent {sorted(absent)}, extra {sorted(extra)}")
-    ordered = {key: columns[key] for key in (*table.features, *([] if process is None else [process]))}
-    split = _split(ordered, side[1], side[2], None, process, context)
+    columns = as_columns(side[0], None if has_names(side[0]) else table.features, context)
+    wanted = (*table.features, *table.apart.columns)
+    if set(columns) != set(wanted):
+        absent, extra = set(wanted) - set(columns), set(columns) - set(wanted)
+        raise DataError(f"{context}other columns than X: absent {sorted(absent)}, extra {sorted(extra)}")
+    ordered = {name: columns[name] for name in wanted}
+    split = _split(ordered, side[1], side[2], None, table.apart, context)
     if unknown := sorted(set(split) - set(table.rows)):
         raise DataError(f"{context}process {unknown[0]} has no nominal rows; there are: {', '.join(table.rows)}")
     return {label: Replacement(part.events) for label, part in split.items()}
@@ -231,10 +253,21 @@ def _join_variation(name: str, process: str, direction: str, datasets: Sequence[
     scalings = [change for change in changes if isinstance(change, Scaling)]
     if scalings:
         return _join_scalings(name, scalings, changes, nominal)
+    rescalings = [change for change in changes if isinstance(change, Rescaling)]
+    if len({change.sign for change in rescalings}) == 1 and all(c is None or c in rescalings for c in changes):
+        return _join_rescalings(rescalings[0].sign, changes, nominal)
     varied = [n if change is None else change.apply(n) for n, change in zip(nominal, changes, strict=True)]
     if any(isinstance(change, Replacement) for change in changes):
         return Replacement(Events.concatenate(varied))
     return Reweighting(np.concatenate([events.weight for events in varied]))
+
+
+def _join_rescalings(sign: float, changes: list[Variation | None], nominal: list[Events]) -> Rescaling:
+    shifts = [
+        change.shift if isinstance(change, Rescaling) else np.zeros(events.n_rows, dtype=np.float32)
+        for change, events in zip(changes, nominal, strict=True)
+    ]
+    return Rescaling(np.concatenate(shifts), sign)
 
 
 def _join_scalings(

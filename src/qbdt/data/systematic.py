@@ -7,7 +7,7 @@ The flat form, for callers who have one table for all processes, is bound to pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar, overload
@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import Floats
 from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, as_mapping
-from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["FlatSystematic", "Kind", "Systematic"]
+__all__ = ["FlatSystematic", "Kind", "Systematic", "find_components"]
 
 Additive = TypeVar("Additive", float, Floats)
 
@@ -32,6 +32,18 @@ FlatTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
 ONE_SIDED: Mapping[str, float] = {"nominal": -1.0, "up": 1.0}
 TWO_SIDED: Mapping[str, float] = {"nominal": 0.0, "up": 0.5, "down": -0.5}
 """Coefficients of Δ_k: up − nominal, or (up − down)/2. Powers of two, so that they round nothing."""
+
+
+def find_components(name: str, known: Iterable[str]) -> list[str]:
+    """Find the sources that a name stands for: the one that is called so, or all that are components of it.
+
+    Examples
+    --------
+    >>> find_components("pdf", ["jes", "pdf#1", "pdf#2"])
+    ['pdf#1', 'pdf#2']
+    """
+    names = list(known)
+    return [name] if name in names else [one for one in names if one.startswith(Systematic.name_component(name, ""))]
 
 
 class Kind(StrEnum):
@@ -70,6 +82,17 @@ class Systematic:
             if set(self.down) != set(self.up):
                 up, down = (", ".join(side) or "nothing" for side in (self.up, self.down))
                 raise DataError(f"systematic {self.name}: up acts on {up}, down on {down}")
+
+    @staticmethod
+    def name_component(source: str, component: str | int) -> str:
+        """Name of a source that is one of several under a common name: an era's, or a principal component.
+
+        Examples
+        --------
+        >>> Systematic.name_component("pdf", 1)
+        'pdf#1'
+        """
+        return f"{source}#{component}"
 
     @property
     def processes(self) -> tuple[str, ...]:
@@ -170,6 +193,25 @@ class Systematic:
         if not isinstance(up, Mapping):
             return FlatSystematic(name, Kind.WEIGHT, up, down)
         return cls(name, Kind.WEIGHT, _reweightings(name, up), None if down is None else _reweightings(name, down))
+
+    @classmethod
+    def rescaling(cls, name: str, up: Mapping[str, Floats], down: Mapping[str, Floats] | None = None) -> Systematic:
+        """Relative shifts of the weights of each row; down is their opposite if it is not given.
+
+        Parameters
+        ----------
+        name
+            Name of the source.
+        up
+            Process to relative shifts, 0.1 for +10 %; kept as they are, also in single precision.
+        down
+            The same for the other direction.
+        """
+        if down is None:
+            opposite = {process: Rescaling(shift, -1.0) for process, shift in up.items()}
+        else:
+            opposite = {process: Rescaling(shift) for process, shift in down.items()}
+        return cls(name, Kind.WEIGHT, {process: Rescaling(shift) for process, shift in up.items()}, opposite)
 
     @overload
     @classmethod

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data.events import Events, Selection
 
-__all__ = ["Replacement", "Reweighting", "Scaling", "Variation"]
+__all__ = ["Replacement", "Rescaling", "Reweighting", "Scaling", "Variation"]
 
 
 class Variation(ABC):
@@ -33,6 +33,10 @@ class Variation(ABC):
     @abstractmethod
     def map_weights(self, change: Callable[[Floats], Floats]) -> Variation:
         """Return the variation of a process all of whose weights are changed by a linear function."""
+
+    def with_weight(self, weight: Floats) -> Variation:
+        """Return the variation that gives its events these weights."""
+        return Reweighting(weight)
 
     def map_events(self, change: Callable[[Events], Events]) -> Variation:
         """Change the features of events that it brings; a variation that brings none stays."""
@@ -75,6 +79,27 @@ class Reweighting(Variation):
 
 
 @dataclass(frozen=True, eq=False)
+class Rescaling(Variation):
+    """The nominal rows with weights × (1 + sign · shift), a relative shift for each row; up and down share them."""
+
+    shift: Floats
+    sign: float = 1.0
+
+    def apply(self, nominal: Events) -> Events:
+        return nominal.with_weight(nominal.weight * (1.0 + self.sign * self.shift.astype(np.float64)))
+
+    def select(self, nominal: Selection, choose: Callable[[Events], Selection]) -> Rescaling:
+        return Rescaling(self.shift[nominal], self.sign)
+
+    def map_weights(self, change: Callable[[Floats], Floats]) -> Rescaling:
+        return self  # shifts are relative
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.shift)
+
+
+@dataclass(frozen=True, eq=False)
 class Replacement(Variation):
     """Another set of events; their number may differ, since events migrate across the selection."""
 
@@ -88,6 +113,9 @@ class Replacement(Variation):
 
     def map_weights(self, change: Callable[[Floats], Floats]) -> Replacement:
         return Replacement(self.events.with_weight(change(self.events.weight)))
+
+    def with_weight(self, weight: Floats) -> Replacement:
+        return Replacement(self.events.with_weight(weight))
 
     def map_events(self, change: Callable[[Events], Events]) -> Replacement:
         return Replacement(change(self.events))

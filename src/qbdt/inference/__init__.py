@@ -6,7 +6,8 @@ that pyhf, HistFactory and combine read. Templates and their bins are in `qbdt.i
 
 from qbdt.inference.asimov import fit_asimov, measure_sensitivity
 from qbdt.inference.construction import build_templates, refill
-from qbdt.inference.fit import fit_templates, run_fit, write_fit
+from qbdt.inference.fit import fit_measurement, fit_templates, run_fit, write_fit
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult, FitSummary, Scan
 from qbdt.inference.score_fit import fit_scores
 from qbdt.inference.settings import FitSettings
@@ -16,10 +17,12 @@ __all__ = [
     "FitResult",
     "FitSettings",
     "FitSummary",
+    "Measurement",
     "Scan",
     "background_uncertainty",
     "build_templates",
     "fit_asimov",
+    "fit_measurement",
     "fit_scores",
     "fit_templates",
     "measure_sensitivity",

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.inference.likelihood import invert
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.newton_fit import maximise
-from qbdt.inference.templates.template_set import ModelArrays
+from qbdt.inference.templates.template_set import ModelArrays, TemplateSet
 from qbdt.statistics import FittedSensitivity, information_matrix
 
-__all__ = ["AsimovFit", "fit_asimov", "measure_sensitivity"]
+__all__ = ["AsimovFit", "expected_errors", "fit_asimov", "measure_sensitivity"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +78,28 @@ def measure_sensitivity(model: ModelArrays) -> FittedSensitivity:
     """σ_μ and Z of one model on its Asimov data, without and with the sources; MC statistics as they are in it."""
     stat, full = fit_asimov(model.without_systematics()), fit_asimov(model)
     return FittedSensitivity(float(stat.sigma_mu), float(full.sigma_mu), float(stat.z), float(full.z))
+
+
+def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str, float]:
+    """Expected uncertainty of each factor and source that is not fixed, from the Fisher information; no fit is made.
+
+    Raises `FitError` where the regions cannot measure a factor, or cannot tell two of them apart.
+    """
+    regions = [
+        _region_slopes(measurement, region, region.asimov + mc_stat * region.arrays().mc_variance)
+        for region in measurement.regions.values()
+    ]
+    information = np.sum([slopes @ np.swapaxes(slopes, 0, 1) for slopes in regions], axis=0)
+    names = [*measurement.factors, *measurement.sources]
+    information += np.diag([0.0] * len(measurement.factors) + [1.0] * len(measurement.sources))
+    free = [i for i, name in enumerate(names) if name not in measurement.fixed]
+    covariance = invert(information[np.ix_(free, free)], [names[i] for i in free])
+    errors = dict(zip((names[i] for i in free), np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    return {name: errors.get(name, 0.0) for name in names}
+
+
+def _region_slopes(measurement: Measurement, region: TemplateSet, variance: Floats) -> Floats:
+    """Change of the bins of one region with each parameter, over the standard deviation of the bins."""
+    rows = [[p.nominal for p in region.processes if p.name in processes] for processes in measurement.factors.values()]
+    rows += [[p.linear_shift(name) for p in region.processes] for name in measurement.sources]
+    return np.array([np.sum([np.zeros(region.n_bins), *row], axis=0) for row in rows]) / np.sqrt(variance)

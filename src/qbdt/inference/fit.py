@@ -1,4 +1,4 @@
-"""The whole step in one call: `run_fit` from a scored dataset to a `FitResult`, `write_fit` to a folder."""
+"""The whole step in one call: from a scored dataset, templates or a measurement to a `FitResult`, and to a folder."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data import Dataset
+from qbdt.data import Dataset, Role
 from qbdt.files import provenance, write_text
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances
 from qbdt.inference.summary import fit_freely, scan_mu, summarise
 from qbdt.inference.templates.template_set import Note, TemplateSet
-from qbdt.inference.workspace import build_workspace, rename_reserved, write_workspace
+from qbdt.inference.workspace import describe_measurement, expect_counts, write_workspace
 from qbdt.progress import Progress, silent
 
-__all__ = ["fit_templates", "run_fit", "write_fit"]
+__all__ = ["fit_measurement", "fit_templates", "run_fit", "write_fit"]
 
 
 def run_fit(
@@ -72,28 +73,52 @@ def fit_templates(
 ) -> FitResult:
     """Fit templates that are already there: the expected result, and the observed one where they have data."""
     settings = settings or FitSettings()
-    templates = rename_reserved(templates, settings.poi, settings.channel)
-    names = {"poi": settings.poi, "measurement": settings.measurement, "channel": settings.channel}
-    spec = build_workspace(templates, **names, mc_stat=settings.mc_stat)
-    likelihoods = {"Asimov": Likelihood(spec, data=templates.asimov)}
-    if templates.data is not None and not np.any(templates.data > 0):
-        templates = templates.with_notes(
-            [Note("recorded data", "no events in any bin: the result is the expected one")]
-        )
-    elif templates.data is not None:
-        likelihoods["recorded"] = Likelihood(spec)
+    signals = [process.name for process in templates.of_role(Role.SIGNAL)]
+    measurement = Measurement({settings.channel: templates}, {settings.poi: signals})
+    result = fit_measurement(measurement, settings, progress)
+    single = source_significances(result.templates)
+    return replace(result, single=single, total_background=background_uncertainty(result.templates, result.expected))
+
+
+def fit_measurement(
+    measurement: Measurement, settings: FitSettings | None = None, progress: Progress = silent
+) -> FitResult:
+    """Fit the regions of a measurement together: the expected result, and the observed one where all have data.
+
+    Parameters
+    ----------
+    measurement
+        Regions and parameters.
+    settings
+        `mc_stat`, `impacts`, `scan` and the name `measurement` are used; everything else is about making templates.
+    progress
+        Told how far the fits have come.
+    """
+    settings = settings or FitSettings()
+    measurement = measurement.rename_reserved()
+    spec = describe_measurement(measurement, name=settings.measurement, mc_stat=settings.mc_stat)
+    likelihoods = {"Asimov": Likelihood(spec, data=expect_counts(measurement, spec))}
+    if (recorded := measurement.recorded) is not None:
+        if any(np.any(counts > 0) for counts in recorded.values()):
+            likelihoods["recorded"] = Likelihood(spec)
+        else:
+            measurement = _note_no_data(measurement)
     summaries, scan = {}, None
+    refit, groups = settings.impacts == "refit", measurement.groups
     with progress("fitting", len(likelihoods) + settings.scan) as advance:
         for data, likelihood in likelihoods.items():
             best = fit_freely(likelihood)
-            summaries[data] = summarise(best, data, refit=settings.impacts == "refit")
+            summaries[data] = summarise(best, data, refit, measurement.of_interest, groups)
             advance(1)
         if settings.scan:
             scan = scan_mu(best)  # of the recorded data where there are any, which come last
             advance(1)
-    expected, observed = summaries["Asimov"], summaries.get("recorded")
-    single, total = source_significances(templates), background_uncertainty(templates, expected)
-    return FitResult(expected, observed, templates, spec, settings.model_dump(), scan, single, total)
+    return FitResult(summaries["Asimov"], summaries.get("recorded"), measurement, spec, settings.model_dump(), scan)
+
+
+def _note_no_data(measurement: Measurement) -> Measurement:
+    note = Note("recorded data", "no events in any bin: the result is the expected one")
+    return measurement.map({name: region.with_notes([note]) for name, region in measurement.regions.items()})
 
 
 def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None) -> list[Path]:
@@ -111,22 +136,34 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     Returns
     -------
     list of Path
-        `fit.json`, `templates.json`, `workspace.json`, the HistFactory measurement and the combine datacard.
+        `fit.json`, `templates.json` (`measurement.json` where there are several regions or free parameters),
+        `workspace.json`, the HistFactory measurement and the combine datacard.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     settings = FitSettings.model_validate({k: v for k, v in result.settings.items() if k in FitSettings.model_fields})
     numbers = {**result.to_dict(), "provenance": dict(provenance() if source is None else source)}
-    for name, plain in (("fit.json", numbers), ("templates.json", result.templates.to_dict())):
-        write_text(root / name, json.dumps(plain, indent=1) + "\n")
-    card = write_datacard(result.templates, root / "combine", channel=settings.channel, mc_stat=settings.mc_stat)
-    return [
+    templates, plain = _plain_templates(result.measurement)
+    for name, content in (("fit.json", numbers), (templates, plain)):
+        write_text(root / name, json.dumps(content, indent=1) + "\n")
+    written = [
         root / "fit.json",
-        root / "templates.json",
+        root / templates,
         write_workspace(result.workspace, root / "workspace.json"),
         write_xml(result.workspace, root / "histfactory", settings.measurement),
-        card,
     ]
+    if templates == "templates.json":
+        card = write_datacard(result.templates, root / "combine", channel=settings.channel, mc_stat=settings.mc_stat)
+        written.append(card)
+    return written
+
+
+def _plain_templates(measurement: Measurement) -> tuple[str, dict[str, Any]]:
+    """Name and content of the file with the templates: one region without further parameters is a set of templates."""
+    regions = tuple(measurement.regions.values())
+    if len(regions) == 1 and len(measurement.factors) == 1 and not (measurement.fixed or measurement.bounds):
+        return "templates.json", regions[0].to_dict()
+    return "measurement.json", measurement.to_dict()
 
 
 def _with_choices(settings: FitSettings, built: BuiltTemplates) -> dict[str, object]:

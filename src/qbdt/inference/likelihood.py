@@ -18,7 +18,7 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.pyhf_model import PyhfModel
 
-__all__ = ["Likelihood", "Minimum"]
+__all__ = ["Likelihood", "Minimum", "invert"]
 
 TOLERANCE = 1e-2
 """MINUIT's tolerance: the estimated distance to the minimum of −2 ln L is below 0.002 of it."""
@@ -45,7 +45,8 @@ class Likelihood(PyhfModel):
     spec
         pyhf workspace.
     data
-        Counts per bin, to use instead of the observations of the workspace.
+        Counts per bin, by channel or those of all channels in the order of `channels`, to use instead of the
+        observations of the workspace.
     linear
         Interpolate shapes piecewise linearly; see `PyhfModel`.
 
@@ -59,9 +60,12 @@ class Likelihood(PyhfModel):
     (array([1., 1.]), True)
     """
 
-    def __init__(self, spec: Mapping[str, Any], data: Floats | None = None, linear: bool = False) -> None:
+    def __init__(
+        self, spec: Mapping[str, Any], data: Floats | Mapping[str, Floats] | None = None, linear: bool = False
+    ) -> None:
         super().__init__(spec, linear)
-        self.data = self.observations if data is None else np.asarray(data, dtype=float)
+        joined = self.join(data) if isinstance(data, Mapping) else data
+        self.data = self.observations if joined is None else np.asarray(joined, dtype=float)
         if self.data.shape != self.observations.shape:
             raise FitError(f"{self.data.size} counts for a model of {self.observations.size} bins")
 
@@ -112,7 +116,7 @@ class Likelihood(PyhfModel):
         free = self._free(minimum.fixed)
         matrix = self.hessian(minimum) if hessian is None else hessian
         covariance = np.zeros_like(matrix)
-        covariance[np.ix_(free, free)] = _inverse(matrix[np.ix_(free, free)], [self.names[i] for i in free])
+        covariance[np.ix_(free, free)] = invert(matrix[np.ix_(free, free)], [self.names[i] for i in free])
         return covariance
 
     def minimise(self, hold: Mapping[str, float] | None = None, start: Floats | None = None) -> Minimum:
@@ -253,7 +257,7 @@ def _solve(matrix: Floats, slope: Floats) -> Floats | None:
         return None
 
 
-def _inverse(matrix: Floats, names: list[str]) -> Floats:
+def invert(matrix: Floats, names: list[str]) -> Floats:
     """Inverse of a matrix that must be positive, scaled to a unit diagonal first."""
     diagonal = np.diag(matrix)
     if np.any(diagonal <= 0):

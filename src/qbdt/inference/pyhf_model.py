@@ -104,7 +104,8 @@ class PyhfModel:
         settings = {"histosys": {"interpcode": "code0" if linear else "code4p"}, "normsys": {"interpcode": "code4"}}
         try:
             workspace = pyhf.Workspace(spec)
-            self.pyhf = workspace.model(modifier_settings=settings)
+            first = workspace.measurement_names[0]
+            self.pyhf = workspace.model(measurement_name=first, modifier_settings=settings)
             self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
         except MemoryError:
             raise
@@ -121,6 +122,18 @@ class PyhfModel:
         self.parameters = tuple(_parameters(config))
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.constraints = _constraints(config)
+        self.channels = {name: int(config.channel_nbins[name]) for name in config.channels}
+
+    def join(self, counts: Mapping[str, Floats]) -> Floats:
+        """Put the bins of all channels one after the other, in pyhf's order, which is that of `channels`."""
+        if missing := [name for name in self.channels if name not in counts]:
+            raise FitError(f"no counts for region {missing[0]}")
+        return np.concatenate([np.asarray(counts[name], dtype=float) for name in self.channels])
+
+    def split(self, values: Floats) -> dict[str, Floats]:
+        """Inverse of `join`: the bins of each channel."""
+        ends = np.cumsum(list(self.channels.values()))[:-1]
+        return dict(zip(self.channels, np.split(np.asarray(values), ends, axis=-1), strict=True))
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Names of the parameters of one kind."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
@@ -22,6 +23,7 @@ __all__ = [
     "Impact",
     "Scan",
     "SourceSignificance",
+    "StrengthSummary",
 ]
 
 
@@ -79,29 +81,116 @@ class Scan:
 
 
 @dataclass(frozen=True, eq=False)
-class FitSummary:
-    """Results on one set of data.
+class StrengthSummary:
+    """Results for one signal strength; other strengths and free normalisations are profiled like the sources.
 
     Attributes
     ----------
-    data
-        "Asimov" (expected events at μ = 1) or "recorded".
+    name
+        Name of the strength.
     mu
-        Best signal strength.
+        Best value.
     interval
         Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
         MINOS); None where one was not found.
     sensitivity, without_mc_stat
         Significances and σ_μ with and without the sources, with MC statistics as in the likelihood, and with the
         MC-statistics factors held at their best values.
+    impacts
+        Of each source on the strength, largest first.
+    breakdown
+        Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
+    """
+
+    name: str
+    mu: float
+    interval: tuple[float, float] | None
+    sensitivity: FittedSensitivity
+    without_mc_stat: FittedSensitivity
+    impacts: tuple[Impact, ...]
+    breakdown: tuple[tuple[str, float], ...]
+
+    @property
+    def z(self) -> float:
+        """Significance of the full fit."""
+        return self.sensitivity.z_full
+
+    @property
+    def sigma_mu(self) -> float:
+        """Uncertainty in the full fit."""
+        return self.sensitivity.sigma_full
+
+    @property
+    def variants(self) -> dict[str, tuple[float, float]]:
+        """Significance and σ_μ by the name of the variant of the fit, as tables and files have them."""
+        return {
+            f"{name}{suffix}": (getattr(found, f"z_{name}"), getattr(found, f"sigma_{name}"))
+            for name in ("full", "stat")
+            for suffix, found in (("", self.sensitivity), (NO_MC_STAT, self.without_mc_stat))
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "mu": self.mu,
+            "sigma_mu": self.sigma_mu,
+            "interval": None if self.interval is None else list(self.interval),
+            "z": self.z,
+            "z_stat": self.sensitivity.z_stat,
+            "delta_mu": self.sensitivity.delta_mu,
+            "variants": {name: {"z": z, "sigma_mu": sigma} for name, (z, sigma) in self.variants.items()},
+            "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
+            "breakdown": dict(self.breakdown),
+        }
+
+    @classmethod
+    def from_dict(cls, name: str, plain: Mapping[str, Any]) -> StrengthSummary:
+        """Inverse of `to_dict`."""
+        return cls(
+            name=name,
+            mu=plain["mu"],
+            interval=None if plain["interval"] is None else (plain["interval"][0], plain["interval"][1]),
+            sensitivity=_read_variants(plain["variants"], ""),
+            without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
+            impacts=tuple(Impact(source, **values) for source, values in plain["impacts"].items()),
+            breakdown=tuple(plain["breakdown"].items()),
+        )
+
+    def tables(self, symbol: str = "μ") -> tuple[Table, ...]:
+        """Strength, significances and parts of σ_μ; the title of the first is for the caller to complete."""
+        ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
+        strength = (
+            (symbol, f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
+            ("68 % interval (profile)", ends),
+            ("Δμ from the sources", f"{self.sensitivity.delta_mu:.3f}"),
+        )
+        variants = tuple((name, f"{z:.3f}", f"{sigma:.3f}") for name, (z, sigma) in self.variants.items())
+        parts = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
+        return (
+            Table("Signal strength", ("signal strength", ""), strength),
+            Table("Discovery significance", ("fit", "Z", "σ_μ"), variants),
+            Table("Parts of σ_μ", ("from", "σ_μ"), parts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FitSummary:
+    """Results on one set of data.
+
+    The properties `mu`, `sigma_mu`, `z`, `interval`, `impacts`, `breakdown` … are those of the first strength.
+
+    Attributes
+    ----------
+    data
+        "Asimov" (expected events at μ = 1) or "recorded".
+    strengths
+        Results for each strength of interest.
     parameters
         All parameters after the full fit.
     correlation
         Of the parameters in that order; zero for fixed ones.
-    impacts
-        Of each source on μ, largest first.
-    breakdown
-        Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
+    regions
+        Number of bins of each region, in the order of the bins below.
     counts
         Fitted events per bin.
     postfit
@@ -113,19 +202,50 @@ class FitSummary:
     """
 
     data: str
-    mu: float
-    interval: tuple[float, float] | None
-    sensitivity: FittedSensitivity
-    without_mc_stat: FittedSensitivity
+    strengths: tuple[StrengthSummary, ...]
     parameters: tuple[FittedParameter, ...]
     correlation: Floats
-    impacts: tuple[Impact, ...]
-    breakdown: tuple[tuple[str, float], ...]
+    regions: Mapping[str, int]
     counts: Floats
     postfit: Mapping[str, Floats]
     postfit_error: Floats
     prefit_error: Floats
     twice_nll: float
+
+    @property
+    def mu(self) -> float:
+        """Best signal strength."""
+        return self.strengths[0].mu
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Distances of the ends of the 68 % interval."""
+        return self.strengths[0].interval
+
+    @property
+    def sensitivity(self) -> FittedSensitivity:
+        """Significances and σ_μ with and without the sources."""
+        return self.strengths[0].sensitivity
+
+    @property
+    def without_mc_stat(self) -> FittedSensitivity:
+        """The same with the MC-statistics factors held."""
+        return self.strengths[0].without_mc_stat
+
+    @property
+    def impacts(self) -> tuple[Impact, ...]:
+        """Impacts of the sources, largest first."""
+        return self.strengths[0].impacts
+
+    @property
+    def breakdown(self) -> tuple[tuple[str, float], ...]:
+        """Parts of σ_μ."""
+        return self.strengths[0].breakdown
+
+    @property
+    def variants(self) -> dict[str, tuple[float, float]]:
+        """Significance and σ_μ by the name of the variant of the fit."""
+        return self.strengths[0].variants
 
     @property
     def z(self) -> float:
@@ -147,14 +267,27 @@ class FitSummary:
         """Part of σ_μ from the systematic sources, the paper's Δμ."""
         return self.sensitivity.delta_mu
 
-    @property
-    def variants(self) -> dict[str, tuple[float, float]]:
-        """Significance and σ_μ by the name of the variant of the fit, as tables and files have them."""
-        return {
-            f"{name}{suffix}": (getattr(found, f"z_{name}"), getattr(found, f"sigma_{name}"))
-            for name in ("full", "stat")
-            for suffix, found in (("", self.sensitivity), (NO_MC_STAT, self.without_mc_stat))
-        }
+    def strength(self, name: str) -> StrengthSummary:
+        """Return the results for one strength."""
+        for strength in self.strengths:
+            if strength.name == name:
+                return strength
+        raise FitError(f"no strength {name!r} in the fit; there are: {', '.join(s.name for s in self.strengths)}")
+
+    def region(self, name: str) -> FitSummary:
+        """Return the same results with the bins of one region only."""
+        if name not in self.regions:
+            raise FitError(f"no region {name!r} in the fit; there are: {', '.join(self.regions)}")
+        starts = dict(zip(self.regions, np.cumsum([0, *self.regions.values()]).tolist(), strict=False))
+        bins = slice(starts[name], starts[name] + self.regions[name])
+        return replace(
+            self,
+            regions={name: self.regions[name]},
+            counts=self.counts[bins],
+            postfit={process: values[bins] for process, values in self.postfit.items()},
+            postfit_error=self.postfit_error[bins],
+            prefit_error=self.prefit_error[bins],
+        )
 
     def parameter(self, name: str) -> FittedParameter:
         """Return one parameter."""
@@ -169,8 +302,14 @@ class FitSummary:
         return tuple(p for p in self.parameters if p.kind == "source")
 
     def tables(self) -> tuple[Table, ...]:
-        """Significances, breakdown, and sources with pulls and impacts."""
-        return tuple(t for t in (self._strength(), self._variants(), self._breakdown(), self._sources()) if t.rows)
+        """Significances, breakdown, and sources with pulls and impacts, for each strength."""
+        tables: list[Table] = []
+        for strength in self.strengths:
+            several = f": {strength.name}" if len(self.strengths) > 1 else ""
+            first, *others = strength.tables(strength.name if several else "μ")
+            tables.append(replace(first, title=f"Fit to {self.data} data{several}"))
+            tables += [replace(t, title=f"{t.title}{several}") for t in (*others, self._sources(strength)) if t.rows]
+        return (*tables, *(t for t in (self._factors(),) if t.rows))
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -187,40 +326,36 @@ class FitSummary:
         return render_html(self.headline, self.tables(), unfolded=2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return {
+        """Return everything as plain data: the first strength at the top, all of them where there are several."""
+        plain = {
             "data": self.data,
-            "mu": self.mu,
-            "sigma_mu": self.sigma_mu,
-            "interval": None if self.interval is None else list(self.interval),
-            "z": self.z,
-            "z_stat": self.z_stat,
-            "delta_mu": self.delta_mu,
-            "variants": {name: {"z": z, "sigma_mu": sigma} for name, (z, sigma) in self.variants.items()},
+            **self.strengths[0].to_dict(),
             "parameters": {p.name: {"kind": p.kind, "value": p.value, "error": p.error} for p in self.parameters},
             "correlation": self.correlation.tolist(),
-            "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
-            "breakdown": dict(self.breakdown),
             "counts": self.counts.tolist(),
             "postfit": {name: values.tolist() for name, values in self.postfit.items()},
             "postfit_error": self.postfit_error.tolist(),
             "prefit_error": self.prefit_error.tolist(),
             "twice_nll": self.twice_nll,
         }
+        if len(self.strengths) > 1:
+            plain["strengths"] = {strength.name: strength.to_dict() for strength in self.strengths}
+        if len(self.regions) > 1:
+            plain["regions"] = dict(self.regions)
+        return plain
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> FitSummary:
         """Inverse of `to_dict`."""
+        parameters = tuple(FittedParameter(name, **values) for name, values in plain["parameters"].items())
+        named = next((p.name for p in parameters if p.kind == "poi"), "mu")
+        strengths = plain.get("strengths", {named: plain})
         return cls(
             data=plain["data"],
-            mu=plain["mu"],
-            interval=None if plain["interval"] is None else (plain["interval"][0], plain["interval"][1]),
-            sensitivity=_read_variants(plain["variants"], ""),
-            without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
-            parameters=tuple(FittedParameter(name, **values) for name, values in plain["parameters"].items()),
+            strengths=tuple(StrengthSummary.from_dict(name, values) for name, values in strengths.items()),
+            parameters=parameters,
             correlation=np.array(plain["correlation"]),
-            impacts=tuple(Impact(name, **values) for name, values in plain["impacts"].items()),
-            breakdown=tuple(plain["breakdown"].items()),
+            regions=plain.get("regions", {"": len(plain["counts"])}),
             counts=np.array(plain["counts"]),
             postfit={name: np.array(values) for name, values in plain["postfit"].items()},
             postfit_error=np.array(plain["postfit_error"]),
@@ -228,31 +363,24 @@ class FitSummary:
             twice_nll=plain["twice_nll"],
         )
 
-    def _strength(self) -> Table:
-        ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
-        rows = (
-            ("μ", f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
-            ("68 % interval (profile)", ends),
-            ("Δμ from the sources", f"{self.delta_mu:.3f}"),
-        )
-        return Table(f"Fit to {self.data} data", ("signal strength", ""), rows)
-
-    def _variants(self) -> Table:
-        rows = tuple((name, f"{z:.3f}", f"{sigma:.3f}") for name, (z, sigma) in self.variants.items())
-        return Table("Discovery significance", ("fit", "Z", "σ_μ"), rows)
-
-    def _breakdown(self) -> Table:
-        rows = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
-        return Table("Parts of σ_μ", ("from", "σ_μ"), rows)
-
-    def _sources(self) -> Table:
+    def _sources(self, strength: StrengthSummary) -> Table:
         rows = []
-        for impact in self.impacts:
+        for impact in strength.impacts:
             p = self.parameter(impact.source)
             cells = (p.value, p.error, impact.up, impact.down, impact.prefit_up, impact.prefit_down)
             rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
         header = ("source", "pull", "σ", "Δμ up", "Δμ down", "pre-fit up", "pre-fit down")
         return Table("Sources after the fit", header, tuple(rows))
+
+    def _factors(self) -> Table:
+        """Profiled strengths and free normalisations."""
+        shown = {strength.name for strength in self.strengths}
+        rows = tuple(
+            (p.name, f"{p.value:.3f} ± {p.error:.3f}")
+            for p in self.parameters
+            if p.kind == "free" and p.name not in shown
+        )
+        return Table("Free parameters after the fit", ("parameter", "value"), rows)
 
 
 def _read_variants(variants: Mapping[str, Mapping[str, float]], suffix: str) -> FittedSensitivity:
@@ -305,7 +433,7 @@ class BackgroundUncertainty:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """Everything that a fit of one scored dataset gives.
+    """Everything that a fit of one or more regions gives.
 
     Attributes
     ----------
@@ -313,8 +441,8 @@ class FitResult:
         Results on the Asimov data of the nominal model at μ = 1.
     observed
         Results on recorded data, where there are any.
-    templates
-        The templates that were fitted.
+    measurement
+        The regions and parameters that were fitted.
     workspace
         The same as a pyhf workspace.
     settings
@@ -329,12 +457,17 @@ class FitResult:
 
     expected: FitSummary
     observed: FitSummary | None
-    templates: TemplateSet
+    measurement: Measurement
     workspace: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
     scan: Scan | None = None
     single: tuple[SourceSignificance, ...] = ()
     total_background: BackgroundUncertainty | None = None
+
+    @property
+    def templates(self) -> TemplateSet:
+        """The templates of the first region; of a fit without regions, all there are."""
+        return next(iter(self.measurement.regions.values()))
 
     @property
     def best(self) -> FitSummary:
@@ -344,7 +477,7 @@ class FitResult:
     def tables(self) -> tuple[Table, ...]:
         """Tables of the expected and observed results, and the notes on the templates."""
         observed = () if self.observed is None else self.observed.tables()
-        rows = tuple((note.subject, note.message) for note in self.templates.notes)
+        rows = tuple((note.subject, note.message) for note in self.measurement.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
         return self.expected.tables() + observed + self._appendix() + notes
 
@@ -361,7 +494,7 @@ class FitResult:
             "observed": None if self.observed is None else self.observed.to_dict(),
             "single": [dict(vars(row)) for row in self.single],
             "total_background": None if self.total_background is None else dict(vars(self.total_background)),
-            "notes": [str(note) for note in self.templates.notes],
+            "notes": [str(note) for note in self.measurement.notes],
             "settings": dict(self.settings),
             "scan": None if self.scan is None else self.scan.to_dict(),
         }

@@ -1,4 +1,4 @@
-"""The fit of any classifier's scores, from arrays: score nominal and varied events, make templates, fit."""
+"""The fit of any classifier's scores: score nominal and varied events of tables or a dataset, make templates, fit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data import Dataset, Events, FlatSystematic
+from qbdt.data import Dataset, Events, FlatSystematic, FoldRule, Kind, Systematic
+from qbdt.data.columns import as_columns, drop_columns
 from qbdt.errors import DataError
 from qbdt.inference.fit import run_fit
 from qbdt.inference.result import FitResult
@@ -24,9 +25,9 @@ METHODS = ("decision_function", "predict_proba", "predict")
 def fit_scores(
     model: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    systematics: Sequence[FlatSystematic] = (),
+    systematics: Sequence[FlatSystematic | Systematic] = (),
     *,
     settings: FitSettings | None = None,
     process: str | ArrayLike | None = None,
@@ -34,16 +35,19 @@ def fit_scores(
 ) -> FitResult:
     """Fit with the scores of a model: what a measurement of the signal strength would quote.
 
-    Use events that the model was not trained on, or a `CrossTrainedClassifier`, which sees to that.
+    Use events that the model was not trained on, or a `CrossTrainedClassifier`, which sees to that; its folds are also
+    those by which bins are chosen on other events than are filled.
 
     Parameters
     ----------
     model
-        A classifier of this package, of scikit-learn, XGBoost or LightGBM, or a function from a table like X to scores.
+        A classifier of this package, of scikit-learn, XGBoost or LightGBM, a function from a table like X to scores,
+        or the name of the column of X, and of the tables of shape sources, that holds scores.
     X, y, sample_weight, systematics, process
-        As for `Dataset.from_arrays`.
+        As for `Dataset.from_arrays`; or X a `Dataset` and nothing else.
     settings
-        How; by default optimised bins of the score as it is.
+        How; by default bins of the score as it is: with folds optimised ones, without them of equal signal, since
+        optimised bins must be chosen on other events.
     progress
         Told how far the fits have come.
 
@@ -51,23 +55,78 @@ def fit_scores(
     --------
     >>> rng = np.random.default_rng(1)
     >>> y = np.repeat([1, 0], 2000)
-    >>> X, weight = rng.normal(y, 1.0)[:, None], np.where(y == 1, 0.01, 0.1)
-    >>> from qbdt.data import Systematic
-    >>> source = Systematic.norm("xs", 0.1, where=y == 0)
-    >>> result = fit_scores(lambda table: table[:, 0], X, y, weight, [source], settings=FitSettings(scan=False))
+    >>> table = {"score": rng.normal(y, 1.0)}
+    >>> source = Systematic.norm("xs", 0.1, processes=["background"])
+    >>> result = fit_scores("score", table, y, np.where(y == 1, 0.01, 0.1), [source])
     >>> result.expected.z_stat > result.expected.z > 0
     True
     """
-    dataset = Dataset.from_arrays(X, y, sample_weight, systematics, process=process)
-    score, named = _find_scorer(model), _has_names(X)
+    if isinstance(X, Dataset):
+        if y is not None or sample_weight is not None or systematics or process is not None:
+            raise DataError("X is a Dataset, which has labels, weights, sources and processes: give nothing but it")
+        scored = X.transform(_score_events(model))
+    else:
+        if y is None:
+            raise DataError("y is missing: labels are needed, 1 for signal and 0 for background")
+        tables = _ScoredTables(model, process)
+        sources = [tables.score_source(source) for source in systematics]
+        scored = Dataset.from_arrays(
+            tables.score(X, ""), y, sample_weight, sources, process=process, folds=tables.folds
+        ).require_full_folds()
+    binning = "equal_signal" if scored.folds is None else "optimised"
+    return run_fit(scored, settings or FitSettings(transform="none", binning=binning), progress=progress)
+
+
+class _ScoredTables:
+    """Puts scores in place of the features of tables; columns of processes and fold rules stay."""
+
+    def __init__(self, model: Any, process: str | ArrayLike | None) -> None:
+        self.folds = _find_folds(model)
+        self._scorer = None if isinstance(model, str) else _find_scorer(model)
+        self._column = model
+        self._process = (process,) if isinstance(process, str) else ()
+
+    def score(self, table: Any, context: str) -> dict[str, NDArray[Any]]:
+        """Columns of the scored table."""
+        features = drop_columns(table, self._process, context)
+        if self._scorer is None:
+            (scores,) = as_columns(features, [self._column], context).values()
+        else:
+            scores = self._scorer(features)
+        kept = (*self._process, *(() if self.folds is None else self.folds.columns))
+        columns = as_columns(table, kept, context) if kept else {}
+        return {"score": _one_column(scores, _count_rows(table)), **columns}
+
+    def score_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
+        """Return a source whose tables, if it has any, are scored."""
+        if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
+            return source
+
+        def score(side: Any) -> Any:
+            return None if side is None else (self.score(side[0], f"systematic {source.name}: "), *side[1:])
+
+        return FlatSystematic(source.name, source.kind, score(source.up), score(source.down))
+
+
+def _score_events(model: Any) -> Callable[[Events], dict[str, Any]]:
+    """Return the function that scores the events of a dataset."""
+    if isinstance(model, str):
+        return lambda events: {"score": events.column(model)}
+    if hasattr(model, "ensemble_"):  # of this package: looks up features and identifiers by name
+        return lambda events: {"score": model.ensemble_.score(events)}
+    scorer = _find_scorer(model)
 
     def compute(events: Events) -> dict[str, Any]:
-        columns = {name: events.column(name) for name in events.features}
-        table = _rebuild(X, columns) if named else np.column_stack(list(columns.values()))
-        return {"score": _one_column(score(table), events.n_rows)}
+        table = np.column_stack([events.column(name) for name in events.features])
+        return {"score": _one_column(scorer(table), events.n_rows)}
 
-    chosen = settings or FitSettings(transform="none", binning="optimised")
-    return run_fit(dataset.transform(compute), chosen, progress=progress)
+    return compute
+
+
+def _find_folds(model: Any) -> FoldRule | None:
+    """The rule by which a cross-trained model divides events."""
+    rule = getattr(getattr(model, "ensemble_", None), "folds", None)
+    return rule if isinstance(rule, FoldRule) else None
 
 
 def _find_scorer(model: Any) -> Callable[[Any], Any]:
@@ -76,7 +135,11 @@ def _find_scorer(model: Any) -> Callable[[Any], Any]:
             return getattr(model, name)  # type: ignore[no-any-return]
     if callable(model):
         return model  # type: ignore[no-any-return]
-    raise DataError(f"model={model!r}: a fitted classifier or a function from X to scores is needed")
+    raise DataError(f"model={model!r}: a fitted classifier, a function from X to scores or a column is needed")
+
+
+def _count_rows(table: Any) -> int:
+    return len(next(iter(as_columns(table).values()), ()))
 
 
 def _one_column(scores: Any, n_rows: int) -> Any:
@@ -86,12 +149,3 @@ def _one_column(scores: Any, n_rows: int) -> Any:
     if values.shape != (n_rows,):
         raise DataError(f"the model gives scores of shape {values.shape} for {n_rows} rows")
     return values
-
-
-def _has_names(X: Any) -> bool:
-    return hasattr(X, "keys") or hasattr(X, "columns")
-
-
-def _rebuild(X: Any, columns: dict[str, Any]) -> Any:
-    """Make a table of the kind that X is: a pandas one stays one, others become mappings of columns."""
-    return type(X)(columns) if type(X).__module__.startswith("pandas") else columns

@@ -8,14 +8,14 @@ only its own fit at μ = 0 for the significance.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.likelihood import Likelihood, Minimum
-from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan
+from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
 __all__ = ["BestFit", "fit_freely", "scan_mu", "summarise"]
@@ -29,21 +29,22 @@ LONGEST_STEP = 5.0
 
 @dataclass(frozen=True, eq=False)
 class BestFit:
-    """A likelihood, its minimum with all parameters free, and the second derivatives of −ln L there."""
+    """A likelihood, its minimum with all parameters free, the second derivatives of −ln L there, and a strength."""
 
     likelihood: Likelihood
     minimum: Minimum
     hessian: Floats
+    poi: str
 
     @property
     def mu(self) -> float:
         """Best signal strength."""
-        return float(self.minimum.values[self.likelihood.poi])
+        return float(self.minimum.values[self.index])
 
     @property
-    def poi(self) -> str:
-        """Name of the signal strength."""
-        return self.likelihood.names[self.likelihood.poi]
+    def index(self) -> int:
+        """Number of the signal strength among the parameters."""
+        return self.likelihood.names.index(self.poi)
 
     def value(self, name: str) -> float:
         """Best value of one parameter."""
@@ -57,7 +58,7 @@ class BestFit:
         """σ_μ from the inverse of the second derivatives, less the rows and columns of parameters that are held."""
         names = self.likelihood.names
         free = [i for i, name in enumerate(names) if name not in self.minimum.fixed and name not in held]
-        poi = free.index(self.likelihood.poi)
+        poi = free.index(self.index)
         return float(np.sqrt(np.linalg.inv(self.hessian[np.ix_(free, free)])[poi, poi]))
 
     def rise(self, mu: float, held: Mapping[str, float]) -> float:
@@ -87,10 +88,16 @@ class BestFit:
 def fit_freely(likelihood: Likelihood) -> BestFit:
     """Minimise −2 ln L with all parameters free: the one fit that all results start from."""
     minimum = likelihood.minimise()
-    return BestFit(likelihood, minimum, likelihood.hessian(minimum))
+    return BestFit(likelihood, minimum, likelihood.hessian(minimum), likelihood.names[likelihood.poi])
 
 
-def summarise(best: BestFit, data: str = "Asimov", refit: bool = False) -> FitSummary:
+def summarise(
+    best: BestFit,
+    data: str = "Asimov",
+    refit: bool = False,
+    of_interest: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> FitSummary:
     """Collect all results.
 
     Parameters
@@ -101,6 +108,10 @@ def summarise(best: BestFit, data: str = "Asimov", refit: bool = False) -> FitSu
         Kind of data, for titles: "Asimov" or "recorded".
     refit
         Whether impacts come from fits with each source moved, otherwise from the covariance matrix.
+    of_interest
+        Strengths to give results for; that of `best` if not given.
+    groups
+        Names of groups of parameters and their members, for the parts of σ_μ.
     """
     likelihood, values = best.likelihood, best.minimum.values
     covariance = likelihood.covariance(best.minimum, best.hessian)
@@ -108,23 +119,34 @@ def summarise(best: BestFit, data: str = "Asimov", refit: bool = False) -> FitSu
     scale = np.where(errors > 0, errors, 1.0)
     fixed = best.minimum.fixed
     prior = [0.0 if p.kind in ("poi", "free") or p.name in fixed else p.width for p in likelihood.parameters]
-    mc_stat = likelihood.of_kind("mc_stat")
-    sensitivity = _sensitivity(best)
+    strengths = [replace(best, poi=name) for name in of_interest or (best.poi,)]
     return FitSummary(
         data=data,
-        mu=best.mu,
-        interval=_interval(best),
-        sensitivity=sensitivity,
-        without_mc_stat=_sensitivity(best, mc_stat) if mc_stat else sensitivity,
+        strengths=tuple(_summarise_strength(one, covariance, refit, groups or {}) for one in strengths),
         parameters=_parameters(best, errors),
         correlation=covariance / np.outer(scale, scale),
-        impacts=_refit_impacts(best, errors) if refit else _impacts(likelihood, covariance),
-        breakdown=_breakdown(best),
+        regions=likelihood.channels,
         counts=likelihood.data,
         postfit=likelihood.expected_by_process(values),
         postfit_error=_expected_error(likelihood, values, covariance),
         prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
         twice_nll=best.minimum.twice_nll,
+    )
+
+
+def _summarise_strength(
+    best: BestFit, covariance: Floats, refit: bool, groups: Mapping[str, Sequence[str]]
+) -> StrengthSummary:
+    mc_stat = best.likelihood.of_kind("mc_stat")
+    sensitivity = _sensitivity(best)
+    return StrengthSummary(
+        name=best.poi,
+        mu=best.mu,
+        interval=_interval(best),
+        sensitivity=sensitivity,
+        without_mc_stat=_sensitivity(best, mc_stat) if mc_stat else sensitivity,
+        impacts=_refit_impacts(best, covariance) if refit else _impacts(best, covariance),
+        breakdown=_breakdown(best, groups),
     )
 
 
@@ -134,7 +156,7 @@ def scan_mu(best: BestFit, points: int = 21) -> Scan:
     Signal strengths at which a bin would expect nothing, whatever the sources do, are left out.
     """
     reach = SCAN_REACH * best.sigma_mu()
-    low, high = best.likelihood.bounds[best.likelihood.poi]
+    low, high = best.likelihood.bounds[best.index]
     held = best.hold(best.likelihood.of_kind("source"))
     rows = []
     for mu in np.linspace(max(best.mu - reach, low), min(best.mu + reach, high), points).tolist():
@@ -145,16 +167,19 @@ def scan_mu(best: BestFit, points: int = 21) -> Scan:
     return Scan(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _refit_impacts(best: BestFit, errors: Floats) -> tuple[Impact, ...]:
+def _refit_impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
     """Impacts by repeating the fit with each source held: slower than from the covariance, exact for large effects."""
 
     def change(name: str, distance: float) -> float:
         at = best.value(name) + distance
         moved = best.likelihood.follow({name: at}, best.predict(name, at)).values
-        return float(moved[best.likelihood.poi]) - best.mu
+        return float(moved[best.index]) - best.mu
 
-    impacts = []
+    impacts, errors = [], np.sqrt(np.diag(covariance))
     for name in best.likelihood.of_kind("source"):
+        if name in best.minimum.fixed:
+            impacts.append(Impact(name, 0.0, 0.0, 0.0, 0.0))
+            continue
         error = float(errors[best.likelihood.names.index(name)])
         impacts.append(Impact(name, *(change(name, distance) for distance in (error, -error, 1.0, -1.0))))
     return _ranked(impacts)
@@ -172,7 +197,7 @@ def _interval(best: BestFit) -> tuple[float, float] | None:
 
 def _crossing(best: BestFit, distance: float) -> float | None:
     """Distance from the best μ at which −2 Δln L is 1, from a first guess of it."""
-    low, high = best.likelihood.bounds[best.likelihood.poi]
+    low, high = best.likelihood.bounds[best.index]
     for _ in range(30):
         if not low < best.mu + distance < high:
             return None
@@ -209,13 +234,13 @@ def _parameters(best: BestFit, errors: Floats) -> tuple[FittedParameter, ...]:
     return tuple(FittedParameter(p.name, p.kind, float(value), float(error)) for p, value, error in rows)
 
 
-def _impacts(likelihood: Likelihood, covariance: Floats) -> tuple[Impact, ...]:
+def _impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
     """Shift of μ̂ per shift of θ in the Gaussian approximation: cov(μ, θ)/var(θ)."""
     impacts = []
-    for name in likelihood.of_kind("source"):
-        index = likelihood.names.index(name)
+    for name in best.likelihood.of_kind("source"):
+        index = best.likelihood.names.index(name)
         variance = covariance[index, index]
-        slope = float(covariance[likelihood.poi, index] / variance) if variance > 0 else 0.0
+        slope = float(covariance[best.index, index] / variance) if variance > 0 else 0.0
         post = slope * float(np.sqrt(variance))
         impacts.append(Impact(name, post, -post, slope, -slope))
     return _ranked(impacts)
@@ -225,12 +250,15 @@ def _ranked(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
     return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))
 
 
-def _breakdown(best: BestFit) -> tuple[tuple[str, float], ...]:
+def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple[str, float], ...]:
     """Parts of σ_μ: its decrease in quadrature when one group of parameters is held at its best values."""
     sources, mc_stat = best.likelihood.of_kind("source"), best.likelihood.of_kind("mc_stat")
     total = best.sigma_mu()
     rows = [("total", total), ("data statistics", best.sigma_mu(sources + mc_stat))]
-    groups = [("MC statistics", mc_stat), ("all sources", sources)]
+    others = tuple(
+        name for name in (best.likelihood.of_kind("poi") + best.likelihood.of_kind("free")) if name != best.poi
+    )
+    groups = [("MC statistics", mc_stat), ("all sources", sources), ("free parameters", others), *given.items()]
     rows += [(name, quadratic_difference(total, best.sigma_mu(held))) for name, held in groups if held]
     single = [(name, quadratic_difference(total, best.sigma_mu((name,)))) for name in sources]
     return (*rows, *sorted(single, key=lambda row: -row[1]))

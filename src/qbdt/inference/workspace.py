@@ -1,4 +1,4 @@
-"""Templates as a HistFactory workspace in pyhf's JSON form, and back from a file.
+"""A measurement as a HistFactory workspace in pyhf's JSON form, and back from a file.
 
 What becomes of a source: a pure normalisation is a `normsys`; everything else (weight and shape sources, and a
 normalisation of part of a process) is a `histosys` that keeps its effect on the yield, one nuisance parameter for both.
@@ -18,14 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
-from qbdt.inference.asimov import fit_asimov
-from qbdt.inference.templates.template_set import Note, ProcessTemplates, TemplateSet
-from qbdt.names import choose_words
+from qbdt.inference.asimov import expected_errors
+from qbdt.inference.measurement import RESERVED, Measurement
+from qbdt.inference.pyhf_model import PyhfModel
+from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
 
-__all__ = ["build_workspace", "read_workspace", "rename_reserved", "write_workspace"]
+__all__ = ["build_workspace", "describe_measurement", "expect_counts", "read_workspace", "write_workspace"]
 
 REACH = 100.0
 """Bounds of parameters in standard deviations. MINUIT's errors of bounded parameters are too small by 1 − (σ/bound)²/6:
@@ -40,10 +42,7 @@ def build_workspace(
     channel: str = "signal_region",
     mc_stat: bool = True,
 ) -> dict[str, Any]:
-    """Write templates as a pyhf workspace.
-
-    The observations are the recorded data where the templates have them, otherwise the Asimov data s + b, so that any
-    tool that opens the file gets the expected result.
+    """Write templates of one region with one signal strength as a pyhf workspace; see `describe_measurement`.
 
     Parameters
     ----------
@@ -66,17 +65,55 @@ def build_workspace(
     >>> spec["observations"]
     [{'name': 'signal_region', 'data': [91.0, 14.0]}]
     """
-    _check(templates, poi, channel)
-    samples = [_sample(p, templates.sources, poi, channel, mc_stat) for p in templates.processes]
-    data = templates.asimov if templates.data is None else templates.data
-    parameters = [{"name": poi, "inits": [1.0], "bounds": [_poi_bounds(templates, mc_stat)]}]
-    parameters += [{"name": name, "bounds": [[-REACH, REACH]]} for name in templates.sources]
-    return {
-        "channels": [{"name": channel, "samples": samples}],
-        "observations": [{"name": channel, "data": data.tolist()}],
-        "measurements": [{"name": measurement, "config": {"poi": poi, "parameters": parameters}}],
-        "version": "1.0.0",
-    }
+    signals = [process.name for process in templates.of_role(Role.SIGNAL)]
+    return describe_measurement(Measurement({channel: templates}, {poi: signals}), name=measurement, mc_stat=mc_stat)
+
+
+def describe_measurement(
+    measurement: Measurement, *, name: str = "measurement", mc_stat: bool = True
+) -> dict[str, Any]:
+    """Write a measurement as a pyhf workspace: its regions are the channels.
+
+    The observations are the recorded data where all regions have them, otherwise the Asimov data, so that any tool that
+    opens the file gets the expected result. Each strength of interest has a measurement in the workspace; that of the
+    first comes first and has the given name.
+
+    Parameters
+    ----------
+    measurement
+        Regions with a positive expectation in every bin, and the parameters.
+    name
+        Name of the measurement in the workspace.
+    mc_stat
+        Whether to add the MC-statistics modifiers.
+    """
+    _check(measurement)
+    factors = {process: factor for factor, processes in measurement.factors.items() for process in processes}
+    channels = [
+        {"name": channel, "samples": [_sample(p, region.sources, factors, channel, mc_stat) for p in region.processes]}
+        for channel, region in measurement.regions.items()
+    ]
+    parameters = _parameters(measurement, mc_stat)
+    measurements = [
+        {"name": name if number == 0 else f"{name}_{poi}", "config": {"poi": poi, "parameters": parameters}}
+        for number, poi in enumerate(measurement.of_interest)
+    ]
+    data = measurement.recorded or measurement.asimov
+    spec = {"channels": channels, "observations": [], "measurements": measurements, "version": "1.0.0"}
+    spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in data.items()]
+    if measurement.recorded is None and measurement.fixed:
+        expected = expect_counts(measurement, spec)
+        spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in expected.items()]
+    return spec
+
+
+def expect_counts(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Floats]:
+    """Asimov data: expected events at the nominal values of the parameters, or where these are fixed."""
+    if not measurement.fixed:
+        return measurement.asimov
+    model = PyhfModel(spec)
+    expected = model.split(model.expected(model.start))
+    return {name: expected[name] for name in measurement.regions}
 
 
 def write_workspace(spec: Mapping[str, Any], path: Path | str) -> Path:
@@ -109,11 +146,11 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
 
 
 def _sample(
-    process: ProcessTemplates, sources: tuple[str, ...], poi: str, channel: str, mc_stat: bool
+    process: ProcessTemplates, sources: tuple[str, ...], factors: Mapping[str, str], channel: str, mc_stat: bool
 ) -> dict[str, Any]:
     modifiers: list[dict[str, Any]] = []
-    if process.role is Role.SIGNAL:
-        modifiers.append({"name": poi, "type": "normfactor", "data": None})
+    if process.name in factors:
+        modifiers.append({"name": factors[process.name], "type": "normfactor", "data": None})
     for name in sources:
         if name in process.shifts:
             modifiers.append(_modifier(name, process))
@@ -132,39 +169,46 @@ def _modifier(name: str, process: ProcessTemplates) -> dict[str, Any]:
     return {"name": name, "type": "histosys", "data": data}
 
 
-def _poi_bounds(templates: TemplateSet, mc_stat: bool) -> list[float]:
-    model = templates.arrays() if mc_stat else templates.arrays().without_mc_stat()
-    reach = max(10.0, REACH * float(fit_asimov(model).sigma_mu))
-    return [float(f"{1 - reach:.4g}"), float(f"{1 + reach:.4g}")]
+def _parameters(measurement: Measurement, mc_stat: bool) -> list[dict[str, Any]]:
+    """Starting values, bounds and whether they are fixed of all factors and sources."""
+    errors = expected_errors(measurement, mc_stat)
+    reaches = {name: max(10.0, REACH * errors[name]) for name in measurement.factors}
+    lows = {name: 1 - reach if name in measurement.strengths else 0.0 for name, reach in reaches.items()}
+    parameters: list[dict[str, Any]] = []
+    for name in measurement.factors:
+        bounds = [float(f"{end:.4g}") for end in (lows[name], 1 + reaches[name])]
+        parameters.append({"name": name, "inits": [1.0], "bounds": [bounds]})
+    parameters += [{"name": name, "bounds": [[-REACH, REACH]]} for name in measurement.sources]
+    for parameter in parameters:
+        name = parameter["name"]
+        if name in measurement.bounds:
+            parameter["bounds"] = [list(measurement.bounds[name])]
+        if name in measurement.fixed:
+            value = measurement.fixed[name]
+            low, high = parameter["bounds"][0]
+            parameter |= {"inits": [value], "bounds": [[min(low, value), max(high, value)]], "fixed": True}
+    return parameters
 
 
-def rename_reserved(templates: TemplateSet, poi: str = "mu", channel: str = "signal_region") -> TemplateSet:
-    """Give sources whose names mean something else in a workspace other ones, and say so in a note.
-
-    These are the signal strength, the luminosity of HistFactory and the MC statistics of the channel.
-    """
-    reserved = {poi, "lumi", "Lumi", f"staterror_{channel}"}
-    wanted = [name for name in templates.sources if name in reserved]
-    words = choose_words(wanted, {*reserved, *templates.sources})
-    notes = [
-        Note(f"source {name}", f"called {word} in the fit: {name} means something else in a workspace")
-        for name, word in zip(wanted, words, strict=True)
-    ]
-    return templates.renamed({}, dict(zip(wanted, words, strict=True))).with_notes(notes)
-
-
-def _check(templates: TemplateSet, poi: str, channel: str) -> None:
-    if poi in templates.sources:
-        raise FitError(f"source {poi} has the name of the signal strength: rename one (fit: poi)")
-    taken = sorted({"lumi", "Lumi", f"staterror_{channel}"} & {*templates.sources, poi})
-    if taken:
-        raise FitError(f"the name {taken[0]} means something else in HistFactory: rename it")
-    if not np.any(templates.signal > 0):
+def _check(measurement: Measurement) -> None:
+    taken = {*RESERVED, *(f"staterror_{name}" for name in measurement.regions)}
+    for name in measurement.sources:
+        if name in measurement.factors:
+            raise FitError(f"source {name} has the name of the signal strength: rename one (fit: poi)")
+    for name in (*measurement.factors, *measurement.sources):
+        if name in taken:
+            raise FitError(f"the name {name} means something else in HistFactory: rename it")
+    if not any(np.any(region.signal > 0) for region in measurement.regions.values()):
         raise FitError("the signal templates are empty: no bin expects signal")
+    for name, region in measurement.regions.items():
+        _check_bins(region, f"region {name}, " if len(measurement.regions) > 1 else "")
+
+
+def _check_bins(templates: TemplateSet, prefix: str) -> None:
     empty = np.flatnonzero((templates.background <= 0) | (templates.asimov <= 0))
     if empty.size:
         number = int(empty[0])
-        where = f"bin {number + 1} ({templates.edges[number]:.4g} to {templates.edges[number + 1]:.4g})"
+        where = f"{prefix}bin {number + 1} ({templates.edges[number]:.4g} to {templates.edges[number + 1]:.4g})"
         raise FitError(
             f"{where} expects {templates.background[number]:.3g} background "
             f"and {templates.signal[number]:.3g} signal events: "

@@ -57,8 +57,10 @@ class Labels:
         return self.variables.get(name) or _literal(name)
 
     def source(self, name: str) -> str:
-        """Title of a systematic source."""
-        return self.sources.get(name) or _literal(name)
+        """Title of a systematic source; that of a component is its source's with the component's name."""
+        source, _, component = name.partition("#")
+        label = self.sources.get(name) or (self.sources.get(source) if component else None)
+        return _literal(name) if label is None else f"{label} {component}".rstrip()
 
     @property
     def conditions(self) -> str:

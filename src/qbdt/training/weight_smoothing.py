@@ -82,7 +82,7 @@ class Smoothing:
 
         def varied(source: Systematic, direction: str, process: str, change: Variation) -> Variation:
             weight = new.get(WeightSet(process, source.name, direction))
-            return change if weight is None else change.map_weights(lambda _: weight)
+            return change if weight is None else change.with_weight(weight)
 
         samples = [
             Sample(s.name, s.role, s.events.with_weight(new[WeightSet(s.name)])) if s.name in self.regions else s

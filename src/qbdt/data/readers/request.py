@@ -16,15 +16,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
+from qbdt.data.families import FamilyBasis, FamilyRows, FamilySampler, WeightFamily
 from qbdt.data.readers.arrow import MemoryTable
 from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
 from qbdt.data.readers.table import TableFile, expand, open_table
 from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
-__all__ = ["NOMINAL", "Request", "read_columns", "read_events", "read_request"]
+__all__ = [
+    "NOMINAL",
+    "Request",
+    "family_column",
+    "read_columns",
+    "read_events",
+    "read_family_rows",
+    "read_request",
+    "sum_expression",
+]
 
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
@@ -58,6 +69,8 @@ class Request:
         Identifier branches to keep as they are.
     missing
         Placeholders that mean "missing" in each feature or branch; the key None holds those of all columns.
+    families
+        Families of weights by name, and what makes columns of their members.
     """
 
     features: tuple[str, ...]
@@ -68,6 +81,7 @@ class Request:
     selection: Expression | None = None
     ids: tuple[str, ...] = ()
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
+    families: Mapping[str, FamilyBasis | FamilySampler] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Let a feature name an element of an array branch: `jet_pt[0]`."""
@@ -120,18 +134,32 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | 
     return stack.finish()
 
 
+def sum_expression(table: TableFile, expression: Expression) -> float:
+    """Sum of an expression over all rows of a table, before any selection."""
+    plan = ColumnPlan({}, table.names, table.label)
+    total = 0.0
+    for chunk in table.chunks(sorted(plan.branches(expression)) or list(table.names[:1])):
+        n_here = len(next(iter(chunk.values())))
+        values = np.asarray(plan.evaluate(expression, chunk))
+        if values.ndim > 1:
+            raise DataError(f"{table.label}: {expression.shown} has several values per event; pick an element")
+        total += float(np.broadcast_to(values, (n_here,)).sum(dtype=np.float64))
+    return total
+
+
 def read_request(
     tables: Iterable[AbstractContextManager[TableFile]],
     request: Request,
     *,
     description: str = "reading",
     progress: Progress = silent,
-) -> tuple[Events, dict[str, NDArray[np.float64]]]:
-    """Read all tables in turn; returns the events and the weights of the variations."""
+) -> tuple[Events, dict[str, Floats]]:
+    """Read all tables in turn; returns the events, the weights of the variations, and the columns of families."""
     if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
     names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
-    stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations))])
+    families = [family_column(name, k) for name, one in request.families.items() for k in range(_n_columns(one))]
+    stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations)), *families])
     for table in tables:
         with table as opened, progress(f"{description}: {opened.label}", opened.n_rows) as advance:
             if opened.n_rows is not None and request.selection is None:
@@ -144,7 +172,41 @@ def read_request(
     weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
     features = {f: columns[_feature(f)] for f in request.features}
     events = Events(features, weights.pop(NOMINAL), {i: columns[_id(i)] for i in request.ids})
-    return events, weights
+    return events, {**weights, **{name: columns[name] for name in families}}
+
+
+def family_column(name: str, number: int) -> str:
+    """Key of a column of a family of weights."""
+    return f"family {name} {number}"
+
+
+def _n_columns(basis: FamilyBasis | FamilySampler) -> int:
+    assert isinstance(basis, FamilyBasis)
+    return basis.n_columns
+
+
+def read_family_rows(
+    tables: Iterable[AbstractContextManager[TableFile]], request: Request, n_rows: int
+) -> dict[str, FamilyRows]:
+    """Weights and shifts of the first `n_rows` selected events of each table, for each sampled family."""
+    found: dict[str, list[FamilyRows]] = {name: [] for name in request.families}
+    for table in tables:
+        with table as opened:
+            n_found = 0
+            for _, piece in _pieces(opened, request):
+                weight = piece[_weight(NOMINAL)][: n_rows - n_found]
+                for name, rows in found.items():
+                    columns = [values for key, values in piece.items() if key.startswith(family_column(name, 0)[:-1])]
+                    shifts = np.stack([values[: len(weight)] for values in columns], axis=1) if len(weight) else None
+                    rows += [] if shifts is None else [FamilyRows(weight.astype(np.float64), shifts)]
+                n_found += len(weight)
+                if n_found >= n_rows:
+                    break
+    return {name: _join_rows(rows) for name, rows in found.items() if rows}
+
+
+def _join_rows(rows: Sequence[FamilyRows]) -> FamilyRows:
+    return FamilyRows(np.concatenate([r.weight for r in rows]), np.concatenate([r.shifts for r in rows]))
 
 
 def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:
@@ -171,6 +233,8 @@ def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
     needed = [plan.branches(name) for name in (*request.features, *request.ids)]
     for expression in (request.weight, *([request.selection] if request.selection else [])):
         needed += [plan.branches(name) for name in sorted(expression.names)]
+    for one in request.families.values():
+        needed += [plan.branches(n) for n in sorted(one.family.weights.names | one.family.central.names)]
     for expression in request.variations.values():
         needed += [plan.branches(name) for name in sorted(expression.names - {NOMINAL})]
     branches = frozenset().union(*needed)
@@ -207,7 +271,15 @@ class _Piece:
         for name, expression in self._request.variations.items():
             varied = self._weights(f"weight of {name}", expression, raw, nominal)
             columns[_weight(name)] = varied * self._request.scale
+        for name, basis in self._request.families.items():
+            members = self._members(name, basis.family, raw)
+            shifts = basis.project(*members, self._label)
+            columns |= {family_column(name, k): shifts[:, k] for k in range(shifts.shape[1])}
         return columns
+
+    def _members(self, name: str, family: WeightFamily, raw: dict[str, Any]) -> tuple[NDArray[Any], Floats]:
+        columns = {column: self._plan.evaluate(column, raw) for column in family.weights.names | family.central.names}
+        return family.read_members(columns, len(self._kept), f"{self._label}: weights of {name}")
 
     def _clean(self, raw: dict[str, Any]) -> dict[str, Any]:
         """Branches with their placeholders replaced by NaN: what features are computed from."""

@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
-from qbdt.errors import DataError
+from qbdt.errors import DataError, hint_at
 
-__all__ = ["open_root"]
+__all__ = ["open_root", "read_histogram"]
 
 
 @contextmanager
@@ -34,6 +35,20 @@ def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
                 _NTuple(path, found, share) if hasattr(found, "field_names") else _Tree(path, found, share)
             )
         yield opened
+
+
+def read_histogram(path: str, name: str) -> NDArray[np.float64]:
+    """Contents of the bins of a histogram in a ROOT file, without under- and overflow."""
+    import uproot
+
+    with readable(path, "ROOT"), uproot.open(path) as file:
+        if name not in file:
+            known = [key for key, kind in file.classnames(cycle=False).items() if kind.startswith("TH")]
+            raise DataError(f"{path}: no histogram {name}; {hint_at(name, known)}")
+        found = file[name]
+        if not hasattr(found, "values") or not hasattr(found, "axes"):
+            raise DataError(f"{path}: {name} is a {found.classname}, not a histogram")
+        return np.asarray(found.values(), dtype=np.float64).ravel()
 
 
 def _tree_name(path: str, file: Any, tree: str | None) -> str:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError, find_repeated
 
-__all__ = ["arrow_to_numpy", "as_columns", "fill_masked", "refuse_repeated", "require_unmasked"]
+__all__ = [
+    "arrow_to_numpy",
+    "as_columns",
+    "drop_columns",
+    "fill_masked",
+    "has_names",
+    "refuse_repeated",
+    "require_unmasked",
+]
 
 
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
@@ -54,6 +62,42 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     if absent:
         raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(columns)}")
     return {name: columns[name] for name in names}
+
+
+def drop_columns(table: Any, names: Sequence[str], context: str = "") -> Any:
+    """Return a table of the same kind without some of its columns, which must be there.
+
+    Examples
+    --------
+    >>> drop_columns({"m": [91.0], "event": [7]}, ["event"])
+    {'m': [91.0]}
+    """
+    if not names:
+        return table
+    known = list(as_columns(table)) if has_names(table) else []
+    if absent := [name for name in names if name not in known]:
+        raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(known) or 'none with a name'}")
+    if isinstance(table, Mapping):
+        return {name: values for name, values in table.items() if str(name) not in names}
+    if _is_from(table, "pandas"):
+        return table.drop(columns=[name for name in table.columns if str(name) in names])
+    if _is_from(table, "pyarrow"):
+        return table.drop_columns(list(names))
+    return {name: values for name, values in as_columns(table).items() if name not in names}
+
+
+def has_names(table: Any) -> bool:
+    """Whether a table knows the names of its columns.
+
+    Examples
+    --------
+    >>> has_names({"m": [91.0]}), has_names(np.zeros((3, 2)))
+    (True, False)
+    """
+    if hasattr(table, "dtype"):  # numpy, also scipy's sparse arrays
+        return bool(table.dtype.names) if isinstance(table, np.ndarray) else False
+    known = isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__")
+    return known or _is_from(table, "awkward")
 
 
 def fill_masked(values: Any) -> NDArray[Any]:
@@ -114,7 +158,17 @@ def _arrow_columns(table: Any, context: str) -> dict[str, NDArray[Any]]:
 
     arrow = table if isinstance(table, pa.Table) else pa.table(table)
     refuse_repeated(arrow.column_names, context)
-    return {name: arrow_to_numpy(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
+    return {name: _arrow_column(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
+
+
+def _arrow_column(column: Any, what: str) -> NDArray[Any]:
+    """Numbers, or text as Python strings: names of processes. Features of text are refused where they are used."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.asarray(column.to_pylist(), dtype=object)
+    return arrow_to_numpy(column, what)
 
 
 def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:

@@ -1,0 +1,80 @@
+"""Eras: an analysis of several periods of running as one analysis for each, whose events are joined after reading.
+
+In: an `Analysis` with `eras`. Out: analyses without, in which files, luminosities, weights and sources are those of one
+era. A source that is not correlated between eras gets the era's name, so that joining gives it a nuisance parameter for
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, ShapeVariation, Source
+from qbdt.data import Systematic
+
+__all__ = ["split_eras"]
+
+ERA = "{era}"
+"""What in paths and names of trees stands for the name of the era."""
+
+Text = TypeVar("Text", str, str | None)
+
+
+def split_eras(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> dict[str, Analysis]:
+    """Return one analysis for each era, or the analysis itself, under an empty name, where it has none.
+
+    Parameters
+    ----------
+    analysis
+        The analysis.
+    acts_on
+        Processes that each source acts on.
+    """
+    if not analysis.eras:
+        return {"": analysis}
+    return {era: _in_era(analysis, era, acts_on) for era in analysis.eras}
+
+
+def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) -> Analysis:
+    own = analysis.eras[era]
+    samples = {name: _sample_in_era(s, era) for name, s in analysis.samples.items() if s.files or era in s.eras}
+    sources: dict[str, Source] = {}
+    for name, source in analysis.systematics.items():
+        processes = [process for process in acts_on[name] if process in samples]
+        if processes and (not source.eras or era in source.eras):
+            changed: dict[str, Any] = {"processes": processes, "eras": [], "correlated": True}
+            if isinstance(source, ShapeSource):
+                changed |= {"up": _variation_in_era(source.up, era), "down": _variation_in_era(source.down, era)}
+            key = name if source.correlated else Systematic.name_component(name, era)
+            sources[key] = source.model_copy(update=changed)
+    return analysis.model_copy(
+        update={
+            "eras": {},
+            "luminosity": own.luminosity,
+            "weight": own.weight or analysis.weight,
+            "selection": own.selection or analysis.selection,
+            "samples": samples,
+            "systematics": sources,
+        }
+    )
+
+
+def _sample_in_era(sample: SampleFiles, era: str) -> SampleFiles:
+    given = sample.eras[era].model_dump(exclude_none=True, exclude_unset=True) if era in sample.eras else {}
+    own = {key: getattr(sample.eras[era], key) for key in given}
+    merged = sample.model_copy(update={**own, "eras": {}})
+    return merged.model_copy(
+        update={"files": [_named(path, era) for path in merged.files], "tree": _named(merged.tree, era)}
+    )
+
+
+def _variation_in_era(variation: ShapeVariation | None, era: str) -> ShapeVariation | None:
+    if variation is None:
+        return None
+    files = None if variation.files is None else [_named(path, era) for path in variation.files]
+    return variation.model_copy(update={"files": files, "tree": _named(variation.tree, era)})
+
+
+def _named(text: Text, era: str) -> Text:
+    return text.replace(ERA, era) if text else text

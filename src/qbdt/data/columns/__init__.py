@@ -1,0 +1,29 @@
+"""Tables of any kind that people hold in memory, as named columns.
+
+In: a numpy array, a mapping of columns, a pandas, Arrow or awkward table. Out: its columns as numpy arrays, and the
+values of its pandas categoricals, whose places among them are the numbers that trees cut on.
+"""
+
+from qbdt.data.columns.pandas_categories import Categories, number_categories, read_categories
+from qbdt.data.columns.table_columns import (
+    arrow_to_numpy,
+    as_columns,
+    drop_columns,
+    fill_masked,
+    has_names,
+    refuse_repeated,
+    require_unmasked,
+)
+
+__all__ = [
+    "Categories",
+    "arrow_to_numpy",
+    "as_columns",
+    "drop_columns",
+    "fill_masked",
+    "has_names",
+    "number_categories",
+    "read_categories",
+    "refuse_repeated",
+    "require_unmasked",
+]

@@ -1,0 +1,169 @@
+"""Measurements of several regions and parameters: what they refuse, and that fits of them agree with pyhf."""
+
+import numpy as np
+import pyhf
+import pytest
+from scipy.stats import norm
+
+from qbdt.data.dataset import Role
+from qbdt.errors import FitError
+from qbdt.inference.fit import fit_measurement, fit_templates
+from qbdt.inference.measurement import Measurement
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.workspace import describe_measurement
+from tests.inference.models import pyhf_errors, smooth_templates
+
+QUICK = FitSettings(scan=False)
+ROLES = {"ggH": Role.SIGNAL, "VBF": Role.SIGNAL, "ttbar": Role.BACKGROUND, "W": Role.BACKGROUND}
+CODES = {"normsys": {"interpcode": "code4"}, "histosys": {"interpcode": "code4p"}}
+
+
+def region(sources=("jes", "xs"), data=None, **events):
+    """Templates of the given yields; jes is an asymmetric tilt of all, xs a normalisation of W of +60 −30 %."""
+    processes = []
+    for name, yields in events.items():
+        nominal = np.array(yields, dtype=float)
+        tilt = np.linspace(-0.04, 0.06, len(nominal)) if len(nominal) > 1 else np.array([0.03])
+        shifts = {"jes": Shift(nominal * (1 + tilt), nominal * (1 - 0.6 * tilt))}
+        if name == "W":
+            shifts["xs"] = Shift(nominal * 1.6, nominal * 0.7, factors=(0.7, 1.6))
+        kept = {source: shift for source, shift in shifts.items() if source in sources}
+        processes.append(ProcessTemplates(name, ROLES[name], nominal, 0.05 * nominal, kept))
+    n_bins = len(next(iter(events.values())))
+    return TemplateSet("score", np.arange(n_bins + 1.0), tuple(processes), tuple(sources), data)
+
+
+def regions():
+    return {
+        "signal": region(ggH=[4, 12, 20], VBF=[9, 3, 2], ttbar=[90, 40, 15], W=[200, 60, 12]),
+        "control": region(ggH=[0.5, 0.1], VBF=[0.2, 0.2], ttbar=[900, 300], W=[50, 80]),
+    }
+
+
+def measurement(**more):
+    return Measurement(regions(), {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]}, free=["ttbar"], **more)
+
+
+def pyhf_model(spec, number=0):
+    pyhf.set_backend("numpy", pyhf.optimize.minuit_optimizer(tolerance=1e-3))
+    workspace = pyhf.Workspace(spec)
+    model = workspace.model(measurement_name=spec["measurements"][number]["name"], modifier_settings=CODES)
+    return model, workspace.data(model)
+
+
+def test_two_strengths_and_a_free_normalisation_agree_with_pyhf():
+    result = fit_measurement(measurement(), QUICK)
+    for number, strength in enumerate(result.expected.strengths):
+        model, data = pyhf_model(result.workspace, number)
+        p0 = float(pyhf.infer.hypotest(0.0, data, model, test_stat="q0"))
+        assert strength.z == pytest.approx(norm.isf(p0), abs=1e-3)
+    fitted = pyhf.infer.mle.fit(data, model)
+    errors = dict(zip(model.config.par_names, pyhf_errors(model, data, fitted), strict=True))
+    for parameter in result.expected.parameters:
+        assert parameter.value == pytest.approx(fitted[model.config.par_names.index(parameter.name)], abs=1e-3)
+        assert parameter.error == pytest.approx(errors[parameter.name], rel=1e-3)
+    assert result.expected.parameter("norm_ttbar").kind == "free"
+
+
+def test_bins_of_a_region(tmp_path):
+    result = fit_measurement(measurement(), QUICK)
+    signal = result.expected.region("signal")
+    assert signal.counts == pytest.approx(regions()["signal"].asimov)
+    assert signal.postfit["W"] == pytest.approx(regions()["signal"].process("W").nominal, rel=1e-4)
+    again = type(signal).from_dict(result.expected.to_dict())
+    assert again.region("control").counts == pytest.approx(regions()["control"].asimov)
+    assert again.strength("mu_VBF").sigma_mu == result.expected.strength("mu_VBF").sigma_mu
+    with pytest.raises(FitError, match="no region 'other'"):
+        signal.region("other")
+
+
+def test_one_region_is_the_fit_of_its_templates():
+    templates = smooth_templates(5, 2, norm=0.1)
+    one, other = fit_templates(templates, QUICK), fit_measurement(Measurement({"signal_region": templates}), QUICK)
+    assert one.expected.to_dict() == other.expected.to_dict()
+    assert one.workspace == other.workspace
+
+
+def test_a_control_region_measures_a_free_normalisation():
+    control = fit_measurement(measurement(), QUICK).expected.strength("mu_ggH")
+    alone = Measurement({"signal": regions()["signal"]}, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]}, free=["ttbar"])
+    assert control.sigma_mu < fit_measurement(alone, QUICK).expected.strength("mu_ggH").sigma_mu
+
+
+def test_fixed_and_bounded_parameters():
+    held = measurement(fixed={"mu_VBF": 2.0, "jes": 0.5}, bounds={"norm_ttbar": (0.5, 2.0)})
+    result = fit_measurement(held, QUICK).expected
+    assert [s.name for s in result.strengths] == ["mu_ggH"]
+    assert result.mu == pytest.approx(1.0, abs=1e-4)  # the Asimov data are those of the held values
+    assert (result.parameter("mu_VBF").value, result.parameter("jes").value) == (2.0, 0.5)
+    assert result.parameter("jes").error == 0.0
+    spec = describe_measurement(held)
+    (entry,) = (p for p in spec["measurements"][0]["config"]["parameters"] if p["name"] == "norm_ttbar")
+    assert entry["bounds"] == [[0.5, 2.0]]
+
+
+def test_groups_are_parts_of_the_uncertainty():
+    parts = dict(fit_measurement(measurement(groups={"all": ["jes", "xs"]}), QUICK).expected.breakdown)
+    assert parts["all"] == pytest.approx(parts["all sources"])
+    assert parts["free parameters"] > 0
+
+
+def test_decorrelated_sources_have_names_of_their_own():
+    split = measurement(groups={"exp": ["jes"]}).decorrelate("jes", ["region"])
+    assert split.sources == ("jes_signal", "xs", "jes_control")
+    assert split.groups["exp"] == ("jes_signal", "jes_control")
+    both = measurement().decorrelate("xs", ["region", "process"])
+    assert both.sources == ("jes", "xs_signal_W", "xs_control_W")
+    assert list(both.regions["control"].process("W").shifts) == ["jes", "xs_control_W"]
+    with pytest.raises(FitError, match="no source other"):
+        split.decorrelate("other", ["region"])
+    with pytest.raises(FitError, match=r"decorrelate=\['era'\]"):
+        measurement().decorrelate("jes", ["era"])
+
+
+def test_plain_data_and_back():
+    one = measurement(groups={"exp": ["jes"]}, bounds={"mu_VBF": (0, 5)})
+    assert Measurement.from_dict(one.to_dict()).to_dict() == one.to_dict()
+    with pytest.raises(FitError, match="no measurement can be made of this"):
+        Measurement.from_dict({"regions": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"strengths": {"mu": ["ggH"]}}, "signal VBF is scaled by no strength"),
+        ({"strengths": {"mu": ["ggH", "VBF", "W"]}}, "strengths: mu: W is no signal process"),
+        ({"strengths": {"mu": "ggH"}}, "strengths: mu='ggH': a list of names"),
+        ({"strengths": {"a": ["ggH", "VBF"], "b": ["VBF"]}}, "process VBF is scaled by two parameters"),
+        ({"strengths": {"a b": ["ggH", "VBF"]}}, "parameter 'a b': a word"),
+        ({"strengths": {"lumi": ["ggH", "VBF"]}}, "the name lumi means something else"),
+        ({"free": "ttbar"}, "free='ttbar': a list of names"),
+        ({"free": ["ggH"]}, "free: norm_ggH: ggH is no background process"),
+        ({"free": ["Z"]}, "Z is no background process; there are: ttbar, W"),
+        ({"fixed": {"tes": 0}}, "fixed: no parameter tes"),
+        ({"fixed": {"mu": 1}}, "all strengths are fixed"),
+        ({"fixed": {"jes": float("nan")}}, "fixed: jes=nan"),
+        ({"bounds": {"mu": (2, 3)}}, "bounds: mu: 2 to 3 must contain 1"),
+        ({"of_interest": ["W"]}, "of_interest: W: a strength that is not fixed"),
+        ({"groups": {"exp": ["tes"]}}, "groups: exp: no source tes"),
+        ({"groups": {"jes": ["xs"]}}, "groups: jes: the name is taken"),
+        ({"regions": {}}, "at least one region"),
+        ({"regions": {"1 a": region(ggH=[1], ttbar=[2])}}, "region '1 a': a word"),
+    ],
+)
+def test_what_is_refused(change, message):
+    with pytest.raises(FitError, match=message):
+        Measurement(**{"regions": regions(), **change})
+
+
+def test_an_empty_bin_is_named_with_its_region():
+    empty = {**regions(), "control": region(ggH=[1, 1], VBF=[1, 1], ttbar=[9, 0], W=[1, 0])}
+    with pytest.raises(FitError, match=r"region control, bin 2 \(1 to 2\) expects 0 background"):
+        fit_measurement(Measurement(empty), QUICK)
+
+
+def test_factors_that_the_regions_cannot_tell_apart():
+    same = {"signal": region(sources=(), ggH=[1, 2], VBF=[1, 2], ttbar=[9, 5], W=[9, 5])}
+    with pytest.raises(FitError, match="the likelihood does not constrain"):
+        fit_measurement(Measurement(same, {"a": ["ggH"], "b": ["VBF"]}), QUICK)
