@@ -111,9 +111,9 @@ def measure(problem: Problem) -> dict[tuple[float, float, str], float]:
             kept.append(folds)
             return choose_size(folds)
 
-        with patch.object(ratio, "RIDGE", ridge), patch.object(ratio, "LEAST", least):
-            with patch.object(method, "choose_size", keep):
-                train(trained, Settings(method="profile"))
+        rules = {"RIDGE": ridge, "LEAST": least}
+        with patch.multiple(ratio, **rules), patch.object(method, "choose_size", keep):
+            train(trained, Settings(method="profile"))
         for rule, choose in RULES.items():
             score = _model(kept[-1], choose(kept[-1]), trained.features)
             found[ridge, least, rule] = 1.0 / _sigma(rest, score, scale)

@@ -29,14 +29,19 @@ RIDGE = 0.2
 LEAST = 0.2
 """Curvature that is added to a node's (λ of N²/(D + λ), the usual one of boosted trees), and the least of a node. An
 event of unit weight has 1/4 where F says nothing, so at first a node has at least one. Both were 1 and 5 until measured
-(docs/physics-results.md, "Capacity"): a fit lives on the events that are almost surely signal, where p(1 − p) is small,
+(`make capacity`): a fit lives on the events that are almost surely signal, where p(1 − p) is small,
 and with more the trees cannot follow them there."""
+
+CAUTIOUS = 5.0
+FEW = 100.0
+"""Least curvature, that of twenty events, where there are fewer effective events than these on one side: those held out
+are then too few to say how many trees are too many."""
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1.0)
 """Shares of the trees that are looked at with held-out events: few where densities are smooth, all for a steep tail."""
 
 PATIENCE = 2
-WORSE = 1.03
+WORSE = 1.1
 """No more trees are grown after so many looks in a row with a σ_μ so many times the smallest."""
 
 
@@ -62,7 +67,7 @@ def fit_ratio(
     strength = min(one.first * one.first / one.second for one in sums)
     scale, held = events.build_ratio_rows(fold, [strength / one.first for one in sums])
     yields = np.array([one.first for one in sums]) / strength  # scaled weights back to events
-    least = max(LEAST, settings.min_leaf_entries / 4)
+    least = max(LEAST if strength >= FEW else CAUTIOUS, settings.min_leaf_entries / 4)
     criterion = NewtonCriterion(RIDGE, least, make_feature_rules(events.binning, settings), workers)
     features = np.arange(len(events.features))
     numbers = {max(1, round(share * settings.n_trees)) for share in SHARES}
