@@ -59,7 +59,7 @@ def test_training_and_what_it_expects(dataset):
     assert texts(tree, "td")[:2] == ["<x>", "100.0"]
     assert str(training).startswith("2 trees of up to 3 leaves")
     expected = Expectation(0.5, 0.7, unprofiled=0.9, sources=(SourceExpectation("xs", 0.2, 0.4, 0.3),))
-    profiled = type(training)(training.ensemble, training.binning, training.settings, expectation=expected)
+    profiled = type(training)(training.ensemble, training.binning, training.settings, expectations=(expected,))
     title = "Expected by the training, for its own events, on folds held out"
     assert title in texts(parsed(profiled._repr_html_()), "summary")
 

@@ -33,6 +33,7 @@ from qbdt.training import (
     CrossTrainedModel,
     FoldedEnsemble,
     Monitor,
+    Partner,
     Settings,
     SingleModel,
     TrainedModel,
@@ -97,6 +98,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         feature_fraction: float = 1.0,
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | NDArray[Any] | None = None,
         monotonic_constraints: Mapping[str, int] | Mapping[int, int] | Sequence[int] | NDArray[Any] | None = None,
+        partner: Partner | None = None,
+        free: Sequence[str] = (),
+        strengths: Mapping[str, Any] | None = None,
+        of_interest: Sequence[str] = (),
         early_stopping: int | None = None,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
@@ -118,6 +123,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.feature_fraction = feature_fraction
         self.categorical_features = categorical_features
         self.monotonic_constraints = monotonic_constraints
+        self.partner = partner
+        self.free = free
+        self.strengths = strengths
+        self.of_interest = of_interest
         self.early_stopping = early_stopping
         self.callbacks = callbacks
         self.verbose = verbose
@@ -269,6 +278,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _make_settings(self) -> Settings:
         features = self._names()
         values = {name: getattr(self, name) for name in Settings.rules()}
+        values["strengths"] = self.strengths or {}
         if self.categories_:
             given = Settings.for_features(features, categorical_features=self.categorical_features)
             values["categorical_features"] = [*given.categorical_features, *self.categories_]
@@ -510,8 +520,9 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 def _make_parameters(settings: Settings) -> dict[str, Any]:
     """Parameters of an estimator that trains with these settings."""
-    values = settings.to_dict()
-    return {**values, **{name: values[name] or None for name in ("categorical_features", "monotonic_constraints")}}
+    values = {name: getattr(settings, name) for name in Settings.rules()}
+    wider = ("categorical_features", "monotonic_constraints", "strengths")
+    return {**values, **{name: values[name] or None for name in wider}}
 
 
 def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:

@@ -336,21 +336,25 @@ class Expectation(Sensitivity):
         σ_μ with all sources if events were ordered by s/b alone.
     sources
         Each source by itself.
+    parameter
+        Name of the parameter whose uncertainty it is.
     """
 
     unprofiled: float
     sources: tuple[SourceExpectation, ...] = ()
+    parameter: str = "mu"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; the keys are those of model files."""
+        """Plain values; the keys are those of model files, where no parameter is the strength "mu"."""
         sources = [asdict(source) for source in self.sources]
-        return {"stat": self.sigma_stat, "full": self.sigma_full, "unprofiled": self.unprofiled, "sources": sources}
+        known = {"stat": self.sigma_stat, "full": self.sigma_full, "unprofiled": self.unprofiled, "sources": sources}
+        return known if self.parameter == "mu" else {**known, "parameter": self.parameter}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
         """Inverse of `to_dict`."""
         sources = tuple(SourceExpectation(**source) for source in plain["sources"])
-        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources)
+        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources, plain.get("parameter", "mu"))
 
     @classmethod
     def mean(cls, several: Sequence[Expectation]) -> Expectation:
@@ -361,16 +365,17 @@ class Expectation(Sensitivity):
         ]
         means = np.mean([(one.sigma_stat, one.sigma_full, one.unprofiled) for one in several], axis=0)
         stat, full, unprofiled = means.tolist()
-        return cls(stat, full, unprofiled, tuple(sources))
+        return cls(stat, full, unprofiled, tuple(sources), several[0].parameter)
 
     def tables(self) -> tuple[Table, ...]:
         """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
+        sigma = "σ_μ" if self.parameter == "mu" else f"σ of {self.parameter}"
         rows = [
             ("no systematics", "", f"{self.sigma_stat:.4g}", ""),
             *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
-            ("σ_μ, all sources", "", f"{self.unprofiled:.4g}", f"{self.sigma_full:.4g}"),
+            (f"{sigma}, all sources", "", f"{self.unprofiled:.4g}", f"{self.sigma_full:.4g}"),
         ]
-        header = ("source", "c", "added to σ_μ, ordered by s/b", "by the score")
+        header = ("source", "c", f"added to {sigma}, ordered by s/b", "by the score")
         return (Table("Expected by the training, for its own events, on folds held out", header, tuple(rows)),)
 
 

@@ -202,7 +202,7 @@ def profiled_training(training):
         Ensemble(features, trees[:2]), Ensemble(features, shift), -2.5, ("tes", "μ"), (0.25, -1 / 3), values
     )
     expected = Expectation(0.2, 0.3, unprofiled=0.4, sources=(SourceExpectation("tes", 0.25, 0.1, 0.05),))
-    return TrainedModel(ensemble, training.binning, training.settings, (), End(), training.data, expected)
+    return TrainedModel(ensemble, training.binning, training.settings, (), End(), training.data, (expected,))
 
 
 @pytest.fixture(scope="module")

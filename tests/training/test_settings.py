@@ -16,7 +16,12 @@ from qbdt.trees.ensemble import Ensemble
 
 def test_the_estimator_has_the_settings_with_their_defaults():
     own = inspect.signature(QBDTClassifier).parameters
-    wider = {"random_state", "categorical_features", "monotonic_constraints"}  # None for the setting's default
+    wider = {
+        "random_state",
+        "categorical_features",
+        "monotonic_constraints",
+        "strengths",
+    }  # None for the setting's default
     for name, setting in inspect.signature(Settings).parameters.items():
         assert own[name].default == (None if name in wider else setting.default), name
         assert own[name].default is None or name not in wider
@@ -33,11 +38,14 @@ def test_the_estimator_describes_every_parameter():
 
 
 def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
-    assert set(Training.model_fields) == {*Settings.rules(), "systematics"} - {"categorical_features"}
+    assert set(Training.model_fields) == {*Settings.rules(), "systematics", "with"} - {
+        "categorical_features",
+        "partner",
+    }
     properties = Training.model_json_schema()["properties"]
     for name, rule in Settings.rules().items():
-        if name in ("binning", "random_state", "categorical_features"):
-            continue  # what a file can say of bins and of no seed is narrower; categories are a key of their own
+        if name in ("binning", "random_state", "categorical_features", "partner"):
+            continue  # what a file can say of bins and of no seed is narrower; two others are keys of their own
         shown = properties[name]
         assert shown["description"] == rule.description
         bounds = shown.get("anyOf", [shown])[0]

@@ -27,7 +27,7 @@ MOST_ENTRIES = 100_000
 
 def read_analysis(path: str | Path) -> Analysis:
     """Read and check an analysis file."""
-    return _checked(YamlFile.read(Path(path)))
+    return _locate_partner(_checked(YamlFile.read(Path(path))), Path(path).parent)
 
 
 def parse_analysis(text: str, label: str = "analysis") -> Analysis:
@@ -39,6 +39,15 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
     256
     """
     return _checked(YamlFile(text, label))
+
+
+def _locate_partner(analysis: Analysis, folder: Path) -> Analysis:
+    """Return the analysis with the path of the workspace that is fitted beside it from the file's folder."""
+    found = analysis.training.partner_file
+    if found is None:
+        return analysis
+    located = found.model_copy(update={"file": str((folder / found.file).resolve())})
+    return analysis.model_copy(update={"training": analysis.training.model_copy(update={"with": located})})
 
 
 def write_yaml(analysis: Analysis) -> str:

@@ -96,9 +96,11 @@ class PyhfModel:
         cabinetry and ROOT do: code 4p for shapes and code 4 for normalisations, smooth at θ = 0 and linear or
         exponential beyond ±1. For shapes with up and down symmetric about the nominal the two are the same. (pyhf's
         Python interface has yet another default, codes 0 and 1.)
+    needs_poi
+        Whether a workspace without a parameter of interest is refused; otherwise `poi` is −1 for one.
     """
 
-    def __init__(self, spec: Mapping[str, Any], linear: bool = False) -> None:
+    def __init__(self, spec: Mapping[str, Any], linear: bool = False, needs_poi: bool = True) -> None:
         import pyhf
 
         settings = {"histosys": {"interpcode": "code0" if linear else "code4p"}, "normsys": {"interpcode": "code4"}}
@@ -113,9 +115,9 @@ class PyhfModel:
             reason = str(error) or type(error).__name__
             raise FitError(f"the workspace is not a valid model: {reason}") from error
         config = self.pyhf.config
-        if config.poi_index is None:
+        if config.poi_index is None and needs_poi:
             raise FitError("the workspace has no parameter of interest")
-        self.poi = int(config.poi_index)
+        self.poi = -1 if config.poi_index is None else int(config.poi_index)
         self.start = np.asarray(config.suggested_init(), dtype=float)
         self.bounds = np.asarray(config.suggested_bounds(), dtype=float)
         self.constant = np.asarray(config.suggested_fixed(), dtype=bool)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import MISSING, Categories
+from qbdt.arrays import MISSING, Categories, Floats
 from qbdt.data import FoldRule
 from qbdt.errors import ModelFileError
 from qbdt.models.file_text import get, names, number, numbers
 from qbdt.models.tree_content import read_source_values, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import AnyTrainedModel, CrossTrainedModel, End, Ending, Settings, SingleModel, TrainedModel
-from qbdt.training.profile import ProfiledEnsemble
+from qbdt.training import (
+    STRENGTH,
+    AnyTrainedModel,
+    CrossTrainedModel,
+    End,
+    Ending,
+    Settings,
+    SingleModel,
+    TrainedModel,
+)
+from qbdt.training.profile import EfficientScores, ProfiledEnsemble
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
 
 __all__ = ["from_dict", "to_dict"]
 
-PAPER, PROFILED, CROSS_TRAINED = "paper", "profiled", "cross-trained"
+PAPER, PROFILED, EFFICIENT, CROSS_TRAINED = "paper", "profiled", "efficient", "cross-trained"
 """Values of the key `model`; files of version 1 do not have it and hold the paper's."""
 
 
@@ -31,14 +41,15 @@ def to_dict(training: AnyTrainedModel) -> dict[str, Any]:
     ensemble, binning = training.ensemble, training.binning
     categories = {name: values.astype(int).tolist() for name, values in binning.categories.items()}
     edges = dict(zip(binning.features, (edges.tolist() for edges in binning.edges), strict=True))
+    further = [expectation.to_dict() for expectation in training.expectations[1:]]
     return {
-        "model": PROFILED if ensemble.constants else PAPER,
         "features": list(ensemble.features),
         "settings": training.settings.to_dict(),
         "data": dict(training.data),
         "history": list(training.history),
         "stopped": training.stopped,
         "expectation": None if training.expectation is None else training.expectation.to_dict(),
+        **({"further_expectations": further} if further else {}),
         "bins": {name: own for name, own in edges.items() if name not in categories},
         "categories": categories,
         **_ensemble_to_dict(ensemble),
@@ -48,7 +59,7 @@ def to_dict(training: AnyTrainedModel) -> dict[str, Any]:
 def from_dict(content: Mapping[str, Any]) -> AnyTrainedModel:
     """Make a training from the plain values of a model file, all of them checked."""
     match content.get("model", PAPER):
-        case "paper" | "profiled":
+        case "paper" | "profiled" | "efficient":
             return _read_training(content)
         case "cross-trained":
             trainings = tuple(_read_fold(one, fold) for fold, one in enumerate(get(content, "trainings", list)))
@@ -58,21 +69,44 @@ def from_dict(content: Mapping[str, Any]) -> AnyTrainedModel:
 
 
 def _ensemble_to_dict(ensemble: SingleModel) -> dict[str, Any]:
-    if not isinstance(ensemble, ProfiledEnsemble):  # the only place that needs to know: each kind has its own keys
-        return {"trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.trees]}
-    shift = ensemble.shift.trees
-    values = ensemble.source_values or (None,) * len(shift)
+    """Return the keys of each kind of model; this is the only place that needs to know them apart."""
+    if isinstance(ensemble, EfficientScores):
+        return {"model": EFFICIENT, **_efficient_to_dict(ensemble)}
+    if not isinstance(ensemble, ProfiledEnsemble):
+        return {"model": PAPER, "trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.trees]}
     return {
+        "model": PROFILED,
         "log_odds": ensemble.log_odds,
         "sources": list(ensemble.sources),
         "coefficients": list(ensemble.coefficients),
         "trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.ratio.trees],
-        "shift_trees": [tree_to_dict(tree, ensemble.features, v) for tree, v in zip(shift, values, strict=True)],
+        "shift_trees": _shift_trees(ensemble),
     }
 
 
+def _efficient_to_dict(ensemble: EfficientScores) -> dict[str, Any]:
+    return {
+        "log_odds": list(ensemble.log_odds),
+        "strengths": list(ensemble.strengths),
+        "sources": list(ensemble.sources),
+        "parameters": list(ensemble.parameters),
+        "ratio_coefficients": ensemble.ratio_coefficients.tolist(),
+        "coefficients": ensemble.coefficients.tolist(),
+        "widths": ensemble.widths.tolist(),
+        "ratio_trees": [len(one.trees) for one in ensemble.ratios],
+        "trees": [tree_to_dict(tree, ensemble.features) for one in ensemble.ratios for tree in one.trees],
+        "shift_trees": _shift_trees(ensemble),
+    }
+
+
+def _shift_trees(ensemble: ProfiledEnsemble | EfficientScores) -> list[dict[str, Any]]:
+    trees = ensemble.shift.trees
+    values = ensemble.source_values or (None,) * len(trees)
+    return [tree_to_dict(tree, ensemble.features, own) for tree, own in zip(trees, values, strict=True)]
+
+
 def _read_fold(content: Any, fold: int) -> TrainedModel:
-    if not isinstance(content, dict) or content.get("model") not in (PAPER, PROFILED):
+    if not isinstance(content, dict) or content.get("model") not in READERS:
         raise ModelFileError(f"fold {fold} is not a training")
     try:
         return _read_training(content)
@@ -91,7 +125,7 @@ def _read_training(content: Mapping[str, Any]) -> TrainedModel:
         raise ModelFileError("categories and settings name different categorical features")
     known = (features, binning.categories)
     history = numbers(content, "history")
-    ensemble = _read_profiled(content, *known) if content.get("model") == PROFILED else _read_paper(content, *known)
+    ensemble = READERS[content.get("model", PAPER)](content, *known)
     return TrainedModel(
         ensemble,
         binning,
@@ -99,7 +133,7 @@ def _read_training(content: Mapping[str, Any]) -> TrainedModel:
         history,
         _read_end(content, max(len(content["trees"]), len(history)), settings),
         _read_data(get(content, "data", dict)),
-        None if content.get("expectation") is None else _read_expectation(get(content, "expectation", dict)),
+        _read_expectations(content),
     )
 
 
@@ -119,7 +153,7 @@ def _read_data(content: dict[str, Any]) -> dict[str, Any]:
 
 def _read_end(content: Mapping[str, Any], n_trees: int, settings: Settings) -> End:
     """How the training ended; checkpoints of earlier versions do not say that they are unfinished."""
-    if content.get("stopped") is None and content.get("model") != PROFILED and n_trees < settings.n_trees:
+    if content.get("stopped") is None and content.get("model", PAPER) == PAPER and n_trees < settings.n_trees:
         return End(Ending.INTERRUPTED, f"{n_trees} trees")
     return End.from_message(None if content.get("stopped") is None else get(content, "stopped", str))
 
@@ -136,20 +170,65 @@ def _read_profiled(content: Mapping[str, Any], features: tuple[str, ...], catego
     sources, coefficients = names(content, "sources"), numbers(content, "coefficients")
     if len(coefficients) != len(sources):
         raise ModelFileError(f"{len(coefficients)} coefficients for {len(sources)} sources")
+    shift, values = _read_shifts(content, features, categories, len(sources))
+    ratio = Ensemble(features, _read_trees(content, "trees", features, categories))
+    return ProfiledEnsemble(ratio, shift, number(content.get("log_odds"), "log_odds"), sources, coefficients, values)
+
+
+def _read_efficient(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> EfficientScores:
+    strengths, sources, parameters = (names(content, key) for key in ("strengths", "sources", "parameters"))
+    log_odds, widths = numbers(content, "log_odds"), numbers(content, "widths")
+    counts = [number(count, "ratio_trees") for count in get(content, "ratio_trees", list)]
+    trees = _read_trees(content, "trees", features, categories)
+    whole = all(count == int(count) and count >= 0 for count in counts)
+    if not (whole and len(log_odds) == len(counts) == len(strengths) > 0 and sum(counts) == len(trees)):
+        raise ModelFileError(f"{len(log_odds)} log_odds and {len(counts)} ratios for {len(strengths)} strengths")
+    if len(widths) != len(parameters) or not parameters or min(widths) <= 0:
+        raise ModelFileError(f"{len(widths)} positive widths for {len(parameters)} parameters are needed")
+    ends = np.cumsum([0, *counts]).astype(int)
+    shift, values = _read_shifts(content, features, categories, len(sources))
+    if shift.trees and not values:
+        raise ModelFileError("shift trees have no source_values")
+    return EfficientScores(
+        tuple(Ensemble(features, trees[low:high]) for low, high in pairwise(ends)),
+        shift,
+        log_odds,
+        strengths,
+        sources,
+        parameters,
+        _read_matrix(content, "ratio_coefficients", len(parameters), len(strengths)),
+        _read_matrix(content, "coefficients", len(parameters), len(sources)),
+        np.array(widths),
+        values,
+    )
+
+
+def _read_matrix(content: Mapping[str, Any], key: str, rows: int, columns: int) -> Floats:
+    found = [numbers({key: row}, key) for row in get(content, key, list)]
+    if [len(row) for row in found] != [columns] * rows:
+        raise ModelFileError(f"{key}: {rows} rows of {columns} numbers are needed")
+    return np.array(found, dtype=np.float64).reshape(rows, columns)
+
+
+def _read_shifts(
+    content: Mapping[str, Any], features: tuple[str, ...], categories: Categories, n_sources: int
+) -> tuple[Ensemble, tuple[Floats, ...]]:
+    """Trees of the shifts, and what their nodes add to each source."""
     shift = _read_trees(content, "shift_trees", features, categories)
     entries = content["shift_trees"]
-    values = [read_source_values(entry, len(sources), f"shift tree {i}") for i, entry in enumerate(entries)]
+    values = [read_source_values(entry, n_sources, f"shift tree {i}") for i, entry in enumerate(entries)]
     present = [value for value in values if value is not None]
     if present and len(present) < len(values):
         raise ModelFileError("shift trees: some have source_values, others have none")
-    return ProfiledEnsemble(
-        Ensemble(features, _read_trees(content, "trees", features, categories)),
-        Ensemble(features, shift),
-        number(content.get("log_odds"), "log_odds"),
-        sources,
-        coefficients,
-        tuple(present),
-    )
+    return Ensemble(features, shift), tuple(present)
+
+
+READERS: dict[str, Callable[..., SingleModel]] = {
+    PAPER: _read_paper,
+    PROFILED: _read_profiled,
+    EFFICIENT: _read_efficient,
+}
+"""What reads each kind of training."""
 
 
 def _read_trees(
@@ -184,7 +263,17 @@ def _read_categories(content: Mapping[str, Any], features: tuple[str, ...]) -> C
     return categories
 
 
+def _read_expectations(content: Mapping[str, Any]) -> tuple[Expectation, ...]:
+    if content.get("expectation") is None:
+        return ()
+    further = get(content, "further_expectations", list) if "further_expectations" in content else []
+    if not all(isinstance(one, dict) for one in further):
+        raise ModelFileError("further_expectations: one is not a record")
+    return tuple(_read_expectation(one) for one in (get(content, "expectation", dict), *further))
+
+
 def _read_expectation(content: Mapping[str, Any]) -> Expectation:
+    parameter = get(content, "parameter", str) if "parameter" in content else STRENGTH
     sources = []
     for source in get(content, "sources", list):
         if not isinstance(source, dict):
@@ -192,7 +281,7 @@ def _read_expectation(content: Mapping[str, Any]) -> Expectation:
         values = [number(source.get(key), f"expectation, {key}") for key in ("coefficient", "cost", "profiled_cost")]
         sources.append(SourceExpectation(get(source, "name", str), *values))
     stat, full, unprofiled = (number(content.get(key), f"expectation, {key}") for key in ("stat", "full", "unprofiled"))
-    return Expectation(stat, full, unprofiled=unprofiled, sources=tuple(sources))
+    return Expectation(stat, full, unprofiled=unprofiled, sources=tuple(sources), parameter=parameter)
 
 
 def _read_rule(content: Mapping[str, Any]) -> FoldRule:

@@ -9,9 +9,11 @@ from qbdt.training.inputs import describe_events
 from qbdt.training.methods import train
 from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
 from qbdt.training.monitor import Callback, Monitor
+from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
 
 __all__ = [
+    "STRENGTH",
     "AnyTrainedModel",
     "Callback",
     "CrossTrainedModel",
@@ -20,6 +22,7 @@ __all__ = [
     "FoldedEnsemble",
     "Model",
     "Monitor",
+    "Partner",
     "Settings",
     "SingleModel",
     "TrainedModel",

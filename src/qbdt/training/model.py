@@ -72,8 +72,8 @@ class TrainedModel:
         How the training ended.
     data
         What it was trained on: rows and yield of each sample, names of the sources.
-    expectation
-        Expected σ_μ and what each source does to it; of the profiled method only.
+    expectations
+        For each parameter of interest its expected σ and what each source does to it; of the profiled method only.
     """
 
     ensemble: SingleModel
@@ -82,7 +82,12 @@ class TrainedModel:
     history: tuple[float, ...] = ()
     end: End = End()
     data: Mapping[str, Any] = field(default_factory=dict)
-    expectation: Expectation | None = None
+    expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def expectation(self) -> Expectation | None:
+        """Expected σ_μ, or that of the first of several parameters of interest; None where there is none."""
+        return self.expectations[0] if self.expectations else None
 
     @property
     def trainings(self) -> tuple[TrainedModel, ...]:
@@ -140,8 +145,8 @@ class TrainedModel:
 
     def _all_tables(self) -> Iterator[Table]:
         yield _gain_table(self.ensemble)
-        if self.expectation is not None:
-            yield from self.expectation.tables()
+        for expectation in self.expectations:
+            yield from expectation.tables()
         samples = self.data.get("samples", ())
         rows = tuple((s["name"], s["role"], f"{s['rows']:,}", f"{s['yield']:,.5g}") for s in samples)
         yield Table("Trained on", ("process", "role", "rows", "yield"), rows)

@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 
 from qbdt.errors import ConfigError, hint_at
+from qbdt.training.partner import Partner
 from qbdt.trees import BinningChoice
 
 __all__ = ["Rule", "Settings"]
 
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 500, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
+
+MEASUREMENT = ("partner", "free", "strengths", "of_interest")
+"""Settings that say what is measured beside one strength; model files have them where they are given."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +161,30 @@ class Settings:
             "rise."
         ),
     )
+    partner: Partner | None = field(
+        default=None,
+        metadata=_rule(
+            'For "profile": what other regions and channels know of the same parameters, made by '
+            "`qbdt.inference.partners.read_partner`; the score is then best for the combined fit."
+        ),
+    )
+    free: Sequence[str] = _setting(
+        (),
+        'For "profile": background processes whose normalisation is free, as the fit will have them: the parameter of '
+        "each is called norm_PROCESS.",
+    )
+    strengths: Mapping[str, Sequence[str]] = field(
+        default_factory=dict,
+        metadata=_rule(
+            'For "profile": signal strengths by name, and the signal processes that each multiplies; one, "mu", for '
+            "all signals by default. There is a score for each."
+        ),
+    )
+    of_interest: Sequence[str] = _setting(
+        (),
+        'For "profile": parameters of interest, strengths or sources, such as a mass that is given as a source; all '
+        "strengths by default. There is a score for each; all other parameters are profiled.",
+    )
 
     def __post_init__(self) -> None:
         rules = self.rules()
@@ -173,11 +201,20 @@ class Settings:
         if not isinstance(self.mc_stat, bool):
             raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
         object.__setattr__(self, "binning", _plain_bins(self.binning))
-        object.__setattr__(self, "categorical_features", _sort_names(self.categorical_features))
+        object.__setattr__(
+            self, "categorical_features", _sort_names(self.categorical_features, "categorical_features", "features")
+        )
         object.__setattr__(self, "monotonic_constraints", _sort_directions(self.monotonic_constraints))
         both = [name for name in self.categorical_features if name in self.monotonic_constraints]
         if both:
             raise ConfigError(f"feature {both[0]} is categorical: its values have no order for a monotonic constraint")
+        object.__setattr__(self, "partner", _read_partner(self.partner))
+        object.__setattr__(self, "free", _sort_names(self.free, "free", "background processes"))
+        names = _sort_names(self.of_interest, "of_interest", "strengths or sources")
+        object.__setattr__(self, "of_interest", names)
+        object.__setattr__(self, "strengths", _read_strengths(self.strengths))
+        if self.method == "paper" and (given := [name for name in MEASUREMENT if getattr(self, name)]):
+            raise ConfigError(f"{given[0]}: a setting of method='profile'; method='paper' knows no fit")
 
     @classmethod
     def for_features(cls, features: Sequence[str], **values: Any) -> Settings:
@@ -210,8 +247,9 @@ class Settings:
         return indent("\n".join(entries), " " * 4).lstrip()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for the model file."""
-        return asdict(self)
+        """Return plain values, for the model file; of the settings of a measurement those that are given."""
+        plain = asdict(self)
+        return {name: value for name, value in plain.items() if name not in MEASUREMENT or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
@@ -234,11 +272,30 @@ def _plain_bins(binning: Any) -> Any:
         raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
 
 
-def _sort_names(values: Any) -> tuple[str, ...]:
+def _sort_names(values: Any, setting: str, what: str) -> tuple[str, ...]:
     """Return names in the order of the alphabet, so that settings that mean the same are equal."""
     if isinstance(values, str) or not isinstance(values, Iterable) or not all(isinstance(n, str) for n in values):
-        raise ConfigError(f"categorical_features={values!r}: must be names of features")
+        raise ConfigError(f"{setting}={values!r}: must be names of {what}")
     return tuple(sorted(set(values)))
+
+
+def _read_strengths(given: Any) -> dict[str, tuple[str, ...]]:
+    """Return the signal processes of each strength as names; one process may be given as a text."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"strengths={given!r}: must say for each strength which signal processes it multiplies")
+    listed = {str(name): [one] if isinstance(one, str) else list(one) for name, one in given.items()}
+    for name, processes in listed.items():
+        if not processes or not all(isinstance(process, str) for process in processes):
+            raise ConfigError(f"strengths: {name}: {processes!r}: names of signal processes are needed")
+    return {name: tuple(processes) for name, processes in listed.items()}
+
+
+def _read_partner(given: Any) -> Partner | None:
+    if given is None or isinstance(given, Partner):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"partner={given!r}: a Partner is needed (qbdt.inference.partners.read_partner)")
+    return Partner.from_dict(given)
 
 
 def _sort_directions(constraints: Any) -> dict[str, int]:

@@ -6,7 +6,10 @@ import pytest
 from qbdt.arrays import NODE
 from qbdt.training.profile.combination import best_number
 from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.shifts import FittedShifts
+
+ONE_STRENGTH = Parameters(("mu",), (("s",),), (), (0,), np.zeros((1, 1)), (False,))
 
 
 def fold(variances, n_trees=None):
@@ -20,16 +23,16 @@ def fold(variances, n_trees=None):
 
 
 def test_the_number_of_trees_is_best_for_all_parts_together():
-    assert best_number([fold([5.0, 1.0, 4.0, 4.0]), fold([5.0, 6.0, 2.0, 4.0])]) == 2
+    assert best_number([fold([5.0, 1.0, 4.0, 4.0]), fold([5.0, 6.0, 2.0, 4.0])], ONE_STRENGTH) == 2
 
 
 def test_a_part_with_fewer_trees_counts_with_all_of_them():
-    assert best_number([fold([5.0, 1.0]), fold([5.0, 4.0, 3.0, 2.0])]) == 3
+    assert best_number([fold([5.0, 1.0]), fold([5.0, 4.0, 3.0, 2.0])], ONE_STRENGTH) == 3
 
 
 def test_a_finished_part_knows_only_its_last_number():
     finished = [fold([2.0], n_trees=3), fold([9.0], n_trees=3)]
-    assert best_number(finished) == 3
+    assert best_number(finished, ONE_STRENGTH) == 3
     assert finished[0].cut(3).trees == finished[0].trees
 
 

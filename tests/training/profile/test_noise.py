@@ -12,7 +12,7 @@ from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.partitions.survey import Survey, survey_partition
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, noise_shrinkage, sum_blocks
-from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.segments import shift_segments
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
@@ -37,17 +37,18 @@ def dataset():
 
 
 def blocks(dataset, n_parts):
-    model = ProfiledEnsemble(Ensemble(dataset.features, ()), Ensemble(dataset.features, ()), 0.0)
+    ratios = Ratios((Ensemble(dataset.features, ()),), (0.0,))
     parts = divide_dataset(dataset, n_parts)
     with Workers(1) as workers:
         surveys = [survey_partition(i, part(), workers, Settings(), count_rows) for i, part in enumerate(parts)]
         folds = InnerFolds.of(reduce(Survey.merge, surveys))
         found = [
-            [sum_blocks(i, part(), workers, folds, held, model) for i, part in enumerate(parts)]
+            [sum_blocks(i, part(), workers, folds, held, ratios) for i, part in enumerate(parts)]
             for held in range(N_FOLDS)
         ]
     segments = shift_segments(dataset)
-    return [reduce(BlockSums.merge, one).integrals(segments).blocks for one in found]
+    signals = [[i for i, one in enumerate(segments) if one.is_signal]]
+    return [reduce(BlockSums.merge, one).integrals(segments, signals).blocks for one in found]
 
 
 def test_blocks_add_up_to_what_the_sources_do(dataset):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,22 @@ from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
 from qbdt.inference.templates.scores import collect_scores, read_score, score_range
 
-__all__ = ["ScoreBins", "equal_yield_edges"]
+__all__ = ["Bins", "ScoreBins", "equal_yield_edges"]
+
+
+class Bins(Protocol):
+    """What templates are filled in: bins of the score, or cells of several scores."""
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins."""
+
+    @property
+    def axis(self) -> Floats:
+        """Edges to draw."""
+
+    def index(self, events: Events, what: str) -> NDArray[np.intp]:
+        """Bin of each event; `what` names the events in messages."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Variation
-from qbdt.inference.templates.score_bins import ScoreBins
+from qbdt.data import Dataset, Events, Role, Sample, Systematic, Variation
+from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
 __all__ = ["fill"]
 
 
-def fill(scored: Dataset, bins: ScoreBins, variable: str = "score") -> TemplateSet:
+def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
     """Histogram a scored dataset: nominal, Σw² and the shifts of all sources.
 
     A one-sided source is reflected: down = 2 · nominal − up. Norm sources keep their factors, so that they stay
@@ -47,7 +47,7 @@ def fill(scored: Dataset, bins: ScoreBins, variable: str = "score") -> TemplateS
     return TemplateSet(variable, bins.axis, processes, tuple(s.name for s in scored.systematics), data)
 
 
-def _process(scored: Dataset, sample: Sample, bins: ScoreBins) -> ProcessTemplates:
+def _process(scored: Dataset, sample: Sample, bins: Bins) -> ProcessTemplates:
     nominal, variance = _histogram(sample.events, bins, f"sample {sample.name}")
     shifts = {
         source.name: _shift(source, sample, nominal, bins)
@@ -57,26 +57,26 @@ def _process(scored: Dataset, sample: Sample, bins: ScoreBins) -> ProcessTemplat
     return ProcessTemplates(sample.name, sample.role, nominal, variance, shifts)
 
 
-def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: ScoreBins) -> Shift:
+def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: Bins) -> Shift:
     sides: dict[str, Floats] = {}
     changes = {direction: effect[sample.name] for direction, effect in source.directions}
     for direction, change in changes.items():
         what = f"systematic {source.name}, {direction} variation of {sample.name}"
         sides[direction] = _histogram(change.apply(sample.events), bins, what)[0]
+    factors = _factors(changes)
     if "down" not in sides:
-        return Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True)
-    return Shift(sides["up"], sides["down"], factors=_factors(source, changes))
+        return Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True, factors=factors)
+    return Shift(sides["up"], sides["down"], factors=factors)
 
 
-def _factors(source: Systematic, changes: Mapping[str, Variation]) -> tuple[float, float] | None:
-    """Return the factors of a source that scales the whole process; None for anything that can change a shape."""
-    if source.kind is not Kind.NORM:
-        return None
-    down, up = changes["down"].relative_size, changes["up"].relative_size
+def _factors(changes: Mapping[str, Variation]) -> tuple[float, float] | None:
+    """Factors down and up of a source that scales the whole process; None for anything that can change a shape."""
+    up = changes["up"].relative_size
+    down = changes["down"].relative_size if "down" in changes else None if up is None else -up
     return None if down is None or up is None else (1.0 + down, 1.0 + up)
 
 
-def _histogram(events: Events, bins: ScoreBins, what: str) -> tuple[Floats, Floats]:
+def _histogram(events: Events, bins: Bins, what: str) -> tuple[Floats, Floats]:
     index = bins.index(events, what)
     values = np.bincount(index, weights=events.weight, minlength=bins.n_bins)
     squares = np.bincount(index, weights=np.square(events.weight), minlength=bins.n_bins)

@@ -102,16 +102,18 @@ def sum_nominal(
     column_scales: Floats,
     out: Fixed,
 ) -> None:
-    """Add Σ w, Σ n, Σ n r₀, all Σ n f_k and all Σ of columns over a leaf's nominal rows."""
-    n_columns, n_sources = column_scales.size, current_scales.size
+    """Add Σ w, Σ n, Σ n r₀ of each strength, all Σ n f_k and all Σ of columns over a leaf's nominal rows."""
+    n_columns, n_sources, n_ratios = column_scales.size, current_scales.size, scales.size - 2
+    first = 2 + n_ratios
     for i in range(begin, end):
         row = rows[i] - start
         w = weight[row]
         n = w + w * w
         out[0] += np.int64(np.rint(w * scales[0]))
         out[1] += np.int64(np.rint(n * scales[1]))
-        out[2] += np.int64(np.rint(n * ratio[row] * scales[2]))
+        for j in range(n_ratios):
+            out[2 + j] += np.int64(np.rint(n * ratio[row * n_ratios + j] * scales[2 + j]))
         for k in range(n_sources):
-            out[3 + k] += np.int64(np.rint(n * current[row * n_sources + k] * current_scales[k]))
+            out[first + k] += np.int64(np.rint(n * current[row * n_sources + k] * current_scales[k]))
         for j in range(n_columns):
-            out[3 + n_sources + j] += np.int64(np.rint(columns[row * n_columns + j] * column_scales[j]))
+            out[first + n_sources + j] += np.int64(np.rint(columns[row * n_columns + j] * column_scales[j]))

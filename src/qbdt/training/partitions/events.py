@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -46,6 +46,10 @@ class PartitionedEvents:
         """Return the events with only these sources."""
         return replace(self, partitions=[_Subset(one, sources=tuple(names)) for one in self.partitions])
 
+    def map(self, change: Callable[[Dataset], Dataset]) -> Self:
+        """Return the events with every partition changed; `change` is sent to where they are."""
+        return replace(self, partitions=[_Changed(one, change) for one in self.partitions])
+
     def place(self, workers: Workers) -> Partitions:
         """Keep the rows in this process."""
         if len(self.partitions) == 1:
@@ -70,6 +74,17 @@ class _Subset:
         dataset = self.partition()
         dataset = dataset if self.sources is None else dataset.with_systematics(self.sources)
         return dataset if self.without is None else dataset.without_fold(self.without)
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """A partition with some change."""
+
+    partition: Partition
+    change: Callable[[Dataset], Dataset]
+
+    def __call__(self) -> Dataset:
+        return self.change(self.partition())
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,33 +1,43 @@
 """The model of all folds together: how many trees of the shifts, which coefficients, and the mean of their sums.
 
 With f = (r₀, 1, f_1 … f_K) and a, G, D summed over the held-out events of all folds, the score t = v·f has
-σ_μ² = vᵀ(G + DᵀD)v/(a·v)² (docs/profiled-method.md, "How it learns it", step 3; `Integrals`).
+σ_μ² = vᵀ(G + DᵀD)v/(a·v)² (docs/profiled-method.md, "How it learns it", step 3; `Integrals`). With several parameters
+of interest there is a v of each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
+import numpy as np
+
 from qbdt.arrays import Floats, Nodes
+from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.ratio import fade
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Combination", "best_number", "combine"]
+__all__ = ["Combination", "ModelFrame", "best_number", "combine"]
 
 
-def best_number(folds: Sequence[FittedShifts]) -> int:
+def best_number(folds: Sequence[FittedShifts], parameters: Parameters) -> int:
     """Number of trees of the shifts, the same in all folds, with the smallest σ_μ of all held-out events together.
 
     A fold alone has too few events for this choice.
     """
     numbers = range(max(fold.fewest for fold in folds), max(len(fold.trees) for fold in folds) + 1)
-    return min(numbers, key=lambda number: _total([fold.cut(number) for fold in folds], len(folds)).uncertainty())
+
+    def expect(number: int) -> float:
+        return _total([fold.cut(number) for fold in folds], len(folds)).solve(parameters).sigma
+
+    return min(numbers, key=expect)
 
 
 def _total(folds: Sequence[FittedShifts], n_folds: int) -> Integrals:
@@ -37,58 +47,107 @@ def _total(folds: Sequence[FittedShifts], n_folds: int) -> Integrals:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """Coefficients c_k in t* = r₀ − Σ_k c_k f_k, and `pulls` ∫ Δ_k t* over held-out events: for exact f's the same."""
+    """Coefficients of the scores t_j = Σ_i a_ji r_0i − Σ_k c_jk f_k; one strength alone has a = 1.
 
+    Attributes
+    ----------
+    ratio_coefficients, coefficients
+        a_ji and c_jk, by score.
+    pulls
+        For each score how far a fit pulls θ_k: ∫ Δ_k t* over held-out events. For exact f's the same as c_k.
+    widths
+        Root mean square of each score.
+    """
+
+    ratio_coefficients: Floats
     coefficients: Floats
     pulls: Floats
+    widths: Floats
 
     @classmethod
-    def of(cls, folds: Sequence[FittedShifts], n_folds: int) -> Combination:
+    def of(cls, folds: Sequence[FittedShifts], n_folds: int, parameters: Parameters) -> Combination:
         """Best for the held-out events of some of `n_folds` folds.
 
-        It is t = r₀ + v_1 + Σ_k v_k f_k with v of `Integrals.best`, c_k = −v_k.
+        It is t = Σ_i v_i r_0i + v_c + Σ_k v_k f_k with v of `Integrals.solve`, c_k = −v_k.
         """
         total = _total(folds, n_folds)
-        v = total.best()
-        return cls(-v[2:], total.pulls(v))
+        best, n_ratios = total.solve(parameters), total.n_ratios
+        if best.covariance is not None:
+            parameters.require_separable(best.covariance)
+        v = best.coefficients
+        squares = np.einsum("ja,ab,jb->j", v, total.gram, v) / total.gram[n_ratios, n_ratios]
+        return cls(v[:, :n_ratios], -v[:, n_ratios + 1 :], best.pulls, np.sqrt(np.maximum(squares, 1e-300)))
 
-    def times(self, share: float) -> Combination:
-        """Return the same with a share of the coefficients."""
-        return Combination(share * self.coefficients, self.pulls)
+    @classmethod
+    def without_shifts(cls, parameters: Parameters) -> Combination:
+        """Return scores that are the sum of all ratios, while nothing is known of the shifts."""
+        n, n_sources = len(parameters.interest), len(parameters.sources)
+        none = np.zeros((n, n_sources))
+        return cls(np.ones((n, len(parameters.strengths))), none, none, np.ones(n))
+
+    def times(self, shares: Sequence[float]) -> Combination:
+        """Return the same with a share of the coefficients of each score."""
+        return replace(self, coefficients=np.array(shares)[:, None] * self.coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFrame:
+    """What the models of all folds have in common; `categories` are by number of the feature."""
+
+    features: tuple[str, ...]
+    parameters: Parameters
+    log_odds: tuple[float, ...]
+    categories: Mapping[int, Floats]
+
+    def make_ensemble(self, trees: Sequence[Nodes], weights: Sequence[float]) -> Ensemble:
+        """Return a sum of trees."""
+        own = zip(trees, weights, strict=True)
+        return Ensemble(self.features, tuple(Tree(nodes, weight, self.categories) for nodes, weight in own))
+
+    def make_ratios(self, ratios: Sequence[Sequence[Nodes]]) -> Ratios:
+        """Return the F of each strength of one fold."""
+        sums = tuple(self.make_ensemble(trees, fade(len(trees)).tolist()) for trees in ratios)
+        return Ratios(sums, self.log_odds)
 
 
 def combine(
-    ratios: Sequence[Sequence[Nodes]],
+    ratios: Sequence[Sequence[Sequence[Nodes]]],
     folds: Sequence[FittedShifts],
     combination: Combination,
-    features: tuple[str, ...],
-    sources: tuple[str, ...],
-    log_odds: float,
+    frame: ModelFrame,
     information: tuple[float, float] | None = None,
-    categories: Mapping[int, Floats] | None = None,
-) -> ProfiledEnsemble:
-    """Average the sums of trees of some folds: those of F, and those of the shifts.
+) -> ProfiledEnsemble | EfficientScores:
+    """Average the sums of trees of some folds: those of the F of each strength, by fold, and those of the shifts.
 
-    The gains of the two sums are scaled to add up to `information` about μ, where it is given; `categories` are by
-    number of the feature.
+    The gains of the ratios and of the shifts are scaled to add up to `information` about μ, where it is given.
     """
-    known = categories or {}
+    parameters = frame.parameters
     values = tuple(array for fold in folds for array in fold.values)
-    ratio = [nodes.copy() for own in ratios for nodes in own]
+    by_strength = [[fold[i] for fold in ratios if i < len(fold)] for i in range(len(parameters.strengths))]
+    ratio = [[nodes.copy() for trees in own for nodes in trees] for own in by_strength]
+    weights = [[w / len(own) for trees in own for w in fade(len(trees)).tolist()] for own in by_strength]
     shift = [nodes.copy() for fold in folds for nodes in fold.trees]
-    weights = [w / len(ratios) for own in ratios for w in fade(len(own)).tolist()]
-    shift_weights = [1.0 / len(folds)] * len(shift) if folds else []
+    shift_weights = [1.0 / max(len(folds), 1)] * len(shift)
     if information is not None:
-        _scale_gain(ratio, weights, information[0])
+        _scale_gain([nodes for own in ratio for nodes in own], [w for own in weights for w in own], information[0])
         _scale_gain(shift, shift_weights, information[1])
     for nodes, own in zip(shift, values, strict=True):
-        nodes["value"] = own @ combination.coefficients
-    return ProfiledEnsemble(
-        Ensemble(features, tuple(Tree(*one, known) for one in zip(ratio, weights, strict=True))),
-        Ensemble(features, tuple(Tree(*one, known) for one in zip(shift, shift_weights, strict=True))),
-        log_odds,
+        nodes["value"] = own @ combination.coefficients[0]
+    sums = tuple(frame.make_ensemble(*own) for own in zip(ratio, weights, strict=True))
+    shifts, sources = frame.make_ensemble(shift, shift_weights), parameters.sources
+    if parameters.is_single_strength:
+        coefficients = tuple(combination.coefficients[0].tolist())
+        return ProfiledEnsemble(sums[0], shifts, frame.log_odds[0], sources, coefficients, values)
+    return EfficientScores(
+        sums,
+        shifts,
+        frame.log_odds,
+        parameters.strengths,
         sources,
-        tuple(combination.coefficients.tolist()),
+        tuple(parameters.names[i] for i in parameters.interest),
+        combination.ratio_coefficients,
+        combination.coefficients,
+        combination.widths,
         values,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -17,10 +18,12 @@ from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import Combination, best_number, combine
-from qbdt.training.profile.expectation import SHARES, choose_share, expect_result
+from qbdt.training.profile.combination import Combination, ModelFrame, best_number, combine
+from qbdt.training.profile.efficient_scores import EfficientScores
+from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
-from qbdt.training.profile.profiled_events import ProfiledEvents
+from qbdt.training.profile.parameters import Parameters, free_normalisations
+from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
 from qbdt.training.profile.ratio import FittedRatio, choose_size, fit_ratio
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
@@ -56,7 +59,7 @@ def train_profiled(
         )
     end = End()
     with Workers(n_threads) as workers:
-        events = ProfiledEvents(place_events(dataset, workers), settings, workers)
+        events = ProfiledEvents(place_events(_add_free(dataset, settings.free), workers), settings, workers)
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
@@ -71,6 +74,14 @@ def train_profiled(
             except _StoppedByCallback:
                 end = state.end(Ending.STOPPED_EARLY)
         return state.result(end)
+
+
+def _add_free(dataset: Dataset | PartitionedEvents, processes: Sequence[str]) -> Dataset | PartitionedEvents:
+    """Add a source for each free normalisation."""
+    change = partial(free_normalisations, processes=processes)
+    if not processes:
+        return dataset
+    return change(dataset) if isinstance(dataset, Dataset) else dataset.map(change)
 
 
 class _StoppedByCallback(Exception):
@@ -92,24 +103,36 @@ class _Profiling:
         self.settings = settings
         self.workers = workers
         self.monitor = monitor
-        self.categories = events.binning.categories_by_number
+        self.parameters = events.parameters
+        self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
         if resume is not None:
             require_resumable(resume, events.binning, settings, events.data)
-        self.ratios, self.shifts = _resume(resume, settings, events)
+        # Finished sums of trees: F of the first fold for each strength, of the second …; then the shifts by fold
+        self.ratios, self.shifts = _resume(resume, settings, self.parameters)
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
         self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
     @property
-    def most_trees(self) -> int:
-        """Trees of all folds and both sums, if none stops early."""
-        return self.events.n_folds * self.settings.n_trees * (1 + bool(self.events.sources))
+    def n_strengths(self) -> int:
+        """Number of strengths, each of which has an F."""
+        return len(self.parameters.strengths)
+
+    @property
+    def n_sums(self) -> int:
+        """Sums of trees in all."""
+        return self.events.n_folds * (self.n_strengths + bool(self.events.sources))
 
     @property
     def n_done(self) -> int:
         """Finished sums of trees, of both kinds."""
         return len(self.ratios) + len(self.shifts) * bool(self.events.sources)
+
+    @property
+    def most_trees(self) -> int:
+        """Trees of all sums, if none stops early."""
+        return self.n_sums * self.settings.n_trees
 
     @property
     def is_complete(self) -> bool:
@@ -120,26 +143,28 @@ class _Profiling:
         """Fit the next sum: F without each of the folds, then the shifts without each of them."""
         before, done = self.n_trees, self.n_done
         given = (self.settings, self.workers)
-        if len(self.ratios) < self.events.n_folds:
+        if len(self.ratios) < self.events.n_folds * self.n_strengths:
             self.unfinished = []
-            self.ratios.append(fit_ratio(self.events, len(self.ratios), *given, self._note_ratio_tree))
+            fold, strength = divmod(len(self.ratios), self.n_strengths)
+            self.ratios.append(fit_ratio(self.events.of_strength(strength), fold, *given, self._note_ratio_tree))
         else:
-            number = len(self.shifts)
-            model = self._ratio([self.chosen_ratios[number]])
-            self.shifts.append(fit_shifts(self.events, number, model, *given, self._note_tree))
+            fold = len(self.shifts)
+            ratios = self.frame.make_ratios(self.chosen_ratios[fold])
+            self.shifts.append(fit_shifts(self.events, fold, ratios, *given, self._note_tree))
         self.advance((self.n_done - done) * self.settings.n_trees - (self.n_trees - before))
 
     @property
-    def chosen_ratios(self) -> list[tuple[Nodes, ...]]:
-        """Trees of F of the finished folds: where all are, as many of each as held-out events ask for."""
-        finished = len(self.ratios) == self.events.n_folds
-        size = choose_size(self.ratios) if finished else None
-        return [ratio.trees[:size] for ratio in self.ratios]
+    def chosen_ratios(self) -> list[list[tuple[Nodes, ...]]]:
+        """Trees of F of the finished folds, for each strength: where all are, as many as held-out events ask for."""
+        n, finished = self.n_strengths, len(self.ratios) == self.events.n_folds * self.n_strengths
+        sizes = [choose_size(self.ratios[strength::n]) if finished else None for strength in range(n)]
+        trees = [fitted.trees[: sizes[i % n]] for i, fitted in enumerate(self.ratios)]
+        return [trees[i : i + n] for i in range(0, len(trees), n)]
 
     @property
     def chosen_shifts(self) -> list[FittedShifts]:
         """Shifts of the finished folds: where all are, as many trees of each as is best for all of them together."""
-        number = best_number(self.shifts) if self.is_complete else None
+        number = best_number(self.shifts, self.parameters) if self.is_complete else None
         return self.shifts if number is None else [fold.cut(number) for fold in self.shifts]
 
     def _note_ratio_tree(self, nodes: Nodes) -> None:
@@ -148,88 +173,100 @@ class _Profiling:
 
     def _note_tree(self, nodes: Nodes) -> None:
         self.advance(1)
-        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.categories))
+        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.frame.categories))
         self.n_trees += 1
         if self.monitor.judge(report, self.events.features, self.workers.n_threads):
             raise _StoppedByCallback
 
-    def _ratio(self, ratios: Sequence[Sequence[Nodes]]) -> ProfiledEnsemble:
-        """Return the model of the first sum of trees alone."""
-        none = Combination(np.zeros(0), np.zeros(0))
-        return combine(ratios, (), none, self.events.features, (), self.events.log_odds, categories=self.categories)
-
     def end(self, how: Ending) -> End:
-        n_sums = self.events.n_folds * (1 + bool(self.events.sources))
-        return End(how, f"{self.n_done} of {n_sums} sums of trees")
+        return End(how, f"{self.n_done} of {self.n_sums} sums of trees")
 
     def result(self, end: End) -> TrainedModel:
         """Return the model of the finished sums, or of F so far; its `parts` are what a training goes on with."""
-        events, expected = self.events, None
-        if not self.ratios:
-            model = self._ratio([self.unfinished])
-        elif not self.shifts:
-            model = self._ratio(self.chosen_ratios)
-        elif not self.is_complete:
-            model = self._combine(self.chosen_ratios, self.shifts, Combination.of(self.shifts, events.n_folds))
+        events, ratios, shifts = self.events, self.chosen_ratios, self.chosen_shifts
+        expected: tuple[Expectation, ...] = ()
+        if not self.shifts:
+            trees = ratios or [[tuple(self.unfinished)]]
+            model = combine(trees, (), Combination.without_shifts(self.parameters), self.frame)
         else:
-            model, expected = self._finish()
-        return TrainedModel(
-            model, events.binning, self.settings, (), end, {**events.data, "parts": self._parts()}, expected
-        )
-
-    def _combine(
-        self,
-        ratios: Sequence[Sequence[Nodes]],
-        folds: Sequence[FittedShifts],
-        combination: Combination,
-        information: tuple[float, float] | None = None,
-    ) -> ProfiledEnsemble:
-        names = (self.events.features, self.events.sources, self.events.log_odds)
-        return combine(ratios, folds, combination, *names, information, self.categories)
-
-    def _finish(self) -> tuple[ProfiledEnsemble, Expectation]:
-        """Return the best combination of all sums, and the result to expect of it."""
-        events, ratios, folds = self.events, self.chosen_ratios, self.chosen_shifts
-        combination = Combination.of(folds, events.n_folds)
-        models = [self._combine([ratio], [fold], combination) for ratio, fold in zip(ratios, folds, strict=True)]
-        judged = (events.sources, combination.pulls)
-        share, expected = choose_share(events.build_score_rows(models, SHARES), *judged)
-        if events.is_smoothed:  # a fit has the weights as given
-            expected = expect_result(events.build_score_rows(models, (0.0, share), as_given=True), *judged)
-        won = expected.sigma_full**-2 - expected.unprofiled**-2
-        information = (expected.sigma_stat**-2, won)
-        return self._combine(ratios, folds, combination.times(share), information), expected
+            combination, information = Combination.of(shifts, events.n_folds, self.parameters), None
+            if self.is_complete:
+                shares, expected = self._expect(ratios, shifts, combination)
+                won = expected[0].sigma_full ** -2 - expected[0].unprofiled ** -2
+                information = (expected[0].sigma_stat ** -2, won)
+                combination = combination.times(shares)
+            model = combine(ratios, shifts, combination, self.frame, information)
+        data = {**events.data, "parts": self._parts()}
+        return TrainedModel(model, events.binning, self.settings, (), end, data, expected)
 
     def _parts(self) -> list[dict[str, Any]]:
         """Describe what is finished of each fold, for the model file, whose format calls folds "parts"."""
-        parts: list[dict[str, Any]] = [
-            {"ratio": len(own), "looks": [list(look) for look in fitted.looks.items()]}
-            for own, fitted in zip(self.chosen_ratios, self.ratios, strict=True)
-        ]
-        for part, fold in zip(parts, self.chosen_shifts, strict=False):
-            part |= {"shift": len(fold.trees), "integrals": [one.to_dict() for one in fold.integrals]}
+        looks = [[list(look) for look in fitted.looks.items()] for fitted in self.ratios]
+        parts: list[dict[str, Any]] = []
+        for fold, trees in enumerate(self.chosen_ratios):
+            counts = [len(own) for own in trees]
+            first = fold * self.n_strengths
+            own_looks = looks[first : first + len(trees)]
+            parts.append({"ratio": counts if self.n_strengths > 1 else counts[0], "looks": own_looks})
+        for part, own in zip(parts, self.chosen_shifts, strict=False):
+            part |= {"shift": len(own.trees), "integrals": [one.to_dict() for one in own.integrals]}
         return parts
+
+    def _expect(
+        self, ratios: Sequence[Sequence[Sequence[Nodes]]], shifts: Sequence[FittedShifts], combination: Combination
+    ) -> tuple[list[float], tuple[Expectation, ...]]:
+        """Share of the shifts' coefficients of each score, and the result to expect of it."""
+        folds = zip(ratios, shifts, strict=True)
+        models = [combine([ratio], [shift], combination, self.frame) for ratio, shift in folds]
+        shares, expected = [], []
+        for number in range(len(self.parameters.interest)):
+            share, expectation = self._expect_score(
+                [_one_score(model, number) for model in models], number, combination
+            )
+            shares.append(share)
+            expected.append(expectation)
+        return shares, tuple(expected)
+
+    def _expect_score(
+        self, models: Sequence[Scorer], number: int, combination: Combination
+    ) -> tuple[float, Expectation]:
+        parameter, events = self.parameters.interest[number], self.events
+        judged = (self.parameters, number, combination.pulls[number])
+        is_source = parameter >= len(self.parameters.strengths)
+        strength = None if is_source or self.parameters.is_single_strength else parameter
+        tried = ALL if is_source else SHARES
+        share, expected = choose_share(events.build_score_rows(models, tried, strength=strength), tried, *judged)
+        if events.is_smoothed:  # a fit has the weights as given
+            both = (tried[0], share)
+            expected = expect_result(events.build_score_rows(models, both, as_given=True, strength=strength), *judged)
+        return share, expected
+
+
+def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> Scorer:
+    return model.of_parameter(number) if isinstance(model, EfficientScores) else model
 
 
 def _resume(
-    resume: TrainedModel | None, settings: Settings, events: ProfiledEvents
+    resume: TrainedModel | None, settings: Settings, parameters: Parameters
 ) -> tuple[list[FittedRatio], list[FittedShifts]]:
     """Return the finished sums of an earlier training."""
     if resume is None:
         return [], []
-    assert isinstance(resume.ensemble, ProfiledEnsemble)
+    assert isinstance(resume.ensemble, ProfiledEnsemble | EfficientScores)
     if resume.settings.n_trees != settings.n_trees:
         raise DataError("cannot resume: the sums of a profiled training stop by themselves; n_trees must be the same")
     model, ratios, folds = resume.ensemble, [], []
-    ratio, shift = iter(model.ratio.trees), iter(zip(model.shift.trees, model.source_values, strict=True))
+    sums = [iter(one.trees) for one in (model.ratios if isinstance(model, EfficientScores) else (model.ratio,))]
+    shift = iter(zip(model.shift.trees, model.source_values, strict=True))
+    sizes = (len(parameters.sources), len(parameters.strengths))
     for part in resume.data.get("parts", []):
         if "looks" not in part:
             raise DataError("cannot resume: the model was trained by an earlier release, which chose trees otherwise")
-        ratios.append(FittedRatio(tuple(tree.nodes for tree in islice(ratio, part["ratio"])), dict(part["looks"])))
+        own = zip(sums, np.atleast_1d(part["ratio"]).tolist(), part["looks"], strict=False)
+        ratios += [FittedRatio(tuple(tree.nodes for tree in islice(trees, n)), dict(looks)) for trees, n, looks in own]
         if "shift" in part:
             pairs = list(islice(shift, part["shift"]))
-            integrals = tuple(Integrals.from_dict(one, len(events.sources)) for one in part["integrals"])
-            folds.append(
-                FittedShifts(tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
-            )
+            integrals = tuple(Integrals.from_dict(one, *sizes) for one in part["integrals"])
+            trees = tuple(tree.nodes for tree, _ in pairs)
+            folds.append(FittedShifts(trees, tuple(array for _, array in pairs), integrals))
     return ratios, folds

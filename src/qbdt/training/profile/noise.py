@@ -17,15 +17,18 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import InnerFolds
-from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts
+from qbdt.training.profile.ratios import Ratios
+from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 
 __all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
 
 
 class HeldIntegrals(NamedTuple):
-    """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1."""
+    """∫ s f and ∫ Δ_k f (source, f) over held-out events, and the latter in blocks (block, source, f); f is r₀ or 1.
+
+    With several strengths there is an r₀ of each, and the first is (strength, f).
+    """
 
     signal: Floats
     shifts: Floats
@@ -45,35 +48,36 @@ class BlockSums(NamedTuple):
         """Sums over the rows of both."""
         return BlockSums(self.weight + other.weight, self.columns + other.columns)
 
-    def integrals(self, segments: Sequence[ShiftSegment]) -> HeldIntegrals:
-        """Integrals in events."""
-        signal = [i for i, one in enumerate(segments) if one.is_signal]
+    def integrals(self, segments: Sequence[ShiftSegment], signals: Sequence[Sequence[int]]) -> HeldIntegrals:
+        """Integrals in events; `signals` are the numbers of the segments that each strength multiplies."""
         blocks = zip(round_sums(self.weight), round_sums(self.columns), strict=True)
         return HeldIntegrals(
-            round_sums(self.weight[:, signal].sum(axis=(0, 1))),
+            round_sums(sum_signals(self.weight.sum(axis=0), signals)),
             sum_shifts(segments, round_sums(self.weight.sum(axis=0)), round_sums(self.columns.sum(axis=0))),
             np.stack([sum_shifts(segments, weight, columns) for weight, columns in blocks]),
         )
 
 
 def sum_blocks(
-    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, model: ProfiledEnsemble
+    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, ratios: Ratios
 ) -> BlockSums:
-    """Pass over one partition of the events; the model's first sum of trees gives r₀."""
+    """Pass over one partition of the events, where the sums of trees `ratios` give each r₀."""
 
-    def functions(events: Events) -> tuple[Floats, Floats]:
-        ratio = model.probability(model.ratio.score(events, workers.n_threads))
-        return ratio, np.ones(len(ratio))
+    def functions(events: Events) -> Sequence[Floats]:
+        return [*ratios.shares(events, workers.n_threads), np.ones(events.n_rows)]
 
-    blocks = [_block(shift_segments(held), functions) for held in folds.held_blocks(number, dataset, fold)]
+    held = folds.held_blocks(number, dataset, fold)
+    blocks = [_block(shift_segments(one), functions, ratios.n_strengths + 1) for one in held]
     return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
 
 
-def _block(segments: Sequence[ShiftSegment], functions: Callable[[Events], tuple[Floats, Floats]]) -> BlockSums:
+def _block(
+    segments: Sequence[ShiftSegment], functions: Callable[[Events], Sequence[Floats]], n_functions: int
+) -> BlockSums:
     n, n_columns = len(segments), max(len(one.columns) for one in segments)
     found = BlockSums(
-        np.zeros((n, 2, LIMBS), dtype=np.int64),
-        np.zeros((n, n_columns, 2, LIMBS), dtype=np.int64),
+        np.zeros((n, n_functions, LIMBS), dtype=np.int64),
+        np.zeros((n, n_columns, n_functions, LIMBS), dtype=np.int64),
     )
     for i, one in enumerate(segments):
         events = one.segment.events

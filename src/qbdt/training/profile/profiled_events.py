@@ -1,11 +1,15 @@
-"""Events of a profiled training, wherever they are: exact sums over all of them, and rows built of them."""
+"""Events of a profiled training, wherever they are: exact sums over all of them, and rows built of them.
+
+`ProfiledEvents` are all events; `SignalEvents` are those of one strength's signal and the background, for F.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
@@ -16,8 +20,9 @@ from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
+from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.ratio_rows import RatioRows
-from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows
 from qbdt.training.profile.segments import ShiftSegment, nominal_segments, shift_segments
 from qbdt.training.profile.shift_rows import ShiftRows
@@ -28,7 +33,14 @@ from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
-__all__ = ["ProfiledEvents"]
+__all__ = ["ProfiledEvents", "Scorer", "SignalEvents"]
+
+
+class Scorer(Protocol):
+    """Gives the two terms of the score r − g of events."""
+
+    def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
+        """Return r and g of every event."""
 
 
 class ProfiledEvents:
@@ -43,9 +55,14 @@ class ProfiledEvents:
         self._largest = max(tally.largest for tally in survey.samples)
         self.features = empty.features
         self.data = describe_events(empty, survey.samples)
-        self.sources = tuple(source.name for source in empty.systematics)
+        self.parameters = Parameters.of(settings, empty)
+        self.sources = self.parameters.sources
         self._segments = shift_segments(empty)
         self._nominal = shift_segments(empty.with_systematics([]))
+        self._signals = [
+            [i for i, one in enumerate(self._segments) if one.is_signal and one.segment.name in processes]
+            for processes in self.parameters.processes
+        ]
         self._folds, self._sums = self._divide(InnerFolds.of(survey))
         if self.n_folds < N_FOLDS:
             self.data["inner_folds"] = self.n_folds
@@ -58,45 +75,56 @@ class ProfiledEvents:
     def _divide(self, folds: InnerFolds) -> tuple[InnerFolds, EventSums]:
         """Sum over events in as many inner folds as they fill."""
         sums = self.rows.reduce(partial(sum_partition, folds=folds), EventSums.merge, "sums")
-        if folds.k == 1 or sums.fills_folds(self._segments, folds):
+        others = [self.parameters.other_processes(i) for i in range(len(self.parameters.strengths))]
+        if folds.k == 1 or sums.fills_folds(self._segments, folds, others):
             return folds, sums
         return self._divide(replace(folds, k=folds.k - 1))
 
     @property
-    def log_odds(self) -> float:
-        """Logarithm of the expected signal over the expected background."""
-        signal, background = (self._sums.of_side(self._segments, side, range(self.n_folds)).first for side in Side)
-        return math.log(signal / background)
+    def log_odds(self) -> tuple[float, ...]:
+        """Logarithm of the expected signal of each strength over the expected background."""
+        folds, count = range(self.n_folds), len(self.parameters.strengths)
+        others = [self.parameters.other_processes(i) for i in range(count)]
+        sums = [[self._sums.of_side(self._segments, side, folds, names).first for side in Side] for names in others]
+        return tuple(math.log(signal / background) for signal, background in sums)
 
-    def trained(self, fold: int, side: Side) -> WeightSums:
-        """Sums over the events of one side that are trained on where one fold is held out."""
-        return self._sums.of_side(self._segments, side, self._folds.trained(fold))
+    def of_strength(self, number: int) -> SignalEvents:
+        """Return the background and the signal that one strength multiplies."""
+        return SignalEvents(self, self.parameters.other_processes(number))
+
+    def trained(self, fold: int, side: Side, left_out: Sequence[str] = ()) -> WeightSums:
+        """Sums over the events of one side that are trained on where one fold is held out, but for some processes."""
+        return self._sums.of_side(self._segments, side, self._folds.trained(fold), left_out)
 
     def means(self, fold: int) -> Floats:
         """Mean relative shift of each source in the events that are trained on where one fold is held out."""
         return self._sums.means(self._segments, self._folds.trained(fold))
 
-    def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
+    def build_ratio_rows(
+        self, fold: int, factors: Sequence[float], left_out: Sequence[str] = ()
+    ) -> tuple[float, HeldScores]:
         """Build nominal rows; those of one fold are held out, the others' weights multiplied by a factor for each side.
 
-        Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores of those held out.
+        Some processes are `left_out`. Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores
+        of those held out.
         """
-        n_rows, largest = self._sums.nominal_bounds(self._segments, self._folds.trained(fold))
+        n_rows, largest = self._sums.nominal_bounds(self._segments, self._folds.trained(fold), left_out)
         most = max(factor * weight for factor, weight in zip(factors, largest, strict=True))
         firsts = self._sums.count_before(self._folds.trained(fold))
-        self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), self._weight_scale))
-        return fixed_scale(most, n_rows), HeldScores(self.rows, self._nominal, 1)
+        scale = self._weight_scale
+        self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), scale, tuple(left_out)))
+        return fixed_scale(most, n_rows), HeldScores(self.rows, _without(self._nominal, left_out), 1)
 
-    def build_shift_rows(self, fold: int, model: ProfiledEnsemble) -> ShiftSums:
-        """Build all rows, those of one fold held out; the model's first sum of trees gives r₀."""
+    def build_shift_rows(self, fold: int, ratios: Ratios) -> ShiftSums:
+        """Build all rows, those of one fold held out; the sums of trees `ratios` give each r₀."""
         means, firsts = self.means(fold), self._sums.count_before(self._folds.trained(fold))
-        self.rows.build(_ShiftBuilder(self._folds, fold, firsts, self.binning, means, model))
-        return ShiftSums(self.rows, self._segments, means, self._sums.bounds(self._segments))
+        self.rows.build(_ShiftBuilder(self._folds, fold, firsts, self.binning, means, ratios))
+        return ShiftSums(self.rows, self._segments, self._signals, means, self._sums.bounds(self._segments))
 
-    def held_integrals(self, fold: int, model: ProfiledEnsemble) -> HeldIntegrals:
-        """Integrals over the events of one fold, where the model's first sum of trees gives r₀."""
-        find = partial(sum_blocks, folds=self._folds, fold=fold, model=model)
-        return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments)
+    def held_integrals(self, fold: int, ratios: Ratios) -> HeldIntegrals:
+        """Integrals over the events of one fold, where the sums of trees `ratios` give each r₀."""
+        find = partial(sum_blocks, folds=self._folds, fold=fold, ratios=ratios)
+        return self.rows.reduce(find, BlockSums.merge, "blocks").integrals(self._segments, self._signals)
 
     @property
     def is_smoothed(self) -> bool:
@@ -104,21 +132,59 @@ class ProfiledEvents:
         return self.rows is not self._as_given
 
     def build_score_rows(
-        self, models: Sequence[ProfiledEnsemble], shares: Sequence[float], as_given: bool = False
+        self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False, strength: int | None = None
     ) -> HeldScores:
         """Score every fold by the model that was trained without it, with some shares of its second sum.
 
-        The rows have the weights that are trained on, or those given, negative ones included.
+        The rows have the weights that are trained on, or those given, negative ones included. Bins will hold equal
+        signal of one strength, or of all.
         """
         rows = self._as_given if as_given else self.rows
-        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale))
-        return HeldScores(rows, self._segments, len(shares))
+        signal = None if strength is None else tuple(self._signals[strength])
+        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale, signal))
+        return HeldScores(rows, self._segments, len(shares), self._signals)
 
     @property
     def _weight_scale(self) -> float:
         """Scale of weights of all rows, smoothed or as given, see `fixed_scale`."""
         bounds = self._sums.bounds(self._segments)
         return fixed_scale(max(bounds.weight, self._largest), bounds.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SignalEvents:
+    """The background and one signal of a training's events: all that F of this signal sees."""
+
+    events: ProfiledEvents
+    left_out: tuple[str, ...]
+
+    @property
+    def rows(self) -> Partitions:
+        """Rows of the events, wherever they are."""
+        return self.events.rows
+
+    @property
+    def binning(self) -> Binning:
+        """Bins of the features."""
+        return self.events.binning
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.events.features
+
+    def trained(self, fold: int, side: Side) -> WeightSums:
+        """Sums over the events of one side that are trained on where one fold is held out."""
+        return self.events.trained(fold, side, self.left_out)
+
+    def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
+        """Build nominal rows, see `ProfiledEvents.build_ratio_rows`."""
+        return self.events.build_ratio_rows(fold, factors, self.left_out)
+
+
+def _without(segments: Sequence[ShiftSegment], left_out: Sequence[str]) -> list[ShiftSegment]:
+    """Return nominal segments but for those of some processes."""
+    return [one for one in segments if one.segment.name not in left_out]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +197,14 @@ class _RatioBuilder:
     binning: Binning
     factors: tuple[float, ...]
     scale: float
+    left_out: tuple[str, ...] = ()
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> RatioRows:
         trained, held = self.folds.split(number, dataset, self.fold, nominal=True)
         pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
-        own = [replace(one, first=first) for one, first in pairs]
-        return RatioRows(own, shift_segments(held), self.binning, workers, self.factors, self.scale, memory)
+        own = [replace(one, first=first) for one, first in pairs if one.name not in self.left_out]
+        judged = _without(shift_segments(held), self.left_out)
+        return RatioRows(own, judged, self.binning, workers, self.factors, self.scale, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +216,14 @@ class _ShiftBuilder:
     firsts: Mapping[int, Sequence[int]]
     binning: Binning
     means: Floats
-    model: ProfiledEnsemble
+    ratios: Ratios
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ShiftRows:
         trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, self.fold))
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
-        ratio = _ratio(self.model, workers.n_threads)
-        return ShiftRows(trained, held, self.binning, workers, self.means, ratio, memory)
+        shares = partial(self.ratios.shares, n_threads=workers.n_threads)
+        return ShiftRows(trained, held, self.binning, workers, self.means, shares, self.ratios.n_strengths, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,23 +231,16 @@ class _ScoreBuilder:
     """Builds the scored rows of one partition."""
 
     folds: InnerFolds
-    models: tuple[ProfiledEnsemble, ...]
+    models: tuple[Scorer, ...]
     shares: tuple[float, ...]
     scale: float
+    signal: tuple[int, ...] | None = None
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
-            model, events = self.models[fold], one.segment.events
-            ratio = copy_values(_ratio(model, workers.n_threads)(events), "ratio", memory)
-            return ScoredSegment(
-                i, one, ratio, copy_values(model.shift.score(events, workers.n_threads), "shift", memory)
-            )
+            ratio, shift = self.models[fold].terms(one.segment.events, workers.n_threads)
+            return ScoredSegment(i, one, copy_values(ratio, "ratio", memory), copy_values(shift, "shift", memory))
 
         held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
-        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory)
-
-
-def _ratio(model: ProfiledEnsemble, n_threads: int) -> Callable[[Events], Floats]:
-    """Return the function r₀ = s/(s + b) of events."""
-    return lambda events: model.probability(model.ratio.score(events, n_threads))
+        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.signal)

@@ -18,7 +18,7 @@ from qbdt.training.partitions.protocol import total
 from qbdt.training.profile.expectation import unprofiled_sigma
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
-from qbdt.training.profile.profiled_events import ProfiledEvents
+from qbdt.training.profile.profiled_events import SignalEvents
 from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
@@ -58,7 +58,7 @@ class FittedRatio:
 
 
 def fit_ratio(
-    events: ProfiledEvents, fold: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
+    events: SignalEvents, fold: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
 ) -> FittedRatio:
     """Fit F without the events of one fold; how many of its trees are taken is decided for all folds together."""
     # Both sides are scaled to the effective number of events (Σw)²/Σw² of the poorer one: then F = 0 means no

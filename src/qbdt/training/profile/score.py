@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import require
+from qbdt.training.profile.ratios import find_share
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["ProfiledEnsemble"]
@@ -107,6 +108,10 @@ class ProfiledEnsemble:
         """Score of every event, in (−1, 1)."""
         return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
 
+    def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
+        """Return p and g of every event, t* = p − g."""
+        return self.probability(self.ratio.score(events, n_threads)), self.shift.score(events, n_threads)
+
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """The score: there is one model to average."""
         return self.score(events, n_threads)
@@ -126,8 +131,7 @@ class ProfiledEnsemble:
 
     def probability(self, log_ratio: Floats) -> Floats:
         """Share p = s/n of the signal, from F."""
-        with np.errstate(over="ignore"):  # exp of a large number is infinite, and 1/(1 + inf) the right answer
-            return np.asarray(1.0 / (1.0 + np.exp(-(log_ratio + self.log_odds))))
+        return find_share(log_ratio, self.log_odds)
 
     def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
         """Scores with one tree of each sum, with two, and so on; the shorter sum stays as it is at its end."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Partitions, total
-from qbdt.training.profile.segments import ShiftSegment, sum_shifts
+from qbdt.training.profile.segments import ShiftSegment, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
 from qbdt.trees.rows import Memory, copy_values, in_memory
 
@@ -35,7 +35,7 @@ class ScoredSegment(NamedTuple):
 
 
 class Templates(NamedTuple):
-    """Signal, shifts (source, bin) and variance of each bin, in events."""
+    """Signal, of several strengths as (strength, bin), shifts (source, bin) and variance of each bin, in events."""
 
     signal: Floats
     shifts: Floats
@@ -56,6 +56,7 @@ class ScoreRows:
     """Scored rows of a partition; r and g are not copied, and may change.
 
     `segments` are all there are, by number, maybe without rows; `shares` are of g in the score; `scale` rounds weights.
+    Bins hold equal `signal`, numbers of segments; all signal by default.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class ScoreRows:
         scale: float,
         workers: Workers,
         memory: Memory = in_memory,
+        signal: Sequence[int] | None = None,
     ) -> None:
         self._shares, self._scale, self._workers = shares, scale, workers
-        self._signal = [one.is_signal for one in segments]
+        self._signal = [one.is_signal if signal is None else i in signal for i, one in enumerate(segments)]
         self._offsets = _offsets(segments)
         self._segments = [_copy_weights(one, memory) for one in scored]
 
@@ -126,10 +128,20 @@ def _fill(rows: HasScores, edges: Floats) -> Fixed:
 
 
 class HeldScores:
-    """All held-out rows with their scores; `segments` are all there are, by number, maybe without rows."""
+    """All held-out rows with their scores; `segments` are all there are, by number, maybe without rows.
 
-    def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], n_shares: int) -> None:
+    `signals` are the numbers of those that each strength multiplies; one for all signal by default.
+    """
+
+    def __init__(
+        self,
+        rows: Partitions,
+        segments: Sequence[ShiftSegment],
+        n_shares: int,
+        signals: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         self._rows, self._segments, self._n_shares = rows, segments, n_shares
+        self._signals = [[i for i, one in enumerate(segments) if one.is_signal]] if signals is None else signals
 
     def templates(self, n_bins: int) -> list[Templates]:
         """Histograms in bins of equal signal, for each share."""
@@ -157,8 +169,8 @@ class HeldScores:
         """Histograms of s, of Δ_k = Σ a_k w + Σ columns, and of n = w + w², from sums over segments."""
         segments = self._segments
         offsets = _offsets(segments)
-        signal = sums[[i for i, one in enumerate(segments) if one.is_signal]].sum(axis=0)
-        variance = np.zeros_like(signal)
+        signal = sum_signals(sums, self._signals)
+        variance = np.zeros(sums.shape[1])
         for i, one in enumerate(segments):
             if one.segment.nominal:
                 variance += sums[i] + sums[offsets[i]]

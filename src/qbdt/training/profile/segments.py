@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,15 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.trees.rows import Segment, Side
 
-__all__ = ["ShiftSegment", "nominal_segments", "shift_segments", "sum_shifts", "variance"]
+__all__ = [
+    "ShiftSegment",
+    "join_strengths",
+    "nominal_segments",
+    "shift_segments",
+    "sum_shifts",
+    "sum_signals",
+    "variance",
+]
 
 SIDES = {Role.SIGNAL: Side.SIGNAL, Role.BACKGROUND: Side.BACKGROUND}
 
@@ -47,6 +56,16 @@ def sum_shifts(segments: Sequence[ShiftSegment], weight: Floats, columns: Sequen
         for j, (source, _) in enumerate(one.columns):
             shifts[source] += columns[i][j]
     return shifts
+
+
+def sum_signals(sums: Any, signals: Sequence[Sequence[int]]) -> Any:
+    """Sums over the segments that each strength multiplies, of sums by segment; see `join_strengths`."""
+    return join_strengths([sums[list(own)].sum(axis=0) for own in signals])
+
+
+def join_strengths(values: Any) -> Any:
+    """Values of the only strength, or those of several as the first axis of an array."""
+    return values[0] if len(values) == 1 else np.stack(list(values))
 
 
 def nominal_segments(dataset: Dataset) -> list[Segment]:

@@ -22,7 +22,7 @@ __all__ = ["ShiftRows", "SumScales", "SumSlots"]
 
 
 class SumScales(NamedTuple):
-    """Scales of w, n and n r₀ (by slot); of n f_k; and of the columns of each nominal segment."""
+    """Scales of w, n and each n r₀ (by slot); of n f_k; and of the columns of each nominal segment."""
 
     first: Floats
     fitted: Floats
@@ -38,18 +38,22 @@ class SumSlots:
 
     n_sources: int
     n_columns: int
+    n_ratios: int = 1
 
     weight: ClassVar = 0
     """Σ w."""
     n: ClassVar = 1
     """Σ n, n = w + w²."""
-    n_ratio: ClassVar = 2
-    """Σ n r₀."""
+
+    @property
+    def n_ratio(self) -> slice:
+        """Σ n r₀ of every strength."""
+        return slice(2, 2 + self.n_ratios)
 
     @property
     def fitted(self) -> slice:
         """Σ n f_k of every source."""
-        return slice(3, 3 + self.n_sources)
+        return slice(2 + self.n_ratios, 2 + self.n_ratios + self.n_sources)
 
     @property
     def columns(self) -> slice:
@@ -70,12 +74,12 @@ class SumSlots:
 
 
 class _Nominal:
-    """State of one nominal segment: f_k so far, r₀, and shifts given row by row."""
+    """State of one nominal segment: f_k so far, r₀ of each strength, and shifts given row by row."""
 
-    def __init__(self, segment: ShiftSegment, n_sources: int, memory: Memory) -> None:
+    def __init__(self, segment: ShiftSegment, n_sources: int, n_ratios: int, memory: Memory) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
         self.current: Floats = memory("current", n_rows * n_sources, np.float64)
-        self.ratio: Floats = memory("ratio", n_rows, np.float64)
+        self.ratio: Floats = memory("ratio", n_rows * n_ratios, np.float64)
         self.columns: Floats = memory("shift_columns", n_rows * n_columns, np.float64).reshape(n_rows, n_columns)
         for j, (_, column) in enumerate(segment.columns):
             self.columns[:, j] = column()
@@ -86,7 +90,7 @@ class ShiftRows(PairRows):
     """Rows of all processes and variations, with their shifts and the f_k = r_k − m_k so far.
 
     As many segments are `held` out as are `trained` on, nominal ones first; they only follow the trees. `means` are the
-    mean relative shifts m_k, `ratio` is the function r₀ of events.
+    mean relative shifts m_k, `shares` gives r₀ of every strength, as (strength, event).
     """
 
     def __init__(
@@ -96,36 +100,39 @@ class ShiftRows(PairRows):
         binning: Binning,
         workers: Workers,
         means: Floats,
-        ratio: Callable[[Events], Floats],
+        shares: Callable[[Events], Floats],
+        n_ratios: int,
         memory: Memory = in_memory,
     ) -> None:
         segments = [*trained, *held]
         super().__init__([one.segment for one in segments], binning, workers, len(trained), memory)
-        self.n_sources = len(means)
+        self.n_sources, self._n_ratios = len(means), n_ratios
         self._means = np.array(means)
         self._factors = [one.factors for one in segments]
         self._weight: Floats = memory("weight", self.layout.n_rows, np.float64)
         for (_, low, high), one in zip(self.layout.whole, segments, strict=True):
             self._weight[low:high] = one.segment.events.weight
         self._nominal = {
-            i: _Nominal(one, self.n_sources, memory) for i, one in enumerate(segments) if one.segment.nominal
+            i: _Nominal(one, self.n_sources, n_ratios, memory) for i, one in enumerate(segments) if one.segment.nominal
         }
         self._coefficients: Floats = np.zeros(self.n_sources)
-        self._gram = self._integrated(held, ratio)
+        self._gram = self._integrated(held, shares)
 
-    def _integrated(self, held: Sequence[ShiftSegment], ratio: Callable[[Events], Floats]) -> Fixed:
-        """Keep r₀ of nominal rows that are held out; returns the exact sums of n r₀², n r₀ and n over them."""
-        found = np.zeros((3, LIMBS), dtype=np.int64)
+    def _integrated(self, held: Sequence[ShiftSegment], shares: Callable[[Events], Floats]) -> Fixed:
+        """Keep each r₀ of nominal rows that are held out; returns the exact sums of n f g over them, see `gram`."""
+        pairs = np.triu_indices(self._n_ratios + 1)
+        found = np.zeros((len(pairs[0]), LIMBS), dtype=np.int64)
         for i, one in enumerate(held):
             if one.segment.nominal:
-                r, yields = ratio(one.segment.events), variance(one.segment.events)
-                self._nominal[self._n_trained + i].ratio[:] = r
-                for j, product in enumerate((r * r, r, np.ones(len(r)))):
-                    found[j] += exact_sum(yields * product)
+                r, yields = shares(one.segment.events), variance(one.segment.events)
+                self._nominal[self._n_trained + i].ratio[:] = r.T.ravel()
+                f = [*r, np.ones(r.shape[1])]
+                for j, (a, b) in enumerate(zip(*pairs, strict=True)):
+                    found[j] += exact_sum(yields * (f[a] * f[b]))
         return found
 
     def gram(self) -> Fixed:
-        """Return the exact sums of n r₀², n r₀ and n over held-out rows."""
+        """Exact sums of n f g over held-out rows, for pairs f, g of each r₀ and 1: the upper triangle, row by row."""
         return self._gram
 
     def direct(self, coefficients: Floats) -> None:
@@ -149,7 +156,8 @@ class ShiftRows(PairRows):
     def sums(self, leaves: Sequence[int], scales: SumScales) -> Fixed:
         """Sums over the rows of each leaf, in units, as `SumSlots.pack` has them."""
         n_segments = self.layout.n_segments
-        slots = SumSlots(self.n_sources, max(len(state.sources) for state in self._nominal.values()))
+        n_columns = max(len(state.sources) for state in self._nominal.values())
+        slots = SumSlots(self.n_sources, n_columns, self._n_ratios)
         totals = np.zeros((len(leaves), n_segments, slots.columns.stop), dtype=np.int64)
         first, fitted = np.array(scales.first), np.array(scales.fitted)  # may be read-only, as received
         columns = {i: np.array(scales.columns[i % self._n_trained]) for i in self._nominal}

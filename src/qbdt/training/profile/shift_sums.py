@@ -11,7 +11,7 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.pair_rows import fixed_scale
-from qbdt.training.profile.segments import ShiftSegment
+from qbdt.training.profile.segments import ShiftSegment, join_strengths, sum_signals
 from qbdt.training.profile.shift_rows import ShiftRows, SumScales, SumSlots
 from qbdt.trees.kernels import round_sums
 
@@ -19,7 +19,10 @@ __all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
 
 
 class LeafSums(NamedTuple):
-    """Sums over the rows of each leaf: yields n, shifts (leaf, source), n f_k (leaf, source), signal s, and n r₀."""
+    """Sums over the rows of each leaf: yields n, shifts (leaf, source), n f_k (leaf, source), signal s, and n r₀.
+
+    With several strengths the last two are (strength, leaf).
+    """
 
     n: Floats
     shifts: Floats
@@ -41,15 +44,23 @@ class ShiftSums:
     """Rows of all processes and variations, trained on or held out, and the scales that keep their sums exact.
 
     `rows` are partitions of `ShiftRows`; `segments`, nominal ones first, may be those of no rows, and as many are held
-    out. Trees need not learn the mean relative shifts m_k, `means`.
+    out; `signals` are the numbers of those that each strength multiplies. Trees need not learn the mean relative shifts
+    m_k, `means`.
     """
 
-    def __init__(self, rows: Partitions, segments: Sequence[ShiftSegment], means: Floats, bounds: ShiftBounds) -> None:
+    def __init__(
+        self,
+        rows: Partitions,
+        segments: Sequence[ShiftSegment],
+        signals: Sequence[Sequence[int]],
+        means: Floats,
+        bounds: ShiftBounds,
+    ) -> None:
         self.rows = rows
-        self._segments = segments
+        self._segments, self._signals = segments, signals
         self._nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
-        self._signal = [i for i, one in enumerate(segments) if one.is_signal]
-        self._slots = SumSlots(len(means), max(len(segments[i].columns) for i in self._nominal))
+        n_columns = max(len(segments[i].columns) for i in self._nominal)
+        self._slots = SumSlots(len(means), n_columns, len(signals))
         self._means = means
         self._bounds = bounds
         self._largest_n = bounds.weight * (1.0 + bounds.weight)
@@ -62,9 +73,10 @@ class ShiftSums:
         self.rows.tell(ShiftRows.direct, self._coefficients)
 
     def gram(self) -> Floats:
-        """∫ n f g over the events held out, for f and g of r₀ and a constant."""
-        squares, products, ones = round_sums(self.rows.ask(total(ShiftRows.gram))[0])
-        return np.array([[squares, products], [products, ones]])
+        """∫ n f g over the events held out, for f and g of each r₀ and a constant."""
+        found = np.zeros((len(self._signals) + 1,) * 2)
+        found[np.triu_indices_from(found)] = round_sums(self.rows.ask(total(ShiftRows.gram))[0])
+        return np.asarray(found + np.triu(found, 1).T)
 
     def pair_scales(self) -> tuple[float, float]:
         """Scales of Σ_k c_k (Δ_k − n (m_k + f_k)) and of n, from bounds on both."""
@@ -94,7 +106,8 @@ class ShiftSums:
     def _sum_scales(self) -> SumScales:
         n_rows = self._bounds.n_rows
         of_n = fixed_scale(self._largest_n, n_rows)
-        first = np.array([fixed_scale(self._bounds.weight, n_rows), of_n, of_n])  # w, n, n r₀ with r₀ ≤ 1
+        ratios = [of_n] * len(self._signals)  # r₀ ≤ 1
+        first = np.array([fixed_scale(self._bounds.weight, n_rows), of_n, *ratios])
         fitted = np.array([fixed_scale(self._largest_n * reach, n_rows) for reach in self._reach])
         columns = [np.array([fixed_scale(one, n_rows) for one in most]) for most in self._bounds.columns]
         return SumScales(first, fitted, tuple(columns))
@@ -117,6 +130,6 @@ class ShiftSums:
             nominal[:, slots.n] / scales.first[slots.n],
             shifts,
             nominal[:, slots.fitted] / scales.fitted,
-            weights[:, self._signal].sum(axis=1) / scales.first[slots.weight],
-            nominal[:, slots.n_ratio] / scales.first[slots.n_ratio],
+            sum_signals(weights.T, self._signals) / scales.first[slots.weight],
+            join_strengths((nominal[:, slots.n_ratio] / scales.first[slots.n_ratio]).T),
         )

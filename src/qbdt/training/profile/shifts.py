@@ -2,7 +2,8 @@
 
 A tree is grown for one combination, Σ_k c_k r_k, which the score t* = (s − Σ_k c_k Δ_k)/n needs: c_k = ∫ Δ_k t of the
 best score that the trees so far allow, on held-out events. Its leaves then hold the shifts of every source, so a
-tree costs the same however many sources there are (docs/profiled-method.md, "How it learns it", step 2).
+tree costs the same however many sources there are (docs/profiled-method.md, "How it learns it", step 2). With several
+parameters of interest trees are grown for the score of each in turn.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.noise import noise_shrinkage
 from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
 from qbdt.training.profile.profiled_events import ProfiledEvents
-from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 
@@ -31,7 +32,8 @@ PERIOD = 5
 
 PATIENCE = 40
 """Trees without a smaller σ_μ of held-out events after which the shifts have learnt what they can: those of eight
-solutions for c, since trees for a new combination need some time to show what they gain. Chosen, not tuned."""
+solutions for c, since trees for a new combination need some time to show what they gain. Chosen, not tuned. It is that
+of each parameter of interest."""
 
 ENTRIES = 200.0
 """Least simulated events of average weight in a leaf: shifts of fewer are mostly noise, since a relative yield is known
@@ -65,18 +67,19 @@ class FittedShifts:
 def fit_shifts(
     events: ProfiledEvents,
     fold: int,
-    model: ProfiledEnsemble,
+    ratios: Ratios,
     settings: Settings,
     workers: Workers,
     after_tree: Callable[[Nodes], None],
 ) -> FittedShifts:
-    """Fit the shifts without the events of one fold, and follow what they do there, where the model gives r₀."""
-    means = events.means(fold)
+    """Fit the shifts without the events of one fold, and follow what they do there, where `ratios` give each r₀."""
+    means, parameters = events.means(fold), events.parameters
     # Integrals a, G, D of f = (r₀, 1) over held-out events. D_k is multiplied by the square root of its shrinkage: DᵀD
     # then counts the part of (∫ Δ_k f)² that is not MC noise.
-    held = events.held_integrals(fold, model)
-    shrunk = np.sqrt(noise_shrinkage(held.blocks))
-    sums = events.build_shift_rows(fold, model)
+    held = events.held_integrals(fold, ratios)
+    parameters.require_effects(held.blocks)
+    shrunk = np.sqrt(noise_shrinkage(held.blocks)) if parameters.are_strengths else np.ones(len(events.sources))
+    sums = events.build_shift_rows(fold, ratios)
     now = Integrals.without_shifts(held.signal, sums.gram(), shrunk[:, None] * held.shifts)
     # A split gains N²/D with N = Σ_k c_k ∫ (Δ_k − n (m_k + f_k)), the residual of the combination, and D = ∫ n.
     background = events.trained(fold, Side.BACKGROUND)
@@ -87,12 +90,12 @@ def fit_shifts(
     trees: list[Nodes] = []
     values: list[Floats] = []
     # Only one fold of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
-    history, uncertainties = [now.copy()], [now.scaled(events.n_folds).uncertainty()]
+    best = now.scaled(events.n_folds).solve(parameters)
+    history, uncertainties, n_scores = [now.copy()], [best.sigma], len(parameters.interest)
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             # c is solved for, not stepped to: v = (G + DᵀD)⁻¹ a gives the best score t = v·f, and c_k = ∫ Δ_k t.
-            scaled = now.scaled(events.n_folds)
-            sums.direct(shrunk * scaled.pulls(scaled.best()))
+            sums.direct(shrunk * best.pulls[number // PERIOD % n_scores])
         grown = grow_next(sums.rows, sums.pair_scales(), criterion, features, settings, number)
         if grown is None:
             break
@@ -102,12 +105,14 @@ def fit_shifts(
         now.add_tree(judged._replace(shifts=shrunk * judged.shifts), outputs)
         sums.add(grown.leaves, outputs)
         nodes = grown.with_thresholds(events.binning.edges)
-        trees.append(with_yields(nodes, trained.signal, trained.n - trained.signal))
+        signal = np.atleast_2d(trained.signal).sum(axis=0)
+        trees.append(with_yields(nodes, signal, trained.n - signal))
         values.append(_of_nodes(nodes, outputs))
+        best = now.scaled(events.n_folds).solve(parameters)
         history.append(now.copy())
-        uncertainties.append(now.scaled(events.n_folds).uncertainty())
+        uncertainties.append(best.sigma)
         after_tree(trees[-1])
-        if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE:
+        if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE * n_scores:
             break
     return FittedShifts(tuple(trees), tuple(values), tuple(history))
 

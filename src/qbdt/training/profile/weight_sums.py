@@ -56,9 +56,12 @@ class EventSums:
             np.maximum(self.largest_columns, other.largest_columns),
         )
 
-    def of_side(self, segments: Sequence[ShiftSegment], side: Side, folds: Sequence[int]) -> WeightSums:
-        """Sums over all nominal events of one side in some folds."""
-        own = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.side is side]
+    def of_side(
+        self, segments: Sequence[ShiftSegment], side: Side, folds: Sequence[int], left_out: Sequence[str] = ()
+    ) -> WeightSums:
+        """Sums over all nominal events of one side in some folds, but for some processes."""
+        nominal = [(i, one.segment) for i, one in enumerate(segments) if one.segment.nominal]
+        own = [i for i, segment in nominal if segment.side is side and segment.name not in left_out]
         first, second = (
             float(round_sums(sums[np.ix_(folds, own)].sum(axis=(0, 1)))) for sums in (self.weight, self.square)
         )
@@ -70,9 +73,11 @@ class EventSums:
         weight, columns = (round_sums(sums[chosen].sum(axis=0)) for sums in (self.weight, self.columns))
         return sum_shifts(segments, weight, columns) / float(round_sums(self.variance[chosen].sum(axis=(0, 1))))
 
-    def nominal_bounds(self, segments: Sequence[ShiftSegment], folds: Sequence[int]) -> tuple[int, list[float]]:
-        """Nominal rows in some folds, and the largest absolute weight of each side."""
-        nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
+    def nominal_bounds(
+        self, segments: Sequence[ShiftSegment], folds: Sequence[int], left_out: Sequence[str] = ()
+    ) -> tuple[int, list[float]]:
+        """Nominal rows in some folds, but for some processes, and the largest absolute weight of each side."""
+        nominal = [i for i, one in enumerate(segments) if one.segment.nominal and one.segment.name not in left_out]
         n_rows = sum(int(rows[np.ix_(folds, nominal)].sum()) for rows in self.rows.values())
         return n_rows, [
             max(float(self.largest[i]) for i in nominal if segments[i].segment.side is side) for side in Side
@@ -88,10 +93,20 @@ class EventSums:
         """Rows of some folds in all partitions before each one, by segment."""
         return count_before({number: rows[list(folds)].sum(axis=0).tolist() for number, rows in self.rows.items()})
 
-    def fills_folds(self, segments: Sequence[ShiftSegment], folds: InnerFolds) -> bool:
-        """Whether each fold, and what is left without it, has a positive yield of signal and background."""
+    def fills_folds(
+        self, segments: Sequence[ShiftSegment], folds: InnerFolds, others: Sequence[Sequence[str]] = ((),)
+    ) -> bool:
+        """Whether each fold, and what is left without it, has a positive yield of background and of each signal.
+
+        `others` are, for each signal, the processes of all other signals.
+        """
         chosen = [part for fold in range(folds.k) for part in (folds.trained(fold), [fold])]
-        return all(self.of_side(segments, side, part).first > 0 for part in chosen for side in Side)
+        return all(
+            self.of_side(segments, side, part, left_out).first > 0
+            for left_out in others
+            for part in chosen
+            for side in Side
+        )
 
 
 def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:

@@ -1,0 +1,94 @@
+"""`read_partner`: what a control region, another channel or a workspace of somebody else knows, for training.
+
+It is the expected second derivative of −ln L at the nominal point, over all parameters of the model but for the terms
+that constrain sources: these are counted once, by the training. MC statistics and other private parameters are
+profiled when the training asks (`Partner.about`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.errors import FitError, hint_at
+from qbdt.inference.measurement import Measurement
+from qbdt.inference.pyhf_model import Parameter, PyhfModel
+from qbdt.inference.templates.template_set import TemplateSet
+from qbdt.inference.workspace import build_workspace, describe_measurement, read_workspace
+from qbdt.training import STRENGTH, Partner
+
+__all__ = ["read_partner"]
+
+CONSTRAINED = ("source", "mc_stat")
+"""Kinds of parameters whose constraints are normal distributions of the parameter's width."""
+
+
+def read_partner(
+    source: Path | str | Mapping[str, Any] | Measurement | TemplateSet, poi: str | None = STRENGTH
+) -> Partner:
+    """Read what is fitted beside the trained region.
+
+    Parameters
+    ----------
+    source
+        A pyhf workspace (a file, or its content), a measurement, or the templates of one region with signal.
+    poi
+        Name that the trained signal strength has there. None where the trained signal is not part of it: a control
+        region, or a channel with a strength of its own. Strengths of other names are found by these, where training
+        has several.
+
+    Examples
+    --------
+    A control region of 400 events, whose yield the source "xs" changes by 20 %:
+
+    >>> sample = {"name": "ttbar", "data": [400.0], "modifiers": []}
+    >>> sample["modifiers"] = [{"name": "xs", "type": "normsys", "data": {"lo": 0.8, "hi": 1.2}}]
+    >>> spec = {"channels": [{"name": "control", "samples": [sample]}], "version": "1.0.0"}
+    >>> spec["measurements"] = [{"name": "m", "config": {"poi": "", "parameters": []}}]
+    >>> spec["observations"] = [{"name": "control", "data": [400.0]}]
+    >>> read_partner(spec, poi=None).about(["xs"]).round(1)
+    array([[16.4]])
+    """
+    if isinstance(source, TemplateSet):
+        spec, what = build_workspace(source), "templates"
+    elif isinstance(source, Measurement):
+        spec, what = describe_measurement(source), "measurement"
+    elif isinstance(source, Mapping):
+        spec, what = dict(source), "workspace"
+    else:
+        spec, what = read_workspace(source), str(source)
+    model = PyhfModel(spec, needs_poi=False)
+    _require_strength(model, poi, what)
+    free = [i for i, constant in enumerate(model.constant) if not constant]
+    return _collect(model, free, {} if poi is None else {poi: STRENGTH})
+
+
+def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:
+    """Refuse a name that no strength has there; the message says what there is."""
+    strengths = (*model.of_kind("poi"), *model.of_kind("free"))
+    if poi is None or poi in strengths:
+        return
+    raise FitError(
+        f"{what}: no signal strength {poi}; {hint_at(poi, strengths)}. Say with poi which it is there; poi: none "
+        "(poi=None) where the trained signal is not part of it"
+    )
+
+
+def _collect(model: PyhfModel, free: list[int], renamed: Mapping[str, str]) -> Partner:
+    """Expected information of the counts, Σ_bins ∂λ ∂λ / λ, in units of the widths of constraints."""
+    expected = model.expected(model.start)
+    if not np.all(expected > 0):
+        raise FitError(
+            f"bin {int(np.argmin(expected)) + 1} expects {expected.min():.3g} events: none is measured there"
+        )
+    parameters: list[Parameter] = [model.parameters[i] for i in free]
+    widths = np.array([p.width if p.kind in CONSTRAINED else 1.0 for p in parameters])
+    rows: Floats = model.jacobian(model.start, free) * widths[:, None]
+    names = [renamed.get(p.name, p.name) for p in parameters]
+    priors = [float(p.kind in CONSTRAINED) for p in parameters]
+    information = (rows / expected) @ rows.T
+    return Partner(tuple(names), tuple(map(tuple, information.tolist())), tuple(priors))

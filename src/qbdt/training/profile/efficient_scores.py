@@ -1,0 +1,205 @@
+"""`EfficientScores`: a score for each of several parameters of interest, or for one that is no signal strength.
+
+With r_0i = s_i/n the share of each strength's signal and f_k the fitted shifts of the sources, the score of parameter j
+is
+
+    t_j(x) = Σ_i a_ji r_0i(x) − Σ_k c_jk f_k(x),
+
+the efficient score of j with all other parameters profiled. It is mapped to (−1, 1) by u/(1 + |u|) with
+u = (t_j − m_j)/w_j, m_j its value where nothing is known of x, and w_j its root mean square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import Events
+from qbdt.errors import require
+from qbdt.training.profile.ratios import find_shares
+from qbdt.trees import Ensemble, Tree
+
+__all__ = ["EfficientScores"]
+
+
+@dataclass(frozen=True, eq=False)
+class EfficientScores:
+    """Sums of trees for the ratio of each strength, one for the shifts, and the coefficients of the scores.
+
+    Parameters
+    ----------
+    ratios
+        Trees that add up to F_i = ln[(s_i/S_i)/(b/B)], for each strength.
+    shift
+        Trees of the shifts f_k; their outputs are those of the first score.
+    log_odds
+        ln(S_i/B) of the yields.
+    strengths, sources
+        Names of the strengths i and of the sources k.
+    parameters
+        Names of the parameters of interest j.
+    ratio_coefficients
+        a_ji, as (score, strength).
+    coefficients
+        c_jk, as (score, source).
+    widths
+        w_j, the root mean square of each t_j.
+    source_values
+        For every tree of `shift` an array (node, source) of what the node adds to f_k.
+    """
+
+    ratios: tuple[Ensemble, ...]
+    shift: Ensemble
+    log_odds: tuple[float, ...]
+    strengths: tuple[str, ...]
+    sources: tuple[str, ...]
+    parameters: tuple[str, ...]
+    ratio_coefficients: Floats
+    coefficients: Floats
+    widths: Floats
+    source_values: tuple[Floats, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in order."""
+        return self.shift.features
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        """All trees: those of each ratio, then those of the shifts."""
+        return tuple(tree for one in (*self.ratios, self.shift) for tree in one.trees)
+
+    @property
+    def weights(self) -> Floats:
+        """Tree weights, in the order of `trees`."""
+        return np.concatenate([one.weights for one in (*self.ratios, self.shift)])
+
+    @property
+    def folds(self) -> None:
+        """No fold rule: one model scores all events."""
+
+    @property
+    def members(self) -> tuple[EfficientScores, ...]:
+        """The model itself: there are no folds."""
+        return (self,)
+
+    @property
+    def components(self) -> dict[str, Ensemble]:
+        """Sums of trees by name: the ratio of each strength, and Σ_k c_jk f_k of each score."""
+        ratios = {f"ratio of {name}": one for name, one in zip(self.strengths, self.ratios, strict=True)}
+        return ratios | {f"shift for {name}": one for name, one in zip(self.parameters, self._shifts, strict=True)}
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Numbers in the formulas of the scores besides the sums."""
+        return {f"log_odds of {name}": one for name, one in zip(self.strengths, self.log_odds, strict=True)}
+
+    @cached_property
+    def _shifts(self) -> tuple[Ensemble, ...]:
+        return tuple(
+            Ensemble(
+                self.features,
+                tuple(
+                    _with_outputs(tree, values @ own)
+                    for tree, values in zip(self.shift.trees, self.source_values, strict=True)
+                ),
+            )
+            for own in self.coefficients
+        )
+
+    @property
+    def _centres(self) -> Floats:
+        """m_j: the scores of an event of which nothing is known, for which r_0i is S_i/(S + B)."""
+        return np.asarray(self.ratio_coefficients @ self._average_shares)
+
+    @property
+    def _average_shares(self) -> Floats:
+        return find_shares(np.zeros((len(self.strengths), 1)), self.log_odds)[:, 0]
+
+    def shares(self, events: Events, n_threads: int | None = None, equal_yields: bool = False) -> Floats:
+        """Share of each strength's signal in all events like these, as (strength, event)."""
+        sums = np.stack([one.score(events, n_threads) for one in self.ratios])
+        return find_shares(sums, np.zeros(len(sums)).tolist() if equal_yields else self.log_odds)
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Scores of every event, each in (−1, 1), as (event, parameter); of one parameter as (event)."""
+        return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """The scores: there is one model to average."""
+        return self.score(events, n_threads)
+
+    def combine(self, sums: Mapping[str, Floats]) -> Floats:
+        """Scores from the sums of trees."""
+        values = np.stack([sums[name] for name in self.components])
+        ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
+        t = self.ratio_coefficients @ find_shares(ratios, self.log_odds) - shifts
+        u = (t - self._centres[:, None]) / self.widths[:, None]
+        scores = u / (1.0 + np.abs(u))
+        return np.asarray(scores[0] if len(scores) == 1 else scores.T)
+
+    def bound_error(self, errors: Mapping[str, float]) -> float:
+        """Upper bound on the error of a score: a share changes by at most 1/4 of the errors of all F."""
+        values = np.array([errors[name] for name in self.components])
+        ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
+        most = np.abs(self.ratio_coefficients).sum(axis=1) * ratios.sum() / 4
+        return float(((most + shifts) / self.widths).max()) + 1e-15
+
+    def probabilities(self, score: Floats) -> Floats:
+        """Return (1 − score)/2 and (1 + score)/2 of the first score, which estimate no probability."""
+        first = score if score.ndim == 1 else score[:, 0]
+        return np.stack([0.5 * (1.0 - first), 0.5 * (1.0 + first)], axis=1)
+
+    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
+        """Scores with one tree of each sum, with two, and so on; shorter sums stay as they are at their end."""
+        sums = dict.fromkeys(self.components, np.zeros(events.n_rows))
+        stages = (component.staged_scores(events, n_threads) for component in self.components.values())
+        for stage in zip_longest(*stages):
+            sums |= {name: value for name, value in zip(sums, stage, strict=True) if value is not None}
+            yield self.combine(sums)
+
+    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
+        """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
+        return np.concatenate([one.leaves(events, n_threads) for one in (*self.ratios, self.shift)], axis=1)
+
+    def gains(self) -> Floats:
+        """Gain of all splits on each feature."""
+        return np.asarray(sum(one.gains() for one in (*self.ratios, self.shift)))
+
+    def to_frame(self) -> Any:
+        """Return all nodes as a pandas table; the column `sum` says which sum a tree belongs to."""
+        pandas = require("pandas", "to_frame")
+        sums = dict(zip(self.components, self.ratios, strict=False)) | {"shift": self.shift}
+        frames = {name: one.to_frame() for name, one in sums.items()}
+        return pandas.concat(frames, names=["sum"]).reset_index(level=0).reset_index(drop=True)
+
+    def of_parameter(self, number: int) -> ScoreTerms:
+        """Return the two terms of one score."""
+        return ScoreTerms(self, number)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTerms:
+    """One score of several as r − g, r = Σ_i a_ji r_0i and g = Σ_k c_jk f_k."""
+
+    scores: EfficientScores
+    number: int
+
+    def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
+        """Return r and g of every event."""
+        scores = self.scores
+        ratio = scores.ratio_coefficients[self.number] @ scores.shares(events, n_threads)
+        return np.asarray(ratio), scores._shifts[self.number].score(events, n_threads)
+
+
+def _with_outputs(tree: Tree, outputs: Floats) -> Tree:
+    nodes = tree.nodes.copy()
+    nodes["value"] = outputs
+    return replace(tree, nodes=nodes)

@@ -1,0 +1,62 @@
+"""What a workspace knows, for training: the expected information of its counts."""
+
+import json
+
+import numpy as np
+import pytest
+from validation.measurements import control_workspace
+
+from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.loader import training_settings
+from qbdt.data.dataset import Role
+from qbdt.errors import ConfigError, FitError
+from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.partners import read_partner
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.workspace import build_workspace
+
+
+@pytest.fixture
+def templates():
+    s, b = np.array([2.0, 8.0, 5.0]), np.array([200.0, 90.0, 30.0])
+    shift = Shift(b * [1.1, 1.0, 0.9], b * [0.9, 1.0, 1.1])
+    norm = Shift(b * 1.2, b * 0.8, factors=(0.8, 1.2))
+    signal = ProcessTemplates("s", Role.SIGNAL, s, 0.01 * s)
+    background = ProcessTemplates("b", Role.BACKGROUND, b, 0.5 * b, {"tilt": shift, "xs": norm})
+    return TemplateSet("score", np.arange(4.0), (signal, background), ("tilt", "xs"))
+
+
+def test_it_has_the_uncertainty_of_the_fit(templates):
+    """With constraints added, what a partner knows of μ is what the fit to its Asimov data quotes."""
+    known = read_partner(templates).about(["mu", "tilt", "xs"]) + np.diag([0.0, 1.0, 1.0])
+    assert np.sqrt(np.linalg.inv(known)[0, 0]) == pytest.approx(fit_asimov(templates.arrays()).sigma_mu, rel=0.01)
+
+
+def test_a_control_region_measures_its_source():
+    assert read_partner(control_workspace(), poi=None).about(["mu", "r"]) == pytest.approx(np.diag([0.0, 15.0]))
+
+
+def test_a_workspace_without_the_strength_is_refused(templates):
+    with pytest.raises(FitError, match=r"workspace: no signal strength mu; there are: sigma_VH\. Say with poi which"):
+        read_partner(build_workspace(templates, poi="sigma_VH"))
+    assert "mu" in read_partner(build_workspace(templates, poi="sigma_VH"), poi="sigma_VH").names
+
+
+def test_an_analysis_file_names_the_workspace(tmp_path, templates):
+    (tmp_path / "combination.json").write_text(json.dumps(build_workspace(templates)))
+    (tmp_path / "control.json").write_text(json.dumps(control_workspace()))
+    analysis = tmp_path / "analysis.yaml"
+    analysis.write_text("dataset: {name: inferno}\ntraining: {with: combination.json, n_trees: 3}\n")
+    partner = training_settings(read_analysis(analysis)).partner
+    assert partner is not None
+    assert set(partner.names) >= {"mu", "tilt", "xs"}
+    analysis.write_text("dataset: {name: inferno}\ntraining: {with: {file: control.json, poi: none}}\n")
+    partner = training_settings(read_analysis(analysis)).partner
+    assert partner is not None
+    assert partner.names == ("r",)
+    analysis.write_text("dataset: {name: inferno}\ntraining: {with: control.json}\n")
+    with pytest.raises(ConfigError, match=r"training\.with: .*control\.json: no signal strength mu; there are: none"):
+        training_settings(read_analysis(analysis))
+    analysis.write_text("dataset: {name: inferno}\ntraining: {with: absent.json}\n")
+    with pytest.raises(ConfigError, match=r"training\.with: no workspace at .*absent\.json"):
+        training_settings(read_analysis(analysis))

@@ -1,0 +1,39 @@
+"""Measurements with known densities, small: the limits themselves, and that training comes near them."""
+
+import numpy as np
+import pytest
+from validation.measurements import PROBLEMS, check, run, through_file
+
+from qbdt.training.partner import Partner
+
+N, TREES = 3000, 40
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    return run(["control", "alone", "two", "mass"], N, 1, n_threads=1, n_trees=TREES, n_leaves=8)
+
+
+def test_limits_of_the_inferno_problem():
+    """B4 of INFERNO has σ(s) = 16.89 for 50 events; a source that is known better makes it smaller."""
+    problem = PROBLEMS["alone"]()
+    rows, density = problem.derivatives()
+    constrained = np.linalg.inv((rows / density) @ rows.T + np.diag([0.0, 1.0, 1.0, 1.0]))
+    assert 50 * np.sqrt(constrained[0, 0]) == pytest.approx(16.89, rel=0.005)
+    assert problem.limit()[0, 0] < constrained[0, 0]
+
+
+@pytest.mark.parametrize(("name", "most"), [("control", 1.12), ("two", 1.2), ("mass", 1.4)])
+def test_few_events_come_near_the_limit(outcomes, name, most):
+    """Of 3 000 events each; `make measurements` has 100 000 and the criteria themselves."""
+    assert 0.99 < max(outcomes[name].ratios.values()) < most
+    assert outcomes[name].n_cells <= outcomes[name].problem.cells
+
+
+def test_a_file_is_as_good_as_the_numbers():
+    assert through_file().about(["mu", "r"]) == pytest.approx(Partner(("r",), ((15.0,),)).about(["mu", "r"]))
+
+
+def test_a_partner_is_worth_knowing(outcomes):
+    assert outcomes["control"].expected[0] < outcomes["alone"].expected[0]
+    assert len(check(outcomes)) == 4

@@ -1,0 +1,378 @@
+"""Measurements with known densities: several strengths, a mass, a control region and a workspace as partners.
+
+Events are made on the spot; limits come from numerical integration of the true densities, without any binning. For each
+problem the scores that training finds are put into few cells, chosen on other events, and the uncertainties of a fit to
+these are compared with the limits.
+
+Run:  python -m validation.measurements [--n N] [--trees N] [--problem NAME] [--seed N]     (make measurements)
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, Role, Sample, Systematic
+from qbdt.inference.partners import read_partner
+from qbdt.inference.templates import CellTarget, choose_cells, fill
+from qbdt.inference.workspace import write_workspace
+from qbdt.tables import Table
+from qbdt.training import Partner, Settings, train
+
+SIZES = {"r": 0.4, "rate": 1.0}
+NORM = 0.1
+"""One standard deviation of the INFERNO background's position, rate and yield."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A measurement whose densities are known.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    sample
+        Draws n events of every process, with a seed.
+    derivatives
+        Of the expected density by every parameter, and the density itself, at points of a grid times their volume.
+    names
+        Parameters: strengths first, then sources.
+    settings
+        What training is told of the measurement.
+    cells, tolerance
+        Most cells, and how far from the limit uncertainties may be.
+    known
+        Information that there is besides the events, constraints included.
+    """
+
+    name: str
+    sample: Callable[[int, int], Dataset]
+    derivatives: Callable[[], tuple[Floats, Floats]]
+    names: tuple[str, ...]
+    of_interest: tuple[str, ...]
+    known: Floats
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cells: int = 20
+    tolerance: float = 0.03
+
+    @property
+    def places(self) -> list[int]:
+        """Numbers of the parameters of interest."""
+        return [self.names.index(name) for name in self.of_interest]
+
+    def limit(self) -> Floats:
+        """Covariance of the parameters of interest in an unbinned fit of the true densities."""
+        rows, density = self.derivatives()
+        usable = density > 0
+        information = (rows[:, usable] / density[usable]) @ rows[:, usable].T + self.known
+        return np.linalg.inv(information)[np.ix_(self.places, self.places)]
+
+
+def grid(*axes: tuple[float, float, int]) -> tuple[list[Floats], float]:
+    """Points in the middle of equal boxes, flat, and the volume of a box."""
+    steps = [(high - low) / n for low, high, n in axes]
+    middles = [low + step * (np.arange(n) + 0.5) for (low, _, n), step in zip(axes, steps, strict=True)]
+    return [each.ravel() for each in np.meshgrid(*middles, indexing="ij")], math.prod(steps)
+
+
+def normal(x: Floats, mean: float, width: Floats | float) -> Floats:
+    """Density of a normal distribution."""
+    return np.asarray(np.exp(-0.5 * ((x - mean) / width) ** 2) / (width * math.sqrt(2 * math.pi)))
+
+
+# Two signals over the background of INFERNO -----------------------------------------------------------------------
+
+PLACES = {"first": (0.0, 0.0), "second": (1.5, 2.5)}
+"""Centres of the signals in x0 and x1; both have unit width, and rate 2 in x2."""
+YIELDS = {"first": 50.0, "second": 40.0, "background": 1000.0}
+
+
+def draw_inferno(n: int, seed: int, signals: Sequence[str]) -> Dataset:
+    """Signals, and a background whose position, rate and yield are uncertain."""
+    rng = np.random.default_rng(seed)
+
+    def events(x: Floats, process: str) -> Events:
+        columns = {f"x{i}": x[:, i] for i in range(3)}
+        return Events(columns, np.full(n, YIELDS[process] / n), {"event": np.arange(n)})
+
+    samples = []
+    for name in signals:
+        x = np.column_stack([rng.normal(PLACES[name], 1.0, (n, 2)), rng.exponential(0.5, n)])
+        samples.append(Sample(name, Role.SIGNAL, events(x, name)))
+    b = np.column_stack([rng.normal([2.0, 0.0], np.sqrt([5.0, 9.0]), (n, 2)), rng.exponential(1 / 3, n)])
+    samples.append(Sample("background", Role.BACKGROUND, events(b, "background")))
+
+    def moved(r: float, rate: float) -> dict[str, Events]:
+        return {"background": events(np.column_stack([b[:, 0] + r, b[:, 1], b[:, 2] * 3 / (3 + rate)]), "background")}
+
+    sources = [
+        Systematic.shape("r", moved(SIZES["r"], 0.0), moved(-SIZES["r"], 0.0)),
+        Systematic.shape("rate", moved(0.0, SIZES["rate"]), moved(0.0, -SIZES["rate"])),
+        Systematic.norm("norm", NORM, processes=["background"]),
+    ]
+    return Dataset(samples, sources)
+
+
+def inferno_densities(signals: Sequence[str]) -> tuple[Floats, Floats]:
+    """Derivatives by the strengths, r, rate and norm, and the density, in boxes."""
+    (x0, x1, x2), volume = grid((-7, 11, 90), (-11, 11, 80), (0, 5, 80))
+    each = [
+        YIELDS[name] * normal(x0, PLACES[name][0], 1.0) * normal(x1, PLACES[name][1], 1.0) * 2 * np.exp(-2 * x2)
+        for name in signals
+    ]
+    b = YIELDS["background"] * normal(x0, 2.0, math.sqrt(5)) * normal(x1, 0.0, 3.0) * 3 * np.exp(-3 * x2)
+    slopes = [SIZES["r"] * (x0 - 2) / 5, SIZES["rate"] * (1 / 3 - x2), np.full_like(x0, NORM)]
+    rows = np.stack([*each, *(slope * b for slope in slopes)]) * volume
+    return rows, (sum(each) + b) * volume
+
+
+def two_signals() -> Problem:
+    """Two strengths that share three nuisance parameters."""
+    both = ("first", "second")
+    strengths = {f"mu_{name}": [name] for name in both}
+    return Problem(
+        "two signals",
+        lambda n, seed: draw_inferno(n, seed, both),
+        lambda: inferno_densities(both),
+        (*strengths, *SIZES, "norm"),
+        tuple(strengths),
+        np.diag([0.0, 0.0, 1.0, 1.0, 1.0]),
+        {"strengths": strengths},
+        cells=40,
+    )
+
+
+# A control region ---------------------------------------------------------------------------------------------------
+
+
+def control_workspace() -> dict[str, Any]:
+    """A control region that measures r to ¼ of its prior uncertainty: 15 = Σ (∂λ)²/λ, 1 + 15 = 4²."""
+    events, slope = np.array([1000.0, 1000.0]), math.sqrt(15 / 2000)
+    up, down = (events * (1 + sign * slope * np.array([1.0, -1.0])) for sign in (1, -1))
+    shift = {"name": "r", "type": "histosys", "data": {"hi_data": up.tolist(), "lo_data": down.tolist()}}
+    sample = {"name": "background", "data": events.tolist(), "modifiers": [shift]}
+    return {
+        "channels": [{"name": "control", "samples": [sample]}],
+        "observations": [{"name": "control", "data": events.tolist()}],
+        "measurements": [{"name": "measurement", "config": {"poi": "", "parameters": []}}],
+        "version": "1.0.0",
+    }
+
+
+def through_file() -> Partner:
+    """Return what a pyhf file of the control region knows."""
+    with tempfile.TemporaryDirectory() as folder:
+        return read_partner(write_workspace(control_workspace(), Path(folder) / "control.json"), poi=None)
+
+
+def control_region(partner: Callable[[], Partner | None], name: str = "a control region") -> Problem:
+    """One strength, and a control region that measures r; training is told of `partner`."""
+    return Problem(
+        name,
+        lambda n, seed: draw_inferno(n, seed, ["first"]),
+        lambda: inferno_densities(["first"]),
+        ("mu", *SIZES, "norm"),
+        ("mu",),
+        np.diag([0.0, 16.0, 1.0, 1.0]),
+        {"partner": partner()},
+        tolerance=0.02,
+    )
+
+
+# A mass -------------------------------------------------------------------------------------------------------------
+
+PEAK, RESOLUTION = 125.0, (1.0, 4.0)
+"""Mass of the signal, and its resolution for y = 0 and y = 1, GeV."""
+SHIFT, SCALE = 0.5, 0.005
+"""Change of the mass for one unit of its parameter, GeV, and the relative uncertainty of the energy scale."""
+Z_PEAK, Z_WIDTH, WIDE, WIDE_WIDTH, Z_SHARE = 91.2, 4.0, 115.0, 20.0, 0.3
+
+
+def draw_mass(n: int, seed: int) -> Dataset:
+    """A peak over a Z peak and a wide background, in the mass x and a quality y, which the resolution depends on."""
+    rng = np.random.default_rng(seed)
+    ys, yb = rng.random(n), rng.random(n)
+    x = PEAK + (RESOLUTION[0] + ys * (RESOLUTION[1] - RESOLUTION[0])) * rng.normal(size=n)
+    is_z = rng.random(n) < Z_SHARE
+    b = np.where(is_z, rng.normal(Z_PEAK, Z_WIDTH, n), rng.normal(WIDE, WIDE_WIDTH, n))
+
+    def events(x: Floats, y: Floats, total: float) -> Events:
+        return Events({"x": x, "y": y}, np.full(n, total / n), {"event": np.arange(n)})
+
+    def scaled(size: float) -> dict[str, Events]:
+        return {
+            "signal": events(x * (1 + size), ys, 300.0),
+            "background": events(b * (1 + size), yb, 6000.0),
+        }
+
+    sources = [
+        Systematic.shape("mass", {"signal": events(x + SHIFT, ys, 300.0)}, {"signal": events(x - SHIFT, ys, 300.0)}),
+        Systematic.shape("scale", scaled(SCALE), scaled(-SCALE)),
+    ]
+    samples = [
+        Sample("signal", Role.SIGNAL, events(x, ys, 300.0)),
+        Sample("background", Role.BACKGROUND, events(b, yb, 6000.0)),
+    ]
+    return Dataset(samples, sources)
+
+
+def mass_densities() -> tuple[Floats, Floats]:
+    """Derivatives by the strength, the mass, the scale and the free background, and the density, in boxes."""
+    (x, y), volume = grid((20, 220, 2000), (0, 1, 40))
+    width = RESOLUTION[0] + y * (RESOLUTION[1] - RESOLUTION[0])
+    s = 300.0 * normal(x, PEAK, width)
+    parts = {Z_PEAK: Z_SHARE * normal(x, Z_PEAK, Z_WIDTH), WIDE: (1 - Z_SHARE) * normal(x, WIDE, WIDE_WIDTH)}
+    widths = {Z_PEAK: Z_WIDTH, WIDE: WIDE_WIDTH}
+    b = 6000.0 * sum(parts.values())
+    # x → x(1 + ε) changes a density f by −ε (x f)' = −ε (f + x f').
+    slope_s = -SCALE * s * (1 - x * (x - PEAK) / width**2)
+    slope_b = -SCALE * 6000.0 * sum(f * (1 - x * (x - at) / widths[at] ** 2) for at, f in parts.items())
+    rows = np.stack([s, SHIFT * s * (x - PEAK) / width**2, slope_s + slope_b, 0.5 * b]) * volume
+    return rows, (s + b) * volume
+
+
+def a_mass() -> Problem:
+    """The position of a peak, with an energy scale, a free strength and a free background."""
+    return Problem(
+        "a mass",
+        draw_mass,
+        mass_densities,
+        ("mu", "mass", "scale", "norm_background"),
+        ("mass",),
+        np.diag([0.0, 0.0, 1.0, 0.0]),
+        {"of_interest": ["mass"], "free": ["background"]},
+    )
+
+
+FITTED = 60_000
+"""Least events of each process in fits."""
+
+
+# Training and fits --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Uncertainties of a fit in few cells, beside the limits."""
+
+    problem: Problem
+    covariance: Floats
+    limit: Floats
+    n_cells: int
+    expected: tuple[float, ...]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """σ over its limit for each parameter, and the area of the contour where there are two."""
+        each = np.sqrt(np.diag(self.covariance) / np.diag(self.limit)).tolist()
+        found = dict(zip(self.problem.of_interest, each, strict=True))
+        if len(found) > 1:
+            found["area"] = math.sqrt(np.linalg.det(self.covariance) / np.linalg.det(self.limit))
+        return found
+
+    @property
+    def holds(self) -> bool:
+        """Whether all are within the tolerance."""
+        return max(self.ratios.values()) <= 1 + self.problem.tolerance
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Rows of a table."""
+        sizes = [*np.sqrt(np.diag(self.limit)).tolist(), math.nan]
+        return [
+            (
+                self.problem.name,
+                name,
+                str(self.n_cells),
+                f"{size:.4f}",
+                f"{size * ratio:.4f}",
+                f"{100 * ratio - 100:+.1f} %",
+            )
+            for (name, ratio), size in zip(self.ratios.items(), sizes, strict=False)
+        ]
+
+
+def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None) -> Outcome:
+    """Train on n events of each process, choose cells on as many others, and fit many others again.
+
+    With few events to fit, fluctuations of the shifts would pass for information about nuisance parameters.
+    """
+    trained = train(problem.sample(n, seed), settings, n_threads=n_threads)
+
+    def compute(events: Events) -> dict[str, Floats]:
+        scores = trained.ensemble.score(events, n_threads).reshape(events.n_rows, -1)
+        return {f"score {i}": scores[:, i] for i in range(scores.shape[1])}
+
+    sizes = (n, max(2 * n, FITTED))
+    choose, test = (problem.sample(size, seed + 1 + i).transform(compute) for i, size in enumerate(sizes))
+    strengths = {name: tuple(names) for name, names in settings.strengths.items()} or {"mu": (choose.samples[0].name,)}
+    target = CellTarget(strengths, problem.of_interest, settings.free, problem.known)
+    cells = choose_cells(choose, problem.cells, target)
+    expected = tuple(one.sigma_full for one in trained.expectations)
+    return Outcome(problem, target.covariance(fill(test, cells)), problem.limit(), cells.n_bins, expected)
+
+
+PROBLEMS: Mapping[str, Callable[[], Problem]] = {
+    "two": two_signals,
+    "mass": a_mass,
+    "control": lambda: control_region(lambda: Partner(("r",), ((15.0,),))),
+    "workspace": lambda: control_region(through_file, "a workspace as partner"),
+    "alone": lambda: control_region(lambda: None, "trained without its partner"),
+}
+
+
+def run(names: Sequence[str], n: int, seed: int, n_threads: int | None = None, **options: Any) -> dict[str, Outcome]:
+    """Evaluate some problems."""
+    found = {}
+    for name in names:
+        problem = PROBLEMS[name]()
+        found[name] = evaluate(problem, n, seed, Settings(**problem.settings, **options), n_threads)
+    return found
+
+
+def check(outcomes: Mapping[str, Outcome]) -> dict[str, bool]:
+    """Criteria of the problems that were run."""
+    held = {
+        f"{one.problem.name}: within {100 * one.problem.tolerance:g} % of the limit": one.holds
+        for name, one in outcomes.items()
+        if name != "alone"
+    }
+    if "control" in outcomes and "alone" in outcomes:
+        with_partner, alone = (outcomes[name].covariance[0, 0] for name in ("control", "alone"))
+        held["a control region: better than the score trained without knowing of it"] = with_partner < alone
+    return held
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=100_000, help="simulated events of each process")
+    parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--problem", choices=list(PROBLEMS), action="append")
+    options = parser.parse_args()
+    started = time.perf_counter()
+    outcomes = run(options.problem or list(PROBLEMS), options.n, options.seed, n_trees=options.trees)
+    header = ("problem", "parameter", "cells", "limit", "fit", "above")
+    rows = tuple(row for one in outcomes.values() for row in one.rows())
+    print(Table(f"{options.n} simulated events of each process", header, rows))
+    for one in outcomes.values():
+        print(f"expected by training, {one.problem.name}: {', '.join(f'{sigma:.4f}' for sigma in one.expected)}")
+    held = check(outcomes)
+    for criterion, holds in held.items():
+        print(f"{'holds ' if holds else 'MISSED'}  {criterion}")
+    print(f"{time.perf_counter() - started:.0f} s")
+    sys.exit(0 if all(held.values()) else 1)
+
+
+if __name__ == "__main__":
+    main()
