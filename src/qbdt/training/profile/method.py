@@ -29,6 +29,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.settings import Settings
 from qbdt.trees import Tree
+from qbdt.trees.device import open_device
 
 __all__ = ["train_profiled"]
 
@@ -42,6 +43,7 @@ def train_profiled(
     progress: Progress = silent,
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
+    device: str | None = None,
 ) -> TrainedModel:
     """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
@@ -59,7 +61,8 @@ def train_profiled(
         )
     end = End()
     with Workers(n_threads) as workers:
-        events = ProfiledEvents(place_events(_add_free(dataset, settings.free), workers), settings, workers)
+        given = _add_free(dataset, settings.free)
+        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
