@@ -7,7 +7,7 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper capacity weights measurements \
   defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -81,6 +81,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
+
+capacity: setup  ## thin samples: how strongly F is regularised, and how many trees it has
+	$(THREADS) $(BIN)/python -m validation.capacity
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
