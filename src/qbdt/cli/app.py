@@ -47,6 +47,7 @@ ORDER = (
     "init",
     "ntuples",
     "inspect",
+    "plot",
     "compare",
     "run",
     "report",
