@@ -230,6 +230,7 @@ folds: {by: content, columns: [event, sf], k: 2}
 
 def test_folds_by_the_content_of_columns_that_no_source_moves(folder):
     data = load(parse_analysis(WITHOUT_NUMBER), folder)
+    assert data.folds is not None
     assert data.folds.to_dict() == {"by": "hash", "columns": ["bits(event)", "bits(sf)"], "k": 2, "salt": 0}
     kept = pa.parquet.read_table(folder / "ttbar.parquet")["event"].to_numpy().astype(float)
     nominal, up = data.sample("ttbar").events, data.varied("columns", "up")["ttbar"]
