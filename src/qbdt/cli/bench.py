@@ -24,7 +24,8 @@ PUBLIC = {"P2": "cms_htautau", "P3": "tautaugamma"}
 @bench.command(epilog="Example:  qbdt bench physics --problem P4 --budget 4 --seeds 1")
 def physics(
     problem: Annotated[
-        list[str] | None, typer.Option("--problem", "-p", help="P1, P2, P3 or P4; all that have their events if none.")
+        list[str] | None,
+        typer.Option("--problem", "-p", help="P1 to P5, or P4/8 alone of P5; P1 to P4 that have their events if none."),
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder with the public files of P2 and P3, see docs/data.md.")
@@ -35,8 +36,8 @@ def physics(
     contestant: Annotated[
         list[str] | None, typer.Option("--contestant", "-c", help="By name; all that are installed if none.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="Settings that tuning tries for every contestant.")] = 8,
-    seeds: Annotated[int | None, typer.Option(help="Divisions into folds; 1, 2, 5 and 2 for P1 to P4.")] = None,
+    budget: Annotated[int, typer.Option(help="Settings that tuning tries for every contestant.")] = 12,
+    seeds: Annotated[int | None, typer.Option(help="Divisions into folds; 1, 2, 5, 2 and 10 for P1 to P5.")] = None,
     check: Annotated[
         list[str] | None,
         typer.Option("--check", help="Checks beside the problems: without (sources), noise, times; all if none."),
