@@ -102,10 +102,8 @@ def run_analysis(
         Start anew: drop what an earlier run left in the folder.
     origin
         Entries of the provenance in `result.json`, beside versions, settings and the files that were read.
-    progress
-        Told how far each step has come.
-    say
-        Told which step begins, or was done before.
+    progress, say
+        Told how far each step has come, and which step begins or was done before.
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
 
@@ -117,13 +115,7 @@ def run_analysis(
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    place = _LocalRun(n_threads) if cluster is None else cluster
-    steps: list[str] = []
-
-    def note(text: str) -> None:
-        steps.append(text)
-        say(text)
-
+    place, note = cluster or _LocalRun(n_threads), _Notes(say)
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
@@ -131,14 +123,23 @@ def run_analysis(
             lock.require()
             results.update("run", scored=_digest_files(root / "scored"))
         source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
-        if _has_fit(root, results):
-            note("fit: there already")
-        else:
-            note("fit")
+        note("fit: there already" if (known := _has_fit(root, results)) else "fit")
+        if not known:
             results.put("result", _fit(analysis, root, place, figures, source, progress))
         lock.require()
-        result = results.find("result")
-    return Run(root, result, tuple(steps))
+        return Run(root, results.find("result"), tuple(note.steps))
+
+
+class _Notes:
+    """Keeps the steps of a run as they are told."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.steps: list[str] = []
+        self._say = say
+
+    def __call__(self, text: str) -> None:
+        self.steps.append(text)
+        self._say(text)
 
 
 class _LocalRun:
@@ -208,7 +209,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
     chosen = analysis.training.systematics
-    samples = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
+    used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
+    samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.what_is_trained(), list_files(seen, data)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from qbdt.data import Dataset, Role
+from qbdt.data import Dataset, FoldRule, Role
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
@@ -65,11 +65,7 @@ def cross_train(
     >>> len(crossed.trainings), crossed.folds.columns
     (3, ('event_number',))
     """
-    rule = dataset.folds
-    if rule is None:
-        raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
-    if resume is not None and resume.folds != rule:
-        raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
+    rule = _require_rule(dataset, resume)
     earlier = () if resume is None else resume.trainings
     done: list[TrainedModel] = []
 
@@ -84,11 +80,25 @@ def cross_train(
             say(f"train fold{fold}: there already")
             done.append(before)
             continue
-        say(f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees"))
+        say(_describe_start(fold, before))
         done.append(train(events, settings, n_threads=n_threads, progress=progress, resume=before, checkpoint=report))
         if not done[-1].complete:
             break
     return CrossTrainedModel(tuple(done), rule)
+
+
+def _require_rule(dataset: Dataset | PartitionedEvents, resume: CrossTrainedModel | None) -> FoldRule:
+    """Return the fold rule of the events, which an earlier training must have had too."""
+    rule = dataset.folds
+    if rule is None:
+        raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
+    if resume is not None and resume.folds != rule:
+        raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
+    return rule
+
+
+def _describe_start(fold: int, before: TrainedModel | None) -> str:
+    return f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees")
 
 
 def train_into(

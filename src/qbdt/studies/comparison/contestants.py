@@ -22,7 +22,7 @@ import numpy as np
 
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, require
-from qbdt.studies.methods import (
+from qbdt.studies.trainers import (
     Method,
     Parameters,
     Trained,
