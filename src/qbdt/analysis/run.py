@@ -209,7 +209,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
     chosen = analysis.training.systematics
-    samples = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
+    used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
+    samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.what_is_trained(), list_files(seen, data)]
