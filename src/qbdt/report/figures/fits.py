@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from qbdt.files import choose_file_names
 from qbdt.inference import FitResult, FitSummary, Scan
-from qbdt.names import choose_file_names
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
