@@ -42,8 +42,8 @@ class EventSet(NamedTuple):
     direction: str = ""
 
 
-Masks: TypeAlias = Mapping[EventSet, NDArray[np.bool_]]
-"""Rows that are chosen from each set of events."""
+Chosen: TypeAlias = Mapping[EventSet, NDArray[np.intp]]
+"""Numbers of the rows that are chosen from each set of events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,25 +85,39 @@ class InnerFolds:
 
         With `nominal`, both come without any source.
         """
-        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
+        self._require_same(number, dataset)
         wanted = dataset.with_systematics([]) if nominal else dataset
         if self.k == 1:
             return wanted, wanted
         numbers = self._assign(number, dataset, self.k, SALT)
         return (
-            _select(wanted, {key: own != fold for key, own in numbers.items()}),
-            _select(wanted, {key: own == fold for key, own in numbers.items()}),
+            _select(wanted, {key: np.flatnonzero(own != fold) for key, own in numbers.items()}),
+            _select(wanted, {key: np.flatnonzero(own == fold) for key, own in numbers.items()}),
         )
+
+    def held(self, number: int, dataset: Dataset, fold: int) -> Dataset:
+        """Events held out alone, for one fold and one partition of the events."""
+        self._require_same(number, dataset)
+        if self.k == 1:
+            return dataset
+        numbers = self._assign(number, dataset, self.k, SALT)
+        return _select(dataset, {key: np.flatnonzero(own == fold) for key, own in numbers.items()})
+
+    def _require_same(self, number: int, dataset: Dataset) -> None:
+        """Refuse a partition that is another one than it was."""
+        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
 
     def held_blocks(self, number: int, dataset: Dataset, fold: int) -> list[Dataset]:
         """Events held out, in `BLOCKS` blocks; like folds, blocks keep an event and its shifted copies together."""
-        held = self.split(number, dataset, fold)[1]
+        held = self.held(number, dataset, fold)
         if self.names:
             blocks = self._assign(number, held, BLOCKS, BLOCK_SALT)
         else:
             positions = self._positions(number, dataset)
             blocks = {key: own[own % self.k == fold] // self.k for key, own in positions.items()}
-        return [_select(held, {key: own == block for key, own in blocks.items()}) for block in range(BLOCKS)]
+        return [
+            _select(held, {key: np.flatnonzero(own == block) for key, own in blocks.items()}) for block in range(BLOCKS)
+        ]
 
     def _assign(self, number: int, dataset: Dataset, k: int, salt: int) -> dict[EventSet, NDArray[np.int64]]:
         """Number, below k, of each row of each set of events: by identifiers, or by position."""
@@ -136,13 +150,13 @@ def _event_sets(dataset: Dataset) -> Iterator[tuple[EventSet, Events]]:
                     yield EventSet(process, source.name, direction), change.replacement
 
 
-def _select(dataset: Dataset, masks: Masks) -> Dataset:
+def _select(dataset: Dataset, chosen: Chosen) -> Dataset:
     """Keep some rows of each set of events."""
 
     def varied(change: Variation, key: EventSet) -> Variation:
-        return change.select(masks[EventSet(key.process)], lambda _: masks[key])
+        return change.select(chosen[EventSet(key.process)], lambda _: chosen[key])
 
-    samples = [Sample(s.name, s.role, s.events[masks[EventSet(s.name)]]) for s in dataset.samples]
+    samples = [Sample(s.name, s.role, s.events[chosen[EventSet(s.name)]]) for s in dataset.samples]
     sources = []
     for source in dataset.systematics:
         sides = {
