@@ -6,7 +6,8 @@ is smallest, until few enough are left. Joining i and j takes the rank-one term 
 stated figure: the variance of one parameter, the sum of the variances, or the logarithm of the determinant of those of
 interest. Boxes below the floor on effective simulated background events are joined first.
 
-The result depends on the events it was chosen on: never fit those.
+The result depends on the events it was chosen on: never fit those. Where events have folds, cells for each fold are
+chosen on the others, on one grid, and numbered alike.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Role
+from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
-__all__ = ["CellTarget", "ScoreCells", "choose_cells", "match_cells", "merge_cells"]
+__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells", "choose_folded_cells"]
 
 BOXES = 300
 """About how many boxes the fine grid has, whatever the number of scores."""
@@ -131,10 +132,6 @@ class ScoreCells:
         """Edges to draw: numbers of the cells."""
         return np.arange(self.n_bins + 1, dtype=float)
 
-    @property
-    def folds(self) -> None:
-        """No folds: cells are the same for all events."""
-
     def index(self, events: Events, what: str) -> NDArray[np.intp]:
         """Cell of each event; `what` names the events in messages."""
         places = []
@@ -144,6 +141,61 @@ class ScoreCells:
                 raise FitError(f"{what}: the score {name} of row {int(np.argmin(np.isfinite(score)))} is not finite")
             places.append(np.searchsorted(edges, score, side="right"))
         return np.asarray(self.labels[tuple(places)], dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedCells:
+    """Cells for each fold, chosen on the events of the other folds; cells of the same number are added up.
+
+    Attributes
+    ----------
+    cells
+        Those of each fold, equally many.
+    rule
+        By which events find their fold.
+    """
+
+    cells: tuple[ScoreCells, ...]
+    rule: FoldRule
+
+    @property
+    def n_bins(self) -> int:
+        """Number of cells."""
+        return self.cells[0].n_bins
+
+    @property
+    def axis(self) -> Floats:
+        """Edges to draw: numbers of the cells."""
+        return self.cells[0].axis
+
+    def index(self, events: Events, what: str) -> NDArray[np.intp]:
+        """Cell of each event; `what` names the events in messages."""
+        fold = self.rule.assign(events)
+        numbers = np.empty(events.n_rows, dtype=np.intp)
+        for number, cells in enumerate(self.cells):
+            numbers[fold == number] = cells.index(events[fold == number], what)
+        return numbers
+
+
+def choose_folded_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0) -> FoldedCells:
+    """Choose cells for each fold of a dataset on the events of all other folds.
+
+    The grid, which looks at no fit, is that of all events. The number of cells is that of the fold with the fewest.
+    """
+    if scored.folds is None:
+        raise FitError(
+            "cells must be chosen on other events than those fitted; give the dataset a fold rule, or other events to "
+            "choose on"
+        )
+    grid, total = make_grid(scored), scored.total(Role.BACKGROUND)
+    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
+    filled = [fill(one, grid).scaled(total / one.total(Role.BACKGROUND)) for one in rest]
+    while True:
+        chosen = [merge_cells(grid, templates, n_cells, target, min_entries) for templates in filled]
+        fewest = min(cells.n_bins for cells in chosen)
+        if all(cells.n_bins == fewest for cells in chosen):
+            return FoldedCells(tuple(match_cells(chosen, fill(scored, grid).asimov)), scored.folds)
+        n_cells = fewest
 
 
 def choose_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0) -> ScoreCells:
