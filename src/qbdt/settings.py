@@ -1,12 +1,26 @@
-"""Base of all sections of an analysis file."""
+"""Base of all sections of an analysis file, and names in them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-__all__ = ["Section"]
+__all__ = ["Names", "OptionalNames", "Section", "as_list", "one_or_many"]
+
+
+def as_list(value: Any) -> Any:
+    """Put a single word or number into a list; anything else stays."""
+    return [value] if isinstance(value, str | int | float) else value
+
+
+def one_or_many(kind: str) -> WithJsonSchema:
+    """Schema of a single entry or a list of them."""
+    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
+
+
+Names = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), one_or_many("string")]
+OptionalNames = Annotated[list[str], BeforeValidator(as_list), one_or_many("string")]
 
 
 class Section(BaseModel):

@@ -212,3 +212,61 @@ def test_the_papers_files(paper_files):
         part = data.fold(number)
         everything = [s.events for s in part.samples] + [part.varied(s.name, "up")["atata"] for s in part.systematics]
         assert all((events.identifier("event_number") % 2 == number).all() for events in everything)
+
+
+WITHOUT_NUMBER = """\
+features: [pt]
+columns: {rounded: floor(pt)}
+weight: w
+selection: pt > 15
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  columns: {kind: shape, up: {columns: {pt: pt_up}}}
+folds: {by: content, columns: [event, sf], k: 2}
+"""
+
+
+def test_folds_by_the_content_of_columns_that_no_source_moves(folder):
+    data = load(parse_analysis(WITHOUT_NUMBER), folder)
+    assert data.folds.to_dict() == {"by": "hash", "columns": ["bits(event)", "bits(sf)"], "k": 2, "salt": 0}
+    kept = pa.parquet.read_table(folder / "ttbar.parquet")["event"].to_numpy().astype(float)
+    nominal, up = data.sample("ttbar").events, data.varied("columns", "up")["ttbar"]
+    assert set(up.identifier("bits(event)").view(np.float64)) <= set(kept)
+    fold = dict(zip(nominal.identifier("bits(event)"), data.folds.assign(nominal), strict=True))
+    assert all(fold.get(i, f) == f for i, f in zip(up.identifier("bits(event)"), data.folds.assign(up), strict=True))
+
+
+def test_folds_by_position_where_variations_have_the_same_rows(folder, tmp_path):
+    text = WITHOUT_NUMBER.replace("by: content, columns: [event, sf]", "by: position, columns: event")
+    data = load(parse_analysis(text), folder)
+    raw = pa.parquet.read_table(folder / "ttbar.parquet")["pt"].to_numpy()
+    np.testing.assert_array_equal(data.sample("ttbar").events.identifier("row_number"), np.flatnonzero(raw > 15))
+    np.testing.assert_array_equal(
+        data.varied("columns", "up")["ttbar"].identifier("row_number"), np.flatnonzero(raw * 1.1 > 15)
+    )
+    parts = [part() for part in load_partitions(parse_analysis(text), folder, 3)]
+    rows = np.concatenate([part.sample("ttbar").events.identifier("row_number") for part in parts])
+    np.testing.assert_array_equal(rows, np.flatnonzero(raw > 15))
+
+
+def test_what_divides_folds_must_not_be_varied(folder):
+    by = "by: content, columns: [event, sf]"
+    with pytest.raises(DataError, match=r"columns: pt divides the folds and must not be varied$"):
+        load(parse_analysis(WITHOUT_NUMBER.replace(by, "by: content, columns: pt")), folder)
+    with pytest.raises(DataError, match="columns: rounded divides the folds and must not be varied through pt"):
+        load(parse_analysis(WITHOUT_NUMBER.replace(by, "columns: rounded")), folder)
+    other = WITHOUT_NUMBER.replace("{columns: {pt: pt_up}}", '{files: "{process}_down.parquet"}')
+    with pytest.raises(DataError, match=r"higgs_down.parquet has 58 rows, .*higgs.parquet has 60: folds by position"):
+        load(parse_analysis(other.replace(by, "by: position")), folder)
+    for process in ("higgs", "ttbar"):
+        table = pa.parquet.read_table(folder / f"{process}.parquet")
+        pa.parquet.write_table(table.take(np.arange(table.num_rows)[::-1]), folder / f"swapped_{process}.parquet")
+    swapped = parse_analysis(
+        other.replace("{process}_down", "swapped_{process}").replace(by, "by: position, columns: pt"),
+    )
+    with pytest.raises(DataError, match=r"pt differs between .*higgs.parquet and .*, first in row 0"):
+        load(swapped, folder)
+    with pytest.raises(ConfigError, match="columns is missing: by: hash needs to know which"):
+        parse_analysis(WITHOUT_NUMBER.replace(by, "by: hash"))

@@ -11,14 +11,15 @@ import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.loader import load
+from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_folder import read_run
+from qbdt.analysis.schema import Analysis, Fit
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data.dataset import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.files import FolderLock
-from qbdt.inference.settings import FitSettings
 
 pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
 
@@ -84,7 +85,7 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
 
     copy = tmp_path / "run"
     shutil.copytree(finished.folder, copy)
-    other = analysis.model_copy(update={"fit": FitSettings(bins=4, scan=False)})
+    other = analysis.model_copy(update={"fit": Fit(bins=4, scan=False)})
     assert run_analysis(other, files, copy, figures=False).steps == ("scores: there already", "fit")
     assert len(json.loads((copy / "fit" / "templates.json").read_text())["edges"]) <= 5
     (aside,) = copy.glob("fit-*")
@@ -244,7 +245,7 @@ def scored_dataset():
 
 def test_scored_events_are_read_back_as_they_were(tmp_path):
     scored = scored_dataset()
-    path = write_scored(scored, tmp_path / "scored", "test", FitSettings(bins=7))
+    path = write_scored(RegionEvents(scored, {}), tmp_path / "scored", Analysis.model_construct(fit=Fit(bins=7)))
     plan = read_analysis(path)
     assert plan.fit.bins == 7
     again = load(plan, path.parent)
@@ -276,7 +277,7 @@ def test_scored_files_do_not_collide_whatever_the_names_are(tmp_path):
     weights = Systematic.weight("w", {n: [7.0, 8.0] for n in NAMES})
     scored = Dataset(samples, [*shapes, weights], ModuloFolds(2, "weight"))
     (tmp_path / "a").mkdir()
-    path = write_scored(scored, tmp_path / "a" / "scored", "test", FitSettings())
+    path = write_scored(RegionEvents(scored, {}), tmp_path / "a" / "scored", Analysis.model_construct())
     again = load(read_analysis(path), path.parent, to_train=False)
     assert [(s.name, s.events.total) for s in again.samples] == [(s.name, s.events.total) for s in samples]
     for source in scored.systematics:

@@ -13,8 +13,11 @@ import numpy as np
 VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
-LATER = {"negative_weights", "with", "free", "strengths", "of_interest"}
+LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
+
+LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
+"""Sections that there were not either, and that are left out where nothing stands in them."""
 
 
 def text_hash(text: str) -> str:
@@ -40,7 +43,8 @@ def model_hash(path: Path) -> str:
 
 
 def _without_later(content: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in content.items() if key not in LATER}
+    kept = {key: value for key, value in content.items() if key not in LATER}
+    return {key: value for key, value in kept.items() if key not in LATER_EMPTY or value not in ([], {})}
 
 
 def plain_hashes(path: Path, what: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ report (`run_analysis`, `diagnose_run`, `run_document`), or the single steps: ev
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
-from qbdt.analysis.fit_folder import write_fit_folder
+from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
 from qbdt.analysis.page import run_document
 from qbdt.analysis.run import Run, run_analysis
@@ -19,6 +19,7 @@ __all__ = [
     "ClusterRun",
     "Run",
     "diagnose_run",
+    "fit_scored",
     "load",
     "load_for_training",
     "load_named_events",
@@ -30,5 +31,4 @@ __all__ = [
     "score_tables",
     "training_samples",
     "training_settings",
-    "write_fit_folder",
 ]

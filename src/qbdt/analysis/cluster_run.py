@@ -6,8 +6,9 @@ workers to the run's folder, which must be on a disk that all machines share.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ import numpy as np
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
+from qbdt.analysis.region_events import RegionEvents, require_none_shared
+from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
 from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.files import replace_folder
-from qbdt.inference import FitResult, FitSettings, run_fit
+from qbdt.inference import FitResult
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
@@ -59,53 +62,54 @@ class ClusterRun:
     client: Any
     n_partitions: int | None = None
     traffic: Traffic = field(default_factory=Traffic)
+    _partitions: Sequence[FilePartition] = ()
 
     def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> OnCluster:
         """Divide the events among the workers, and look for faults of the input."""
         partitions = load_partitions(analysis, folder, self._count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read on the cluster, in {len(partitions)} parts")
+        self._partitions = partitions
+        if analysis.regions:
+            require_none_shared(map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions"))
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
 
-    def score(
-        self, events: OnCluster, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
-    ) -> None:
+    def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         """Write scored events on the workers, and here the analysis file that reads them."""
         for row in self.traffic.tables()[0].rows:
             note(": ".join(map(str, row)))
         note("score on the cluster")
         with replace_folder(target.resolve()) as scratch:
             score = partial(_score, ensemble=models, folder=scratch)
-            empty = map_reduce(self.client, events.partitions, score, _first, "score")
-            write_description(empty, scratch, analysis.name, analysis.fit, ".part*")
+            empty = map_reduce(self.client, read_all(self._partitions), score, _first, "score")
+            write_description(empty, scratch, analysis, ".part*")
 
     def _find_faults(
         self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]
     ) -> tuple[Finding, ...]:
         """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
-        n_rows = len(partitions) * map_reduce(
-            self.client, partitions[:1], _count_rows, int.__add__, "count"
-        )  # equal shares
+        first = read_all(partitions[:1])
+        n_rows = len(partitions) * map_reduce(self.client, first, _count_rows, int.__add__, "count")  # equal shares
         every = max(1, round(n_rows / CHECKED))
         if every > 1:
             note(f"one event in {every} is looked at for faults of the input")
         chosen = partial(_select_one_in, every=every, columns=columns)
-        return find_faults(map_reduce(self.client, partitions, chosen, _join, "check"))
+        return find_faults(map_reduce(self.client, partitions, chosen, _join_datasets, "check"))
 
-    def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
+    def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
-        partitions = load_partitions(read_analysis(scored), scored.parent, self._count())
+        partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
         n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
         sample = map_reduce(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
 
-        def fill_all(c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
-            one = partial(_fill, sources=settings.systematics, c=c, bins=bins, title=title)
+        def fill_region(region: str, c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
+            one = partial(_fill, region=region, sources=analysis.fit.systematics, c=c, bins=bins, title=title)
             return map_reduce(self.client, partitions, one, TemplateSet.__add__, "templates")
 
-        return run_fit(sample, settings, progress=progress, filler=fill_all)
+        return fit_regions(sample, analysis, progress, fill_region)
 
     def tables(self) -> tuple[Table, ...]:
         """Traffic of the training, where there was one in this run."""
@@ -115,24 +119,41 @@ class ClusterRun:
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
 
-def _score(number: int, dataset: Dataset, ensemble: Model, folder: Path) -> Dataset:
-    """Write a scored partition; return its dataset without rows."""
-    name = choose_score_name(dataset.samples[0].events)
-    scored = dataset.transform(lambda events: {name: ensemble.score(events, 1)})
+def read_all(partitions: Sequence[FilePartition]) -> list[Callable[[], RegionEvents]]:
+    """Partitions as functions that read the events of all regions, not only those that train."""
+    return [partition.read for partition in partitions]
+
+
+def _count_shared(number: int, events: RegionEvents) -> Counter[tuple[str, str]]:
+    return Counter(events.count_shared())
+
+
+def _add_counts(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    return one + other
+
+
+def _score(number: int, events: RegionEvents, ensemble: Model, folder: Path) -> RegionEvents:
+    """Write a scored partition; return its events without rows."""
+    name = choose_score_name(events.whole.samples[0].events)
+    scored = events.transform(lambda each: {name: ensemble.score(each, 1)})
     write_tables(scored, folder, f".part{number:05}")
-    return copy_rows(scored, slice(0, 0))
+    return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 
 
-def _first(one: Dataset, other: Dataset) -> Dataset:
+def _first(one: RegionEvents, other: RegionEvents) -> RegionEvents:
     return one
 
 
-def _join(one: Dataset, other: Dataset) -> Dataset:
+def _join(one: RegionEvents, other: RegionEvents) -> RegionEvents:
+    return replace(one, whole=Dataset.concatenate([one.whole, other.whole]))
+
+
+def _join_datasets(one: Dataset, other: Dataset) -> Dataset:
     return Dataset.concatenate([one, other])
 
 
-def _count_rows(number: int, dataset: Dataset) -> int:
-    return sum(tally.n_rows for tally in dataset.tallies())
+def _count_rows(number: int, events: RegionEvents) -> int:
+    return sum(tally.n_rows for tally in events.whole.tallies())
 
 
 def _select_one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...]) -> Dataset:
@@ -149,10 +170,12 @@ def _select_one_in(number: int, dataset: Dataset, every: int, columns: tuple[str
     return dataset.select(choose)
 
 
-def _draw_sample(number: int, dataset: Dataset, share: float) -> Dataset:
+def _draw_sample(number: int, events: RegionEvents, share: float) -> RegionEvents:
     """Rows of a scored partition, chosen by score, weight and identifiers, with weights that stand for all."""
-    if share == 1:
-        return dataset
+    return events if share == 1 else replace(events, whole=_draw_share(events.whole, share))
+
+
+def _draw_share(dataset: Dataset, share: float) -> Dataset:
 
     def choose(events: Events) -> Any:
         numbers = [np.asarray(events.column(events.features[0]), dtype=np.float64), events.weight]
@@ -170,7 +193,13 @@ def _draw_sample(number: int, dataset: Dataset, share: float) -> Dataset:
 
 
 def _fill(
-    number: int, dataset: Dataset, sources: list[str] | None, c: float | None, bins: ScoreBins, title: str
+    number: int,
+    events: RegionEvents,
+    region: str,
+    sources: list[str] | None,
+    c: float | None,
+    bins: ScoreBins,
+    title: str,
 ) -> TemplateSet:
-    scored = restrict_sources(dataset, sources)
+    scored = restrict_sources(events.observe(region), sources)
     return fill(scored if c is None else tanh_scores(scored, c), bins, title)

@@ -1,4 +1,4 @@
-"""The folder of a fit: numbers, templates, workspaces and figures, replaced all at once."""
+"""A fit of events that have a score, and the folder of a fit, which is replaced all at once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,62 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.blinding import open_data
+from qbdt.analysis.loader import load_regions, require_trainable
+from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.schema import Analysis
 from qbdt.files import make_folder, replace_folder
 from qbdt.inference import FitResult, write_fit
+from qbdt.progress import Progress, silent
 from qbdt.report import Labels
 from qbdt.report.figures import write_figures
 
-__all__ = ["write_fit_folder"]
+__all__ = ["fit_scored", "write_fit_folder"]
 
 OWNED = ("fit.json", "templates.json", "measurement.json", "workspace.json", "histfactory", "combine", "figures")
 """What a fit writes: an earlier one's are replaced together, other files in the folder stay."""
+
+
+def fit_scored(
+    analysis: Analysis,
+    folder: Path | str,
+    out: Path | str | None = None,
+    *,
+    score: str | None = None,
+    figures: bool = True,
+    unblind: bool = False,
+    origin: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
+) -> FitResult:
+    """Read events that have a score, fit them, and write the results.
+
+    Parameters
+    ----------
+    analysis
+        The analysis; its features are the score alone, or `score` says which.
+    folder
+        Where relative paths of its files start.
+    out
+        Folder for results, workspaces and figures; nothing is written without it.
+    score
+        Name of the feature that is the score.
+    figures
+        Whether to draw.
+    unblind
+        Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
+    origin
+        What `fit.json` is to say about where it comes from.
+    progress
+        Told how far it has come.
+    """
+    analysis = open_data(analysis) if unblind else analysis
+    events = load_regions(analysis, folder, progress)
+    require_trainable(events.every_event(), analysis)
+    scored = events.with_score(score)
+    result = fit_regions(scored, analysis, progress)
+    if out is not None:
+        write_fit_folder(result, out, origin, figures=figures, labels=analysis.figure_labels())
+    return result
 
 
 def write_fit_folder(

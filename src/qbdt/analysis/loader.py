@@ -15,6 +15,7 @@ import numpy as np
 
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.region_events import RegionEvents, add_region_columns, read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
     FamilySource,
@@ -39,6 +40,7 @@ from qbdt.data.readers import (
     open_table,
     read_family_rows,
     read_request,
+    require_same_rows,
 )
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ExpressionError, FitError, find_repeated
@@ -57,6 +59,7 @@ __all__ = [
     "load",
     "load_for_training",
     "load_partitions",
+    "load_regions",
     "require_folds",
     "restrict_sources",
     "training_settings",
@@ -82,16 +85,20 @@ def load(
     progress
         Told how far reading has come.
     to_train
-        Whether to refuse what cannot be trained on or fitted, such as an analysis without signal; not needed to score.
+        Whether to keep the events of regions that train, and refuse what cannot be trained on or fitted, such as an
+        analysis without signal; not needed to score.
     """
-    rule = fold_rule(analysis)
-    if analysis.dataset is not None:
-        dataset = _builtin(analysis)
-        dataset = dataset if rule is None else dataset.with_folds(rule)
-    else:
-        dataset = _Loader(analysis, Path(folder), rule, progress).dataset()
-    if not to_train:
-        return dataset
+    found = load_regions(analysis, folder, progress)
+    return require_trainable(found.of_training_regions(), analysis) if to_train else found.every_event()
+
+
+def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
+    """Read all events of an analysis, region by region where it has them; arguments as for `load`."""
+    return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+
+
+def require_trainable(dataset: Dataset, analysis: Analysis) -> Dataset:
+    """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
     return dataset.require_usable().require_full_folds()
 
@@ -157,15 +164,22 @@ class FilePartition:
     count: int
 
     def __call__(self) -> Dataset:
-        """Read the partition."""
-        rule = fold_rule(self.analysis)
-        if self.analysis.dataset is None:
-            return _Loader(self.analysis, self.folder, rule, silent, (self.number, self.count)).dataset()
-        dataset = _builtin(self.analysis)
+        """Read the simulated events of the partition that train."""
+        return self.read().training()
+
+    def read(self, progress: Progress = silent) -> RegionEvents:
+        """Read the partition, region by region."""
+        analysis, rule = self.analysis, fold_rule(self.analysis)
+        if analysis.dataset is None:
+            whole = _Loader(analysis, self.folder, rule, progress, (self.number, self.count)).dataset()
+            return RegionEvents(whole, analysis.regions)
+        dataset = _builtin(analysis)
         dataset = dataset if rule is None else dataset.with_folds(rule)
-        return dataset.select(
-            lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
-        )
+        if self.count > 1:
+            dataset = dataset.select(
+                lambda events: np.arange(*(events.n_rows * (self.number + i) // self.count for i in (0, 1)))
+            )
+        return RegionEvents(add_region_columns(dataset, analysis.regions), analysis.regions)
 
 
 def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
@@ -199,7 +213,7 @@ def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalis
 
 def fold_rule(analysis: Analysis) -> FoldRule | None:
     """Return the fold rule of an analysis, if it has one."""
-    return None if analysis.folds is None else FoldRule.from_dict(analysis.folds.model_dump())
+    return None if analysis.folds is None else analysis.folds.rule()
 
 
 def require_folds(rule: FoldRule | None) -> FoldRule:
@@ -443,6 +457,7 @@ class _Loader:
             named = [_name_files(path, process, files.files) for path in variation.files or ()]
             paths = [path for found in named for path in found] or files.files
             tree = _named(variation.tree, process) if variation.tree else files.tree
+            self._check_positions(key, files, paths, tree)
             scale = self._scale(process, files, variation.generated, paths, tree)
             request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
@@ -458,12 +473,28 @@ class _Loader:
                 f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
             )
 
+    def _check_positions(self, key: str, files: SampleFiles, paths: Sequence[str], tree: str | None) -> None:
+        """Refuse folds by position where the varied files do not have the rows of the nominal ones."""
+        rule = self._analysis.folds
+        if rule is None or rule.by != "position" or (list(paths), tree) == (files.files, files.tree):
+            return
+        nominal, varied = (
+            [one for path in side for one in expand(path, self._folder)] for side in (files.files, paths)
+        )
+        if len(nominal) != len(varied):
+            raise DataError(f"{key}: folds by position: {len(varied)} files, {len(nominal)} nominal ones")
+        for one, other in zip(nominal, varied, strict=True):
+            trees = (files.tree or self._analysis.tree, tree or self._analysis.tree)
+            require_same_rows((one, trees[0]), (other, trees[1]), rule.columns, key)
+
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
-        varied_ids = sorted(set(variation.columns) & set(request.ids))
-        if varied_ids:
-            raise DataError(f"{key}.columns: {', '.join(varied_ids)} divides the folds and must not be varied")
+        plan = ColumnPlan(request.derived, (), "")
+        for name in request.identifying_columns:
+            if varied := sorted(set(variation.columns) & plan.find_needed([name])):
+                through = "" if varied == [name] else f" through {', '.join(varied)}"
+                raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")
         selection = request.selection.names if request.selection else ()
-        used = ColumnPlan(request.derived, (), "").find_needed((*request.features, *request.weight.names, *selection))
+        used = plan.find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
         if idle:
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
@@ -502,14 +533,18 @@ class _Loader:
     ) -> Request:
         analysis = self._analysis
         nominal = Expression(files.weight or ("1" if files.role == "data" else analysis.weight))
+        conditions, observables = read_conditions(analysis.regions), read_observables(analysis.regions)
         cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
+        if conditions:  # events of no region are not kept
+            cuts.append(f"({' or '.join(f'({one.text})' for one in conditions.values())})")
         return Request(
-            features=tuple(analysis.features),
+            features=(*analysis.features, *observables),
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=scale,
             variations=variations or {},
-            derived=_derived(analysis.columns, columns or {}),
+            derived={**_derived(analysis.columns, columns or {}), **observables},
             selection=Expression(" and ".join(cuts)) if cuts else None,
+            conditions=conditions,
             ids=self._rule.columns if self._rule else (),
             missing=_placeholders(analysis),
         )
@@ -521,9 +556,9 @@ class _Loader:
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")
-            tables = (
-                open_table(f, tree or self._analysis.tree, share) for f, share in divide_files(files, *self._partition)
-            )
+            divided = divide_files(files, *self._partition)
+            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in divided)
+            request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
             return read_request(tables, request, description=what, progress=self._progress)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from qbdt.analysis.blinding import describe_blinding
 from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
 from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.data import Dataset, Role
-from qbdt.inference.templates import area_under_roc, roc_points
+from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points
 from qbdt.names import choose_words
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Code, Document, Figure, Headline, Labels, Section, Text, provenance_tables
@@ -64,15 +65,24 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
         Section("Diagnosis", (*diagnosis_blocks(run.diagnosis),)),
         Section("Settings", (*_settings(run),)),
     ]
+    blinding = describe_blinding(run.shown is not None, run.with_data)
+    subtitle = f"{blinding} Results, training and inputs of one analysis; qbdt {run.version}."
+    return Document(run.name, subtitle, _headlines(run), tuple(s for s in sections if s.blocks))
+
+
+def _headlines(run: RunFolder) -> tuple[Headline, ...]:
     best = run.summary
-    headlines = (
+    if len(best.strengths) > 1:
+        return tuple(
+            Headline(one.name, f"{one.mu:.2f} ± {one.sigma_mu:.2f}", f"Z = {one.z:.2f}, {best.data} data")
+            for one in best.strengths
+        )
+    return (
         Headline("significance Z", f"{best.z:.2f}", f"{best.data} data, all uncertainties"),
         Headline("without systematics", f"{best.z_stat:.2f}", "with MC statistics"),
         Headline("signal strength μ", f"{best.mu:.2f} ± {best.sigma_mu:.2f}"),
         Headline("Δμ from the sources", f"{best.delta_mu:.2f}", f"{len(best.sources)} sources"),
     )
-    subtitle = f"Expected and fitted results, training and inputs of one analysis; qbdt {run.version}."
-    return Document(run.name, subtitle, headlines, tuple(s for s in sections if s.blocks))
 
 
 def _labels(run: RunFolder) -> Labels:
@@ -82,7 +92,8 @@ def _labels(run: RunFolder) -> Labels:
 def _result(run: RunFolder) -> list[Block]:
     best = run.summary
     blocks: list[Block] = [*(run.tables[:2] or best.tables()[:2])]
-    blocks += [_templates_figure(run, postfit) for postfit in (False, True)]
+    for name in run.measurement.regions:
+        blocks += [_templates_figure(run, name, postfit) for postfit in (False, True)]
     if run.scan is not None:
         columns = {name: getattr(run.scan, name).tolist() for name in ("mu", "full", "stat")}
         caption = "Profile likelihood of the signal strength."
@@ -90,17 +101,26 @@ def _result(run: RunFolder) -> list[Block]:
     return [*blocks, *(run.tables[2:] or best.tables()[2:])]
 
 
-def _templates_figure(run: RunFolder, postfit: bool) -> Figure:
-    yields = run.summary.postfit if postfit else {p.name: p.nominal for p in run.templates.processes}
-    columns: dict[str, Sequence[Any]] = {
-        "low": run.templates.edges[:-1].tolist(),
-        "high": run.templates.edges[1:].tolist(),
-    }
+def _templates_figure(run: RunFolder, region: str, postfit: bool) -> Figure:
+    templates, several = run.measurement.regions[region], len(run.measurement.regions) > 1
+    summary = run.summary.region(region) if several else run.summary
+    shown = None if run.shown is None else run.shown[region]
+    nominal = {p.name: p.nominal for p in templates.processes}
+    yields = {name: summary.postfit[name] for name in nominal} if postfit else nominal
+    columns: dict[str, Sequence[Any]] = _bins(templates)
     columns |= {name: np.asarray(values).tolist() for name, values in yields.items()}
-    columns |= {"fitted data": run.summary.counts.tolist()}
+    columns |= {"fitted data": summary.counts.tolist()}
+    columns |= {} if shown is None else {"recorded data": ["" if np.isnan(n) else n for n in shown.tolist()]}
     name, when = ("postfit", "after") if postfit else ("prefit", "before")
-    drawn = stacked(run.templates, run.summary, postfit, _labels(run))
-    return Figure(name, drawn, f"Templates {when} the fit, {run.summary.data} data.", columns)
+    labels = _labels(run)
+    drawn = stacked(templates, summary, postfit, labels, region=region if several else None, shown=shown)
+    where = f"Region {region}: templates" if several else "Templates"
+    caption = f"{where} {when} the fit, {summary.data} data."
+    return Figure(f"{name}-{region}" if several else name, drawn, caption, columns)
+
+
+def _bins(templates: TemplateSet) -> dict[str, Sequence[Any]]:
+    return {"low": templates.edges[:-1].tolist(), "high": templates.edges[1:].tolist()}
 
 
 def _training(run: RunFolder) -> list[Block]:
@@ -195,11 +215,22 @@ def _sources(run: RunFolder) -> list[Block]:
         Figure("pulls", pulls(best, labels), "Post-fit values and uncertainties of the sources.", values),
         Figure("correlation", correlation(best, labels), "Correlations after the fit.", matrix),
     ]
-    for source, word in zip(run.templates.sources, choose_words(run.templates.sources), strict=True):
-        sides = {side: run.templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
-        columns = {"low": run.templates.edges[:-1].tolist(), "background": run.templates.background.tolist(), **sides}
-        caption = f"{source}: background moved up and down by one standard deviation, with MC uncertainties."
-        blocks.append(Figure(f"envelope-{word}", envelope(run.templates, source, labels), caption, columns))
+    for name in run.measurement.regions:
+        blocks += _envelopes(run, name)
+    return blocks
+
+
+def _envelopes(run: RunFolder, region: str) -> list[Block]:
+    """Background of one region with each source moved."""
+    templates, several = run.measurement.regions[region], len(run.measurement.regions) > 1
+    ending, where = (f"-{region}", f" in region {region}") if several else ("", "")
+    blocks: list[Block] = []
+    for source, word in zip(templates.sources, choose_words(templates.sources), strict=True):
+        sides = {side: templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
+        columns = {"low": templates.edges[:-1].tolist(), "background": templates.background.tolist(), **sides}
+        caption = f"{source}: background{where} moved up and down by one standard deviation, with MC uncertainties."
+        drawn = envelope(templates, source, _labels(run))
+        blocks.append(Figure(f"envelope-{word}{ending}", drawn, caption, columns))
     return blocks
 
 

@@ -13,17 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
+from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.loader import (
     find_families,
     fold_rule,
     list_files,
-    load,
+    load_regions,
     require_folds,
+    require_trainable,
     restrict_sources,
     training_settings,
 )
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -31,7 +35,7 @@ from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
 from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance
-from qbdt.inference import FitResult, FitSettings, run_fit
+from qbdt.inference import FitResult
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
@@ -71,6 +75,7 @@ def run_analysis(
     *,
     n_threads: int | None = None,
     figures: bool = True,
+    unblind: bool = False,
     force: bool = False,
     origin: Mapping[str, Any] | None = None,
     progress: Progress = silent,
@@ -91,6 +96,8 @@ def run_analysis(
         Threads of the training.
     figures
         Whether to draw.
+    unblind
+        Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
     force
         Start anew: drop what an earlier run left in the folder.
     origin
@@ -106,6 +113,7 @@ def run_analysis(
     -------
     Run
     """
+    analysis = open_data(analysis) if unblind else analysis
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
@@ -138,30 +146,32 @@ class _LocalRun:
 
     def __init__(self, n_threads: int | None) -> None:
         self._n_threads = n_threads
-        self._scored: Dataset | None = None
+        self._events: RegionEvents | None = None
+        self._scored: RegionEvents | None = None
 
     def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> Dataset:
         note("read")
-        dataset = load(analysis, folder, progress)
+        self._events = load_regions(analysis, folder, progress)
+        dataset = require_trainable(self._events.of_training_regions(), analysis)
         require_folds(dataset.folds)
         for basis in find_families(analysis, folder).values():
             note(basis.describe())
-        for finding in find_faults(dataset):
+        for finding in find_faults(self._events.training() if analysis.fit.blind else dataset):
             note(f"to be checked: {finding}")
-        return dataset
+        return self._events.training()
 
-    def score(
-        self, events: Dataset, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]
-    ) -> None:
+    def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")
-        name = choose_score_name(events.samples[0].events)
-        self._scored = events.transform(lambda each: {name: models.score(each, self._n_threads)})
-        write_scored(self._scored, target, analysis.name, analysis.fit)
+        assert self._events is not None
+        name = choose_score_name(self._events.whole.samples[0].events)
+        self._scored = self._events.transform(lambda each: {name: models.score(each, self._n_threads)})
+        self._events = None  # features are needed no more
+        write_scored(self._scored, target, analysis)
 
-    def run_fit(self, scored: Path, settings: FitSettings, progress: Progress) -> FitResult:
+    def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         known = self._scored
-        dataset = load(read_analysis(scored), scored.parent, progress) if known is None else known
-        return run_fit(dataset, settings, progress=progress)
+        events = load_regions(read_analysis(scored), scored.parent, progress) if known is None else known
+        return fit_regions(events, analysis, progress)
 
     def tables(self) -> tuple[Table, ...]:
         return ()
@@ -259,7 +269,7 @@ def _train_and_score(
     )
     if not trained.complete:
         raise KeyboardInterrupt
-    place.score(events, trained.ensemble, root / "scored", analysis, note)
+    place.score(trained.ensemble, root / "scored", analysis, note)
 
 
 def _fit(
@@ -271,7 +281,7 @@ def _fit(
     progress: Progress,
 ) -> dict[str, Any]:
     """Fit the scored events, write the folder `fit`, and return the content of `result.json`."""
-    result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis.fit, progress)
+    result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis, progress)
     write_fit_folder(result, root / "fit", source, figures=figures, labels=analysis.figure_labels())
     return {
         "name": analysis.name,

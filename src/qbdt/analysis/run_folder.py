@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.diagnosis import Diagnosis, read_diagnosis
-from qbdt.analysis.loader import load
+from qbdt.analysis.loader import load, load_regions, require_trainable
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE
-from qbdt.data import Dataset
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError, FitError, QBDTError
 from qbdt.files import digest_file
-from qbdt.inference import FitSummary, Scan
+from qbdt.inference import FitSummary, Measurement, Scan
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import read_cross_trained
 from qbdt.progress import Progress, silent
@@ -25,6 +28,9 @@ from qbdt.tables import Table
 from qbdt.training import CrossTrainedModel
 
 __all__ = ["MODEL_FILE", "RunFolder", "read_run", "read_tables"]
+
+WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
+"""Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
 
 MODEL_FILE = "model.qbdt"
 """The cross-trained model of a run."""
@@ -38,8 +44,10 @@ class RunFolder:
     ----------
     name, analysis, version
         The analysis, its name, and the version of qbdt that ran it; no analysis for a fit by itself.
-    summary, scan, templates, tables
-        The fit to the recorded data, or to Asimov data where there are none.
+    summary, scan, measurement, tables
+        The fit to the recorded data, or to Asimov data where there are none or results are blind.
+    shown
+        Recorded events per bin of each region, NaN where they are hidden; None where results are not blind.
     settings
         Settings of analysis and fit by dotted names.
     text
@@ -58,7 +66,8 @@ class RunFolder:
     analysis: Analysis | None
     summary: FitSummary
     scan: Scan | None
-    templates: TemplateSet
+    measurement: Measurement
+    shown: Mapping[str, Floats] | None
     tables: tuple[Table, ...]
     settings: Mapping[str, Any]
     text: str
@@ -68,6 +77,11 @@ class RunFolder:
     data: Dataset | None
     files: Mapping[str, str]
     diagnosis: Diagnosis | None
+
+    @property
+    def with_data(self) -> bool:
+        """Whether there are recorded data, hidden or not."""
+        return self.shown is not None or any(r.data is not None for r in self.measurement.regions.values())
 
 
 def read_run(folder: Path, data: Path | None = None, progress: Progress = silent) -> RunFolder:
@@ -83,9 +97,9 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     with _damage_named(fits / "fit.json"):
         summary = FitSummary.from_dict(plain["observed"] or plain["expected"])
         scan = None if plain["scan"] is None else Scan.from_dict(plain["scan"])
+        shown = None if plain.get("shown") is None else _read_shown(plain["shown"])
         settings = {**plain["settings"], **settings}
-    with _damage_named(fits / "templates.json"):
-        templates = TemplateSet.from_dict(_read_json(fits / "templates.json", folder))
+    measurement = _read_measurement(fits, folder, settings)
     scored = folder / "scored" / ANALYSIS_FILE
     model = folder / MODEL_FILE
     models = [model] if model.exists() else []
@@ -94,7 +108,8 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         analysis,
         summary,
         scan,
-        templates,
+        measurement,
+        shown,
         tables,
         settings,
         str(result.get("yaml", "")),
@@ -105,6 +120,22 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         {str(path.relative_to(folder)): digest_file(path) for path in (*models, fits / "fit.json")},
         read_diagnosis(folder),
     )
+
+
+def _read_shown(plain: Mapping[str, Any]) -> dict[str, Floats]:
+    """Recorded events per bin; hidden ones are null in the file."""
+    return {name: np.array(counts, dtype=np.float64) for name, counts in plain.items()}
+
+
+def _read_measurement(fits: Path, folder: Path, settings: Mapping[str, Any]) -> Measurement:
+    """Read the regions of a fit; one region without further parameters is a file of templates."""
+    if (fits / "measurement.json").exists():
+        with _damage_named(fits / "measurement.json"):
+            return Measurement.from_dict(_read_json(fits / "measurement.json", folder))
+    with _damage_named(fits / "templates.json"):
+        templates = TemplateSet.from_dict(_read_json(fits / "templates.json", folder))
+        signals = [process.name for process in templates.of_role(Role.SIGNAL)]
+        return Measurement({str(settings["channel"]): templates}, {str(settings["poi"]): signals})
 
 
 def _read_json(path: Path, folder: Path) -> dict[str, Any]:
@@ -138,18 +169,28 @@ def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
     if plain is None:
         return None
     if plain.get("dataset") is not None:
-        plain = {key: plain[key] for key in ("name", "dataset", "folds", "variables", "figures", "training", "fit")}
+        plain = {
+            key: plain[key]
+            for key in ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
+        }
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 
 def _load_events(analysis: Analysis, data: Path | None, known: str | None, progress: Progress) -> Dataset | None:
     """Read the events again; where no folder is given, from that of the run, if they are still there."""
     if data is not None or analysis.dataset is not None:
-        return load(analysis, data or Path(), progress)
+        return _load_shown(analysis, data or Path(), progress)
     try:
-        return None if known is None else load(analysis, Path(known), progress)
+        return None if known is None else _load_shown(analysis, Path(known), progress)
     except QBDTError:  # files that have moved: the report says what it leaves out
         return None
+
+
+def _load_shown(analysis: Analysis, folder: Path, progress: Progress) -> Dataset:
+    """Events of the regions that train, without recorded data where results are blind."""
+    events = load_regions(analysis, folder, progress)
+    dataset = require_trainable(events.of_training_regions(), analysis)
+    return events.training() if analysis.fit.blind else dataset
 
 
 def read_tables(result: Mapping[str, Any]) -> tuple[Table, ...]:

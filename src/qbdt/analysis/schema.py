@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.data import Expression
+from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.region_schema import Decorrelate, Region
+from qbdt.analysis.schema_fields import (
+    SOURCE_LABEL,
+    Colour,
+    ExpressionText,
+    LabelText,
+    Placeholders,
+)
+from qbdt.data import Expression, FoldRule, HashFolds
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import find_repeated
-from qbdt.inference import FitSettings
-from qbdt.settings import Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -24,9 +33,11 @@ __all__ = [
     "Era",
     "FamilySource",
     "FigureText",
+    "Fit",
     "Folds",
     "Generated",
     "NormSource",
+    "Region",
     "SampleEra",
     "SampleFiles",
     "ShapeSource",
@@ -38,61 +49,7 @@ __all__ = [
 ]
 
 
-def _parsed(text: str) -> str:
-    Expression(text)
-    return text
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | int | float) else value
-
-
-def _as_numbers(value: Any) -> Any:
-    values = _as_list(value)
-    if isinstance(values, list) and any(isinstance(item, bool) for item in values):
-        raise ValueError("numbers are needed, not true or false")
-    return values
-
-
-def _as_text(value: Any) -> Any:
-    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _drawable(text: str) -> str:
-    """Refuse a label whose formulas Matplotlib cannot draw."""
-    if "$" in text:
-        from matplotlib.mathtext import MathTextParser
-
-        try:
-            MathTextParser("path").parse(text)
-        except ValueError as error:
-            raise ValueError(f"{text!r} cannot be drawn: {str(error).splitlines()[-1]}") from None
-    return text
-
-
-def _known_colour(text: str) -> str:
-    from matplotlib.colors import is_color_like
-
-    if not is_color_like(text):
-        raise ValueError(f"{text!r} is no colour: a name such as orange, or #rrggbb, is needed")
-    return text
-
-
-def _one_or_many(kind: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"type": kind}, {"type": "array", "items": {"type": kind}}]})
-
-
-ExpressionText = Annotated[
-    str, BeforeValidator(_as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
-]
-Names = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), _one_or_many("string")]
-OptionalNames = Annotated[list[str], BeforeValidator(_as_list), _one_or_many("string")]
-LabelText = Annotated[str, AfterValidator(lambda text: _drawable(text))]
-Colour = Annotated[str, AfterValidator(lambda text: _known_colour(text))]
-Placeholders = Annotated[list[float], BeforeValidator(_as_numbers), _one_or_many("number")]
-
-
-SOURCE_LABEL: Any = Field(None, description="what figures call it; formulas between dollar signs")
+DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
 
 
 class Generated(Section):
@@ -220,6 +177,7 @@ class WeightSource(SourceEras):
 
     kind: Literal["weight"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -232,6 +190,7 @@ class ShapeSource(SourceEras):
 
     kind: Literal["shape"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(
         ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
     )
@@ -244,6 +203,7 @@ class NormSource(SourceEras):
 
     kind: Literal["norm"]
     label: LabelText | None = SOURCE_LABEL
+    decorrelate: Decorrelate = DECORRELATE
     processes: Names = Field(description="processes it acts on; wildcards allowed")
     size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
 
@@ -304,20 +264,32 @@ Source = Annotated[WeightSource | ShapeSource | NormSource | FamilySource, Field
 class Folds(Section):
     """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
 
-    by: Literal["modulo", "hash", "split"] = Field(
-        "modulo", description="column modulo k; a hash of several columns; or a column that holds the fold"
+    by: Literal["modulo", "hash", "split", "content", "position"] = Field(
+        "modulo",
+        description="column modulo k; a hash of several columns; a column that holds the fold; without an event number "
+        "a hash of the values of columns that no source moves, or the position of the row in its file",
     )
-    columns: Names = Field(description="identifier columns")
+    columns: OptionalNames = Field([], description="identifier columns; for position: columns that must be the same")
     k: int = Field(2, ge=2, le=1000, description="number of folds")
     salt: int = Field(0, description="for `hash`: another number gives another division")
 
     @model_validator(mode="after")
     def _one_column(self) -> Folds:
-        if self.by != "hash" and len(self.columns) != 1:
+        if self.by != "position" and not self.columns:
+            raise ValueError(f"columns is missing: by: {self.by} needs to know which")
+        if self.by in ("modulo", "split") and len(self.columns) != 1:
             raise ValueError(f"by: {self.by} takes one column, not {len(self.columns)}; use by: hash for several")
-        if self.by != "hash" and self.salt:
+        if self.by in ("modulo", "split") and self.salt:
             raise ValueError(f"salt goes with by: hash, not with by: {self.by}")
         return self
+
+    def rule(self) -> FoldRule:
+        """Return the rule, as models keep it: content and position are hashes of identifiers that readers make."""
+        if self.by == "content":
+            return HashFolds.by_content(self.k, self.columns, self.salt)
+        if self.by == "position":
+            return HashFolds.by_position(self.k, self.salt)
+        return FoldRule.from_dict(self.model_dump())
 
 
 def _as_partner(value: Any) -> Any:
@@ -412,7 +384,8 @@ _AFTER_TRAINING: Any = {
     "variables": True,
     "figures": True,
     "samples": {"__all__": {"label", "color"}},
-    "systematics": {"__all__": {"label"}},
+    "systematics": {"__all__": {"label", "decorrelate"}},
+    "regions": {"__all__": {"label", "title", "bins", "range", "edges", "blind"}},
 }
 """Keys that a training does not depend on."""
 
@@ -441,11 +414,14 @@ class Analysis(Section):
     eras: dict[str, Era] = Field({}, description="periods of running, such as years: name to luminosity and weight")
     samples: dict[str, SampleFiles] = Field({}, description="process name to role and files")
     systematics: dict[str, Source] = Field({}, description="source name to what it does")
+    regions: dict[str, Region] = Field(
+        {}, description="region name to its events and what is histogrammed; one region with the score by default"
+    )
     folds: Folds | None = Field(None, description="how events are divided for cross-training")
     variables: dict[str, Variable] = Field({}, description="labels and units of features in figures")
     figures: FigureText = Field(FigureText(), description="experiment, energy and luminosity above figures")
     training: Training = Field(Training(), description="settings of the training")
-    fit: FitSettings = Field(FitSettings(), description="from scores to templates and a likelihood fit")
+    fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
     def what_is_trained(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
@@ -464,6 +440,7 @@ class Analysis(Section):
             processes={name: sample.label for name, sample in samples.items() if sample.label},
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
+            regions={name: region.label for name, region in self.regions.items() if region.label},
             colours={name: sample.color for name, sample in samples.items() if sample.color},
             **self.figures.model_dump(exclude={"luminosity"}),
             luminosity=self.figures.luminosity or self.total_luminosity,
@@ -537,6 +514,19 @@ class Analysis(Section):
     def _variables_are_features(self) -> Analysis:
         if self.features and (unknown := [name for name in self.variables if name not in self.features]):
             raise ValueError(f"variables: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
+        return self
+
+    @property
+    def split_sources(self) -> dict[str, list[str]]:
+        """Sources whose nuisance parameters are split, and by what; a family has several already."""
+        alone = {name: s for name, s in self.systematics.items() if not isinstance(s, FamilySource)}
+        return {name: list(s.decorrelate) for name, s in alone.items() if s.decorrelate}
+
+    @model_validator(mode="after")
+    def _regions_are_words(self) -> Analysis:
+        for name in self.regions:
+            if not re.fullmatch(r"[A-Za-z]\w*", name):
+                raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
         return self
 
     def _check_training(self) -> None:

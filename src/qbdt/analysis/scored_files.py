@@ -14,6 +14,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Events, Kind, Role, Systematic
 from qbdt.files import make_folder, replace_folder
 from qbdt.inference import FitSettings
@@ -24,19 +26,17 @@ __all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_sco
 ANALYSIS_FILE = "scored.yaml"
 
 
-def write_scored(scored: Dataset, folder: Path | str, name: str, fit: FitSettings) -> Path:
-    """Write a scored dataset; all files appear at once or not at all.
+def write_scored(scored: RegionEvents, folder: Path | str, analysis: Analysis) -> Path:
+    """Write scored events; all files appear at once or not at all.
 
     Parameters
     ----------
     scored
-        Dataset with one feature, the score.
+        Events with one feature, the score.
     folder
         Where to; replaced if it is there.
-    name
-        Name of the analysis.
-    fit
-        Settings of the fit, to stand in the analysis file.
+    analysis
+        What the analysis file that reads them takes its name, its fit and its correlations from.
 
     Returns
     -------
@@ -45,24 +45,27 @@ def write_scored(scored: Dataset, folder: Path | str, name: str, fit: FitSetting
     """
     with replace_folder(Path(folder)) as scratch:
         write_tables(scored, scratch)
-        write_description(scored, scratch, name, fit)
+        write_description(scored, scratch, analysis)
     return Path(folder) / ANALYSIS_FILE
 
 
-def write_tables(scored: Dataset, folder: Path, ending: str = "") -> None:
-    """Write the tables of a scored dataset, or of a partition of it whose files have an ending of their own."""
+def write_tables(scored: RegionEvents, folder: Path, ending: str = "") -> None:
+    """Write the tables of scored events, or of a partition of them whose files have an ending of their own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for path, columns in _tables(scored):
+    for path, columns in _tables(scored.flatten()):
         target = folder / f"{path}{ending}.parquet"
         make_folder(target.parent)
         pq.write_table(pa.table(columns), target, write_page_checksum=True)
 
 
-def write_description(scored: Dataset, folder: Path, name: str, fit: FitSettings, endings: str = "") -> None:
+def write_description(scored: RegionEvents, folder: Path, analysis: Analysis, endings: str = "") -> None:
     """Write the analysis file that reads the tables; `endings` is a wildcard where there are partitions."""
-    text = yaml.safe_dump(_analysis(scored, name, fit, endings), sort_keys=False, allow_unicode=True)
+    plain = _analysis(scored.flatten(), analysis, endings)
+    if scored.regions:
+        plain |= {"features": list(scored.features), "regions": scored.flat_regions()}
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
     (folder / ANALYSIS_FILE).write_text(text, encoding="utf-8")
 
 
@@ -116,8 +119,8 @@ class _Names:
 
 def _columns(events: Events, weight: str) -> dict[str, NDArray[Any]]:
     identifiers = {name: np.asarray(events.identifier(name)) for name in events.id_names}
-    score = events.features[0]
-    return {**identifiers, score: np.asarray(events.column(score)), weight: events.weight}
+    columns = {name: np.asarray(events.column(name)) for name in events.features}
+    return {**identifiers, **columns, weight: events.weight}
 
 
 def _form(source: Systematic) -> str:
@@ -129,17 +132,21 @@ def _form(source: Systematic) -> str:
     return "weight"
 
 
-def _analysis(scored: Dataset, name: str, fit: FitSettings, endings: str) -> dict[str, Any]:
-    files, names = _file_names(scored), _Names(scored)
+def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, Any]:
+    files, names, fit = _file_names(scored), _Names(scored), analysis.fit
+    splitting = {name: {"decorrelate": ways} for name, ways in analysis.split_sources.items()}
     plain: dict[str, Any] = {
-        "name": name,
+        "name": analysis.name,
         "features": list(scored.features),
         "weight": names.weight,
         "samples": {
             s.name: {"role": str(Role(s.role)), "files": f"{files[s.name]}{endings}.parquet", "weight": names.weight}
             for s in scored.samples
         },
-        "systematics": {s.name: _source(s, names, _folder_names(scored)[s.name]) for s in scored.systematics},
+        "systematics": {
+            s.name: {**_source(s, names, _folder_names(scored)[s.name]), **splitting.get(s.name, {})}
+            for s in scored.systematics
+        },
         "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
     }
     if scored.folds is not None:

@@ -32,6 +32,7 @@ __all__ = [
     "Json",
     "Quiet",
     "Threads",
+    "Unblind",
     "app",
     "bar",
     "main",
@@ -94,7 +95,7 @@ FLAGS = {
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 
-VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "seed", "to", "trees")
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "score", "seed", "to", "trees")
 """Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
@@ -104,6 +105,7 @@ DataFolder = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and no notes: results and errors only.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Unblind = Annotated[bool, typer.Option("--unblind", help="Show results on recorded data, and all of these.")]
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
 
 

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, origin, print_json
-from qbdt.data import Dataset
-from qbdt.errors import ConfigError, OutputError
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
+from qbdt.errors import OutputError
 
 __all__: list[str] = []
 
@@ -23,30 +22,31 @@ def fit(
     ] = None,
     score: Annotated[str | None, typer.Option(help="Feature that is the score; the only one by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
+    unblind: Unblind = False,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file."""
-    from qbdt.analysis import load, read_analysis, write_fit_folder
-    from qbdt.inference import run_fit
+    """Fit events that already have a score: templates, workspaces, significance; settings under `fit:` in the file.
+
+    With recorded data results are blind, until --unblind.
+    """
+    from qbdt.analysis import fit_scored, read_analysis
     from qbdt.tables import show
 
     if out is not None and (out / "fit.json").exists() and not force:
         raise OutputError(f"{out / 'fit.json'} exists; --force overwrites it")
-    settings = read_analysis(analysis)
-    scored = _scored(load(settings, data or analysis.parent, bar(quiet)), score)
-    result = run_fit(scored, settings.fit, progress=bar(quiet))
-    if out is not None:
-        source = origin(analysis=analysis, data=data or analysis.parent)
-        write_fit_folder(result, out, source, figures=figures, labels=settings.figure_labels())
+    result = fit_scored(
+        read_analysis(analysis),
+        data or analysis.parent,
+        out,
+        score=score,
+        figures=figures,
+        unblind=unblind,
+        origin=origin(analysis=analysis, data=data or analysis.parent),
+        progress=bar(quiet),
+    )
     if as_json:
         print_json(result.to_dict())
     else:
         show(result.tables())
-
-
-def _scored(dataset: Dataset, score: str | None) -> Dataset:
-    if score is None and len(dataset.features) > 1:
-        raise ConfigError(f"which feature is the score? --score NAME, one of: {', '.join(dataset.features)}")
-    return dataset if score is None else dataset.with_features([score])

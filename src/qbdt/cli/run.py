@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, app, bar, note, origin, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, Unblind, app, bar, note, origin, print_json
 from qbdt.errors import ConfigError
 
 __all__: list[str] = []
@@ -35,6 +35,7 @@ def run(
     partitions: Annotated[
         int | None, typer.Option(help="Partitions of the events with --dask; two for each thread by default.")
     ] = None,
+    unblind: Unblind = False,
     force: Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -42,7 +43,8 @@ def run(
     """Read, train by folds, score, make templates, fit, draw: everything into one folder.
 
     A run that was interrupted goes on where it stopped. With other settings under `fit:` only the fit is made anew, and
-    the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints.
+    the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints. With
+    recorded data results are blind, until --unblind; that trains nothing again.
     """
     from qbdt.analysis import ClusterRun, read_analysis, run_analysis
     from qbdt.tables import show
@@ -57,6 +59,7 @@ def run(
             out,
             n_threads=threads,
             figures=figures,
+            unblind=unblind,
             force=force,
             origin=origin(analysis=analysis),
             progress=bar(quiet),

@@ -7,7 +7,7 @@ the same fold, whatever file, chunk or variation they come from.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data.events import Events
-from qbdt.data.identity import hash_columns, whole_numbers
+from qbdt.data.identity import POSITION, hash_columns, name_bits, whole_numbers
 from qbdt.errors import DataError
 
 __all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds"]
@@ -127,6 +127,16 @@ class HashFolds(FoldRule):
     salt: int = 0
 
     by = "hash"
+
+    @classmethod
+    def by_content(cls, k: int, columns: Sequence[str], salt: int = 0) -> HashFolds:
+        """Hash the values of columns that no source moves, for events without a number; readers take their bits."""
+        return cls(k, tuple(map(name_bits, columns)), salt)
+
+    @classmethod
+    def by_position(cls, k: int, salt: int = 0) -> HashFolds:
+        """Hash the number of the file and of the row in it, before any selection; readers count them."""
+        return cls(k, POSITION, salt)
 
     @property
     def columns(self) -> tuple[str, ...]:

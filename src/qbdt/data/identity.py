@@ -1,7 +1,12 @@
-"""Which event a row is: whole numbers from its identifiers, and hashes of them that are the same on every machine."""
+"""Which event a row is: whole numbers from its identifiers, and hashes of them that are the same on every machine.
+
+Where files have no identifiers, readers make some: the position of a row, and the bits of columns that tell events
+apart. They have names that no branch has.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +15,16 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError
 
-__all__ = ["are_distinct", "hash_columns", "mix_salt", "whole_numbers"]
+__all__ = [
+    "POSITION",
+    "are_distinct",
+    "bits_column",
+    "hash_columns",
+    "mix_salt",
+    "name_bits",
+    "take_bits",
+    "whole_numbers",
+]
 
 DISTINCT = 0.5
 """Smallest share of different hashes with which identifiers count as telling events apart: an event number that two
@@ -64,3 +78,39 @@ def mix_salt(salt: int) -> int:
 def are_distinct(hashes: NDArray[np.uint64]) -> bool:
     """Whether most hashes differ."""
     return np.unique(hashes).size >= DISTINCT * hashes.size
+
+
+POSITION = ("file_number", "row_number")
+"""Which file of a sample a row stands in, and where, before any selection."""
+
+_BITS = re.compile(r"bits\((?P<column>.+)\)")
+
+
+def name_bits(column: str) -> str:
+    """Name of the identifier that holds the bits of a column.
+
+    Examples
+    --------
+    >>> name_bits("eta"), bits_column("bits(eta)"), bits_column("eta")
+    ('bits(eta)', 'eta', None)
+    """
+    return f"bits({column})"
+
+
+def bits_column(identifier: str) -> str | None:
+    """Column whose bits an identifier holds; None for any other identifier."""
+    found = _BITS.fullmatch(identifier)
+    return found["column"] if found else None
+
+
+def take_bits(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Bits of numbers in double precision as whole numbers: the same for a value in any file, whatever its type.
+
+    Examples
+    --------
+    >>> bool((take_bits(np.array([0.5], np.float32)) == take_bits(np.array([0.5]))).all())
+    True
+    """
+    numbers = values.astype(np.float64) + 0.0  # −0 becomes 0
+    numbers[np.isnan(numbers)] = np.nan  # one of the many bit patterns that mean it
+    return numbers.view(np.int64)

@@ -34,7 +34,11 @@ Filler: TypeAlias = Callable[[float | None, ScoreBins, str], TemplateSet]
 
 
 def build_templates(
-    scored: Dataset, settings: FitSettings, choose_on: Dataset | None = None, filler: Filler | None = None
+    scored: Dataset,
+    settings: FitSettings,
+    choose_on: Dataset | None = None,
+    filler: Filler | None = None,
+    title: str = "score",
 ) -> BuiltTemplates:
     """Make templates of a scored dataset.
 
@@ -49,6 +53,8 @@ def build_templates(
         nominal events of `scored`, optimised edges fold by fold on the other folds.
     filler
         Where `scored` is only a sample: fills the templates from all events.
+    title
+        What the axis calls the one feature.
 
     Examples
     --------
@@ -70,7 +76,7 @@ def build_templates(
         scored = tanh_scores(scored, c)
         choose_on = None if choose_on is None else tanh_scores(choose_on, c)
     bins = _choose_bins(scored, settings, choose_on)
-    templates = _fill_and_repair(scored, settings, bins, c, filler)
+    templates = _fill_and_repair(scored, settings, bins, c, filler, title)
     if 1 < bins.n_bins < settings.bins and settings.binning != "edges":
         short = Note("binning", f"{bins.n_bins} bins instead of {settings.bins}: more would break the floor or ties")
         templates = templates.with_notes([short])
@@ -85,9 +91,14 @@ def refill(scored: Dataset, settings: FitSettings, like: BuiltTemplates) -> Temp
 
 
 def _fill_and_repair(
-    scored: Dataset, settings: FitSettings, bins: ScoreBins, c: float | None, filler: Filler | None = None
+    scored: Dataset,
+    settings: FitSettings,
+    bins: ScoreBins,
+    c: float | None,
+    filler: Filler | None = None,
+    title: str = "score",
 ) -> TemplateSet:
-    title = "score" if c is None else f"tanh({c:g} · score)"
+    title = title if c is None else f"tanh({c:g} · {title})"
     title = title if bins.folds is None else f"bin of {title}"
     templates = (fill(scored, bins, title) if filler is None else filler(c, bins, title)).scaled(settings.scale)
     templates = bound_shifts(merge_unusable_bins(templates, settings.min_entries))

@@ -453,6 +453,8 @@ class FitResult:
         Significances of the paper's appendix A, each source alone.
     total_background
         Uncertainty of the total background after the expected fit, the paper's appendix B.
+    shown
+        Where results are blind: recorded events per bin of each region, NaN in bins that are hidden.
     """
 
     expected: FitSummary
@@ -463,6 +465,7 @@ class FitResult:
     scan: Scan | None = None
     single: tuple[SourceSignificance, ...] = ()
     total_background: BackgroundUncertainty | None = None
+    shown: Mapping[str, Floats] | None = None
 
     @property
     def templates(self) -> TemplateSet:
@@ -489,7 +492,9 @@ class FitResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""
+        shown = {} if self.shown is None else {"shown": {name: _plain_counts(n) for name, n in self.shown.items()}}
         return {
+            **shown,
             "expected": self.expected.to_dict(),
             "observed": None if self.observed is None else self.observed.to_dict(),
             "single": [dict(vars(row)) for row in self.single],
@@ -513,3 +518,8 @@ class FitResult:
             Table("One source at a time (appendix A)", header, rows),
             Table("Total background after the fit (appendix B)", ("sources", "σ_b (events)"), sums),
         )
+
+
+def _plain_counts(counts: Floats) -> list[float | None]:
+    """Counts for a file; hidden ones, which are NaN, become null."""
+    return [None if np.isnan(count) else count for count in counts.tolist()]

@@ -23,7 +23,7 @@ class Labels:
 
     Attributes
     ----------
-    processes, variables, sources
+    processes, variables, sources, regions
         Label by name; names that are not in them are drawn as they are.
     colours
         Fill colour by process, as Matplotlib knows colours.
@@ -47,6 +47,7 @@ class Labels:
     status: str = ""
     energy: float | None = None
     luminosity: float | None = None
+    regions: Mapping[str, str] = field(default_factory=dict)
 
     def process(self, name: str) -> str:
         """Title of a process."""
@@ -61,6 +62,10 @@ class Labels:
         source, _, component = name.partition("#")
         label = self.sources.get(name) or (self.sources.get(source) if component else None)
         return _literal(name) if label is None else f"{label} {component}".rstrip()
+
+    def region(self, name: str) -> str:
+        """Title of a region."""
+        return self.regions.get(name) or _literal(name)
 
     @property
     def conditions(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 from qbdt.analysis import cluster_run as module
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
-from qbdt.analysis.loader import load, load_partitions
+from qbdt.analysis.loader import load, load_partitions, load_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.data.checks.findings import find_faults
 from qbdt.progress import silent
@@ -98,14 +98,14 @@ def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_p
 
 def test_edges_are_chosen_on_a_sample_where_there_are_many_events(client, local, monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 6000)
-    settings = parse_analysis(ANALYSIS, "small.yaml").fit
-    result = ClusterRun(client, 2).run_fit(local / "scored" / "scored.yaml", settings, silent)
+    analysis = parse_analysis(ANALYSIS, "small.yaml")
+    result = ClusterRun(client, 2).run_fit(local / "scored" / "scored.yaml", analysis, silent)
     assert result.templates.background.sum() == pytest.approx(1500.0)  # filled from all events
 
 
 def test_a_sample_stands_for_all_events(local):
-    scored = load(read_analysis(local / "scored" / "scored.yaml"), local / "scored")
-    part = module._draw_sample(0, scored, 0.5)
+    scored = load_regions(read_analysis(local / "scored" / "scored.yaml"), local / "scored")
+    part = module._draw_sample(0, scored, 0.5).whole
     rows = part.sample("ttbar").events.n_rows
     assert 1350 < rows < 1650  # 1500 ± 27
     assert part.sample("ttbar").events.weight[0] == 2 * 0.5

@@ -8,14 +8,13 @@ from qbdt.data.readers.request import (
     NOMINAL,
     Request,
     family_column,
-    read_columns,
     read_events,
     read_family_rows,
     read_request,
-    sum_expression,
 )
 from qbdt.data.readers.root import read_histogram
 from qbdt.data.readers.table import Share, expand, open_table, write_tables
+from qbdt.data.readers.whole_files import read_columns, require_same_rows, sum_expression
 
 __all__ = [
     "NOMINAL",
@@ -30,6 +29,7 @@ __all__ = [
     "read_family_rows",
     "read_histogram",
     "read_request",
+    "require_same_rows",
     "sum_expression",
     "write_tables",
 ]

@@ -18,7 +18,7 @@ class MemoryTable:
     """A table in memory (numpy, pandas, Arrow, awkward, a mapping of columns), read as if it were a file."""
 
     def __init__(self, table: Any, label: str = "table in memory") -> None:
-        self.label = label
+        self.label, self.first_row = label, 0
         self._columns = _columns_and_lists(table)
         self.n_rows: int | None = len(next(iter(self._columns.values()), ()))
         for name, values in self._columns.items():
@@ -59,8 +59,10 @@ class _Batches:
         names: Sequence[str],
         n_rows: int | None,
         read: Callable[[list[str]], Iterator[Any]],
+        first_row: int = 0,
     ) -> None:
         refuse_repeated(names, f"{path}: ")
+        self.first_row = first_row
         self.label = path
         self.names = tuple(names)
         self.n_rows = n_rows
@@ -113,7 +115,9 @@ def _parquet(path: str, share: Share) -> Iterator[TableFile]:
     with readable(path, "Parquet"):
         file = pq.ParquetFile(path, page_checksum_verification=True)
         chosen = share.of(file.metadata.num_row_groups)
-        n_rows = sum(file.metadata.row_group(i).num_rows for i in chosen)
+        n_rows, first_row = (
+            sum(file.metadata.row_group(i).num_rows for i in groups) for groups in (chosen, range(chosen.start))
+        )
 
     def read(columns: list[str]) -> Iterator[Any]:
         for groups in _row_groups(file.metadata, chosen, len(columns)):
@@ -123,7 +127,7 @@ def _parquet(path: str, share: Share) -> Iterator[TableFile]:
             del arrays
 
     with file:
-        yield _Batches(path, "Parquet", file.schema_arrow.names, n_rows, read)
+        yield _Batches(path, "Parquet", file.schema_arrow.names, n_rows, read, first_row)
 
 
 @contextmanager
@@ -132,15 +136,17 @@ def _feather(path: str, share: Share) -> Iterator[TableFile]:
 
     with readable(path, "Feather"):
         source = pa.memory_map(path)
-        names = pa.ipc.open_file(source).schema.names
+        whole = pa.ipc.open_file(source)
+        names, batches = whole.schema.names, share.of(whole.num_record_batches)
+        first_row = sum(whole.get_batch(i).num_rows for i in range(batches.start))
 
     def read(columns: list[str]) -> Iterator[Any]:
         options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
         reader = pa.ipc.open_file(source, options=options)
-        return (reader.get_batch(i) for i in share.of(reader.num_record_batches))
+        return (reader.get_batch(i) for i in batches)
 
     with source:
-        yield _Batches(path, "Feather", names, None, read)
+        yield _Batches(path, "Feather", names, None, read, first_row)
 
 
 @contextmanager

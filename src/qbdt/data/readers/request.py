@@ -20,6 +20,7 @@ from qbdt.arrays import Floats
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
 from qbdt.data.families import FamilyBasis, FamilyRows, FamilySampler, WeightFamily
+from qbdt.data.identity import POSITION, bits_column, take_bits
 from qbdt.data.readers.arrow import MemoryTable
 from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
 from qbdt.data.readers.table import TableFile, expand, open_table
@@ -30,11 +31,9 @@ __all__ = [
     "NOMINAL",
     "Request",
     "family_column",
-    "read_columns",
     "read_events",
     "read_family_rows",
     "read_request",
-    "sum_expression",
 ]
 
 NOMINAL = "nominal"
@@ -65,12 +64,17 @@ class Request:
         Derived columns.
     selection
         Rows to keep; None keeps all.
+    conditions
+        Conditions that are kept as columns after the features, 1 where they hold; like the selection they see
+        placeholders as they are.
     ids
         Identifier branches to keep as they are.
     missing
         Placeholders that mean "missing" in each feature or branch; the key None holds those of all columns.
     families
         Families of weights by name, and what makes columns of their members.
+    file_numbers
+        Numbers of the files in their sample, where not all of them are read.
     """
 
     features: tuple[str, ...]
@@ -79,14 +83,21 @@ class Request:
     variations: Mapping[str, Expression] = field(default_factory=dict)
     derived: Mapping[str, Expression] = field(default_factory=dict)
     selection: Expression | None = None
+    conditions: Mapping[str, Expression] = field(default_factory=dict)
     ids: tuple[str, ...] = ()
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
     families: Mapping[str, FamilyBasis | FamilySampler] = field(default_factory=dict)
+    file_numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Let a feature name an element of an array branch: `jet_pt[0]`."""
         elements = {f: Expression(f) for f in self.features if ELEMENT.fullmatch(f) and f not in self.derived}
         object.__setattr__(self, "derived", {**elements, **self.derived})
+
+    @property
+    def identifying_columns(self) -> list[str]:
+        """Columns that identifiers are made of: none for the position of a row."""
+        return [bits_column(name) or name for name in self.ids if name not in POSITION]
 
     def placeholders(self, name: str) -> tuple[float, ...]:
         """Values that mean "missing" in a column."""
@@ -124,29 +135,6 @@ def read_events(
     return read_request(_open_tables(source, tree), request, progress=progress)[0]
 
 
-def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | None = None) -> dict[str, NDArray[Any]]:
-    """Read columns of one file as they are; see `open_table` for `tree`."""
-    stack = ColumnStack(columns)
-    with open_table(str(path), tree) as table:
-        plan = ColumnPlan({}, table.names, table.label)
-        for chunk in table.chunks([name for column in columns for name in plan.branches(column)]):
-            stack.append(chunk)
-    return stack.finish()
-
-
-def sum_expression(table: TableFile, expression: Expression) -> float:
-    """Sum of an expression over all rows of a table, before any selection."""
-    plan = ColumnPlan({}, table.names, table.label)
-    total = 0.0
-    for chunk in table.chunks(sorted(plan.branches(expression)) or list(table.names[:1])):
-        n_here = len(next(iter(chunk.values())))
-        values = np.asarray(plan.evaluate(expression, chunk))
-        if values.ndim > 1:
-            raise DataError(f"{table.label}: {expression.shown} has several values per event; pick an element")
-        total += float(np.broadcast_to(values, (n_here,)).sum(dtype=np.float64))
-    return total
-
-
 def read_request(
     tables: Iterable[AbstractContextManager[TableFile]],
     request: Request,
@@ -157,20 +145,21 @@ def read_request(
     """Read all tables in turn; returns the events, the weights of the variations, and the columns of families."""
     if twice := find_repeated(request.features):
         raise DataError(f"feature {', '.join(twice)} is asked for twice")
-    names = [_feature(f) for f in request.features] + [_id(i) for i in request.ids]
+    kept = (*request.features, *request.conditions)
+    names = [_feature(f) for f in kept] + [_id(i) for i in request.ids]
     families = [family_column(name, k) for name, one in request.families.items() for k in range(_n_columns(one))]
     stack = ColumnStack([*names, *(_weight(v) for v in (NOMINAL, *request.variations)), *families])
-    for table in tables:
+    for number, table in enumerate(tables):
         with table as opened, progress(f"{description}: {opened.label}", opened.n_rows) as advance:
             if opened.n_rows is not None and request.selection is None:
                 stack.expect(opened.n_rows)
-            for n_read, piece in _pieces(opened, request):
+            for n_read, piece in _pieces(opened, request, (request.file_numbers or range(number + 1))[number]):
                 stack.append(piece)
                 advance(n_read)
                 del piece
     columns = stack.finish()
     weights = {v: columns[_weight(v)].astype(np.float64, copy=False) for v in (NOMINAL, *request.variations)}
-    features = {f: columns[_feature(f)] for f in request.features}
+    features = {f: columns[_feature(f)] for f in kept}
     events = Events(features, weights.pop(NOMINAL), {i: columns[_id(i)] for i in request.ids})
     return events, {**weights, **{name: columns[name] for name in families}}
 
@@ -217,21 +206,23 @@ def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[T
     return [nullcontext(MemoryTable(source))]
 
 
-def _pieces(table: TableFile, request: Request) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+def _pieces(table: TableFile, request: Request, file_number: int = 0) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
     """Checked columns of each chunk, with the number of rows it was read from."""
     plan = ColumnPlan(request.derived, table.names, table.label)
     needed = _branches(plan, request)
     start = 0
     for chunk in table.chunks(sorted(needed) or list(table.names[:1])):
         n_rows = len(next(iter(chunk.values())))
-        yield n_rows, _Piece(table.label, plan, request, chunk, start, n_rows).columns()
+        place = (file_number, table.first_row + start)
+        yield n_rows, _Piece(table.label, plan, request, chunk, place, n_rows).columns()
         start += n_rows
         del chunk
 
 
 def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
-    needed = [plan.branches(name) for name in (*request.features, *request.ids)]
-    for expression in (request.weight, *([request.selection] if request.selection else [])):
+    needed = [plan.branches(name) for name in (*request.features, *request.identifying_columns)]
+    selected = [request.selection] if request.selection else []
+    for expression in (request.weight, *selected, *request.conditions.values()):
         needed += [plan.branches(name) for name in sorted(expression.names)]
     for one in request.families.values():
         needed += [plan.branches(n) for n in sorted(one.family.weights.names | one.family.central.names)]
@@ -248,24 +239,27 @@ class _Piece:
     """One chunk on its way to columns."""
 
     def __init__(
-        self, label: str, plan: ColumnPlan, request: Request, chunk: dict[str, Any], start: int, n_rows: int
+        self, label: str, plan: ColumnPlan, request: Request, chunk: dict[str, Any], place: tuple[int, int], n_rows: int
     ) -> None:
-        self._label, self._plan, self._request, self._start = label, plan, request, start
+        self._label, self._plan, self._request = label, plan, request
+        self._file_number, self._start = place
         self._raw = chunk
-        self._kept = np.arange(n_rows) if request.selection is None else np.flatnonzero(self._selected(n_rows))
+        kept = None if request.selection is None else self._holds(request.selection, chunk, n_rows)
+        self._kept = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
         self._all = len(self._kept) == n_rows
         self._n_rows = n_rows
 
-    def _selected(self, n_rows: int) -> NDArray[np.bool_]:
-        assert self._request.selection is not None
-        return np.broadcast_to(self._plan.mask(self._request.selection, self._raw), (n_rows,))
+    def _holds(self, condition: Expression, branches: dict[str, Any], n_rows: int) -> NDArray[np.bool_]:
+        return np.broadcast_to(self._plan.mask(condition, branches), (n_rows,))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Features, identifiers and weights of the rows that are kept."""
         raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
         clean = self._clean(raw)
         columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
-        columns |= {_id(name): self._one_per_row(name, self._plan.evaluate(name, raw)) for name in self._request.ids}
+        for name, condition in self._request.conditions.items():
+            columns[_feature(name)] = self._holds(condition, raw, len(self._kept))
+        columns |= {_id(name): self._identifier(name, raw) for name in self._request.ids}
         nominal = self._weights("weight", self._request.weight, raw)
         columns[_weight(NOMINAL)] = nominal * self._request.scale if self._request.scale != 1 else nominal
         for name, expression in self._request.variations.items():
@@ -276,6 +270,14 @@ class _Piece:
             shifts = basis.project(*members, self._label)
             columns |= {family_column(name, k): shifts[:, k] for k in range(shifts.shape[1])}
         return columns
+
+    def _identifier(self, name: str, raw: dict[str, Any]) -> NDArray[Any]:
+        if name in POSITION:
+            position = dict(zip(POSITION, (self._file_number, self._start + self._kept), strict=True))
+            return np.broadcast_to(np.asarray(position[name], dtype=np.int64), (len(self._kept),))
+        column = bits_column(name)
+        values = self._one_per_row(column or name, self._plan.evaluate(column or name, raw))
+        return values if column is None else take_bits(values)
 
     def _members(self, name: str, family: WeightFamily, raw: dict[str, Any]) -> tuple[NDArray[Any], Floats]:
         columns = {column: self._plan.evaluate(column, raw) for column in family.weights.names | family.central.names}

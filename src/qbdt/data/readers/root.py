@@ -73,6 +73,7 @@ class _RootTable(ABC):
         self._path, self._tree = path, tree
         self._entries = share.of(int(tree.num_entries))
         self.n_rows: int | None = len(self._entries)
+        self.first_row = self._entries.start
 
     @property
     @abstractmethod

@@ -72,6 +72,10 @@ class TableFile(Protocol):
     def n_rows(self) -> int | None:
         """Number of rows, or None where the format does not say."""
 
+    @property
+    def first_row(self) -> int:
+        """Position in the whole file of the first row that is read."""
+
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Consecutive pieces with these columns: numpy arrays, or awkward ones for array branches."""
 

@@ -127,16 +127,28 @@ def write_figures(result: FitResult, folder: Path | str, labels: Labels = PLAIN)
     These are templates, scan, and for fits with sources pulls, ranking, correlations and envelopes.
     """
     best, root = result.best, Path(folder)
-    figures = {
-        "prefit": stacked(result.templates, best, postfit=False, labels=labels),
-        "postfit": stacked(result.templates, best, postfit=True, labels=labels),
-    }
+    figures: dict[str, Any] = {}
+    for name in result.measurement.regions:
+        figures |= _region_figures(result, name, labels)
     if result.scan is not None:
         figures["scan"] = likelihood_scan(result.scan, best, labels)
     if best.sources:
         figures["pulls"], figures["ranking"] = pulls(best, labels), ranking(best, labels=labels)
         figures["correlation"] = correlation(best, labels)
-    sources = result.templates.sources
-    for name, file in zip(sources, choose_file_names(sources), strict=True):
-        figures[f"envelope_{file}"] = envelope(result.templates, name, labels)
     return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items() for suffix in ("png", "pdf")]
+
+
+def _region_figures(result: FitResult, name: str, labels: Labels) -> dict[str, Any]:
+    """Templates before and after the fit, and the envelope of each source, of one region."""
+    regions = result.measurement.regions
+    templates, several = regions[name], len(regions) > 1
+    summary = result.best.region(name) if several else result.best
+    shown = None if result.shown is None else result.shown[name]
+    ending, own = (f"_{name}", name) if several else ("", None)
+    figures = {
+        f"{when}{ending}": stacked(templates, summary, when == "postfit", labels, region=own, shown=shown)
+        for when in ("prefit", "postfit")
+    }
+    for source, file in zip(templates.sources, choose_file_names(templates.sources), strict=True):
+        figures[f"envelope_{file}{ending}"] = envelope(templates, source, labels)
+    return figures

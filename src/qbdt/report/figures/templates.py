@@ -23,7 +23,15 @@ MOST_TICKS = 20
 """Bins that have a number each; of more only some have."""
 
 
-def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True, labels: Labels = PLAIN) -> Any:
+def stacked(
+    templates: TemplateSet,
+    summary: FitSummary,
+    postfit: bool = True,
+    labels: Labels = PLAIN,
+    *,
+    region: str | None = None,
+    shown: Floats | None = None,
+) -> Any:
     """Stacked processes, the signal also scaled up as a line; the fitted data, the uncertainty, and the ratio below.
 
     Parameters
@@ -31,29 +39,52 @@ def stacked(templates: TemplateSet, summary: FitSummary, postfit: bool = True, l
     templates
         The templates that were fitted.
     summary
-        Result of the fit.
+        Result of the fit: that of one region, where there are several.
     postfit
         At the best fit, otherwise before it.
     labels
         What processes are called, their colours, and the line above.
+    region
+        Name of the region, to be written into the figure.
+    shown
+        For blind results: recorded events per bin, NaN where they are hidden; these bins are grey.
     """
-    yields = summary.postfit if postfit else {p.name: p.nominal for p in templates.processes}
+    nominal = {p.name: p.nominal for p in templates.processes}
+    yields = {name: summary.postfit[name] for name in nominal} if postfit else nominal
     error = summary.postfit_error if postfit else summary.prefit_error
     total, axis = np.sum(list(yields.values()), axis=0), _Axis.of(templates)
+    counts = summary.counts if shown is None else shown
     with styled():
         drawn, (main, ratio) = _with_ratio()
         _draw_stack(main, templates, yields, axis, labels)
         _band(main, axis.edges, total - error, total + error, "uncertainty")
-        kind = "data" if summary.data == "recorded" else "Asimov data"
-        _points(main, axis.edges, summary.counts, np.sqrt(summary.counts), kind)
+        kind = "data" if summary.data == "recorded" or shown is not None else "Asimov data"
+        _points(main, axis.edges, counts, np.sqrt(counts), kind)
+        for axes in (main, ratio):
+            _mark_hidden(axes, axis.edges, counts)
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
-        title = f"after the fit, μ = {summary.mu:.2f}" if postfit else "before the fit, μ = 1"
-        main.text(0.03, 0.95, title, transform=main.transAxes, va="top")
+        title = f"after the fit, {_name_strengths(summary)}" if postfit else "before the fit, μ = 1"
+        above = "" if region is None else f"{labels.region(region)}\n"
+        main.text(0.03, 0.95, above + title, transform=main.transAxes, va="top")
         labels.write_above(main)
-        _draw_ratio(ratio, axis.edges, summary.counts, total, error)
+        _draw_ratio(ratio, axis.edges, counts, total, error)
         axis.label(main, ratio)
     return drawn
+
+
+def _name_strengths(summary: FitSummary) -> str:
+    if len(summary.strengths) == 1:
+        return f"μ = {summary.mu:.2f}"
+    return ", ".join(f"{strength.name} = {strength.mu:.2f}" for strength in summary.strengths)
+
+
+def _mark_hidden(axes: Any, edges: Floats, counts: Floats) -> None:
+    """Mark bins whose data are hidden."""
+    hidden = np.flatnonzero(np.isnan(counts))
+    for number in hidden:
+        label = "blind" if number == hidden[0] else None
+        axes.axvspan(edges[number], edges[number + 1], color="grey", alpha=0.25, linewidth=0, zorder=0, label=label)
 
 
 def _draw_stack(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, labels: Labels) -> None:
@@ -91,7 +122,7 @@ def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: 
     _band(axes, edges, 1 - error / total, 1 + error / total, None)
     _points(axes, edges, counts / total, np.sqrt(counts) / total, None)
     axes.axhline(1, color="black", linewidth=0.8)
-    furthest = np.maximum(np.abs(counts / total - 1) + np.sqrt(counts) / total, error / total)
+    furthest = np.fmax(np.abs(counts / total - 1) + np.sqrt(counts) / total, error / total)
     reach = min(max(0.1, 1.15 * float(np.max(furthest))), 1.0)
     axes.set_ylim(1 - reach, 1 + reach)
     axes.set_ylabel("data / exp.", loc="center")

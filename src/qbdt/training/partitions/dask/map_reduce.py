@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from qbdt.data import Dataset
 from qbdt.training.partitions.dask.cluster import explain_losses
-from qbdt.training.partitions.protocol import Partition
 
 __all__ = ["FAN_IN", "map_reduce"]
 
 Found = TypeVar("Found")
+Read = TypeVar("Read")
 
 FAN_IN = 8
 """Results that one worker merges: with eight, a thousand workers are four levels."""
@@ -20,19 +19,19 @@ FAN_IN = 8
 
 def map_reduce(
     client: Any,
-    partitions: Sequence[Partition],
-    find: Callable[[int, Dataset], Found],
+    partitions: Sequence[Callable[[], Read]],
+    find: Callable[[int, Read], Found],
     merge: Callable[[Found, Found], Found],
     name: str,
 ) -> Found:
-    """Compute `find(number, dataset)` of every partition and merge the results, in their order.
+    """Compute `find(number, events)` of every partition and merge the results, in their order.
 
     Parameters
     ----------
     client
         Dask client.
     partitions
-        The partitions.
+        The partitions: functions that read their events.
     find, merge
         What to compute, and how two results become one.
     name
@@ -55,7 +54,7 @@ def map_reduce(
     return found
 
 
-def _find(find: Callable[[int, Dataset], Found], number: int, read: Partition) -> Found:
+def _find(find: Callable[[int, Read], Found], number: int, read: Callable[[], Read]) -> Found:
     return find(number, read())
 
 

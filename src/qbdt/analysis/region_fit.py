@@ -1,0 +1,102 @@
+"""From scored events of all regions to one fit: templates region by region, and the parameters of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from qbdt.analysis.blinding import find_open_data
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.schema import Analysis
+from qbdt.data import Role
+from qbdt.errors import FitError
+from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
+from qbdt.inference.templates import ScoreBins, TemplateSet
+from qbdt.progress import Progress, silent
+
+__all__ = ["RegionFiller", "fit_regions"]
+
+RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
+"""Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
+
+
+def fit_regions(
+    events: RegionEvents, analysis: Analysis, progress: Progress = silent, filler: RegionFiller | None = None
+) -> FitResult:
+    """Fit all regions of an analysis together.
+
+    Parameters
+    ----------
+    events
+        Scored events.
+    analysis
+        Its regions say how each is binned, its sources what they are decorrelated by, its fit all the rest.
+    progress
+        Told how far the fit has come.
+    filler
+        Where `events` are only a sample: fills templates from all events.
+    """
+    fit, regions = analysis.fit, analysis.regions or {analysis.fit.channel: Region()}
+    events.every_event().require_usable()
+    built = {name: _build(events, analysis, name, region, filler) for name, region in regions.items()}
+    templates = {name: _drop_absent(one.templates) for name, one in built.items()}
+    shown = find_open_data(templates, analysis)
+    if shown is not None:
+        templates = {name: replace(one, data=None) for name, one in templates.items()}
+    chosen = {name: _describe_choices(one) for name, one in built.items()}
+    if _is_plain(analysis):
+        result, choices = fit_templates(templates[fit.channel], fit, progress), chosen[fit.channel]
+    else:
+        result, choices = fit_measurement(_measurement(templates, analysis), fit, progress), {"regions": chosen}
+    return replace(result, settings={**result.settings, **choices}, shown=shown)
+
+
+def _is_plain(analysis: Analysis) -> bool:
+    """Whether there is one region, one signal strength, and nothing that `FitSettings` do not know."""
+    fit = analysis.fit
+    named = (analysis.regions, analysis.split_sources, fit.parameters, fit.free, fit.fixed, fit.bounds, fit.groups)
+    return not any(named)
+
+
+def _measurement(regions: Mapping[str, TemplateSet], analysis: Analysis) -> Measurement:
+    """Regions and parameters of an analysis; a group that names a source has all that it is split into."""
+    fit = analysis.fit
+    signals = dict.fromkeys(p.name for region in regions.values() for p in region.of_role(Role.SIGNAL))
+    measurement = Measurement(regions, fit.parameters or {fit.poi: list(signals)}, free=fit.free)
+    parts: dict[str, tuple[str, ...]] = {}
+    for name, ways in analysis.split_sources.items():
+        if name in measurement.sources:  # others act nowhere in the fit
+            split = measurement.decorrelate(name, ways)
+            parts[name] = tuple(source for source in split.sources if source not in measurement.sources)
+            measurement = split
+    groups = {group: [p for name in names for p in parts.get(name, (name,))] for group, names in fit.groups.items()}
+    return replace(measurement, of_interest=fit.of_interest, fixed=fit.fixed, bounds=fit.bounds, groups=groups)
+
+
+def _build(events: RegionEvents, analysis: Analysis, name: str, region: Region, filler: RegionFiller | None) -> Any:
+    """Templates of a region, and how they came about."""
+    known = analysis.variables.get(region.observable)
+    title = known.title(region.observable) if known is not None and region.title is None else region.axis_title
+    own = None if filler is None else partial(filler, name)
+    try:
+        return build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)
+    except FitError as error:
+        raise FitError(f"region {name}: {error}" if analysis.regions else str(error)) from error
+
+
+def _describe_choices(built: Any) -> dict[str, Any]:
+    return {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
+
+
+def _drop_absent(templates: TemplateSet) -> TemplateSet:
+    """Leave out backgrounds that have no events in a region, and sources that then act on nothing."""
+    kept = tuple(p for p in templates.processes if p.role is Role.SIGNAL or np.any(p.variance > 0))
+    if len(kept) == len(templates.processes):
+        return templates
+    acting = {name for process in kept for name in process.shifts}
+    return replace(templates, processes=kept, sources=tuple(name for name in templates.sources if name in acting))

@@ -1,0 +1,232 @@
+"""Regions of an analysis: events find theirs, control regions do not train, all are fitted together; blinding."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
+from qbdt.analysis.fit_folder import fit_scored
+from qbdt.analysis.loader import load, load_partitions, load_regions
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.run import run_analysis
+from qbdt.errors import ConfigError, DataError, FitError
+from qbdt.inference.settings import FitSettings
+
+pytestmark = pytest.mark.xdist_group("regions")  # one worker makes the run that they share
+
+ANALYSIS = """\
+name: two signals
+features: [x, y]
+weight: w
+samples:
+  ggH: {role: signal, files: ggH.parquet}
+  VBF: {role: signal, files: VBF.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+  wjets: {role: background, files: wjets.parquet}
+  recorded: {role: data, files: recorded.parquet}
+systematics:
+  scale: {kind: shape, processes: [ttbar, ggH], up: {columns: {x: x + 0.1, mt: mt * 1.05}}}
+  btag: {kind: weight, up: nominal * (1 + 0.1 * nb), down: nominal * (1 - 0.1 * nb), decorrelate: process}
+  luminosity: {kind: norm, processes: "*", size: 0.02}
+regions:
+  signal: {selection: mt < 50 and nb == 0}
+  w: {selection: mt > 70 and nb == 0, observable: mt, bins: 4, range: [70, 150], title: '$m_T$'}
+  tt: {selection: nb > 0, observable: yield}
+folds: {columns: event}
+training: {method: paper, n_trees: 6, n_leaves: 4}
+fit:
+  {transform: none, binning: equal_background, bins: 5, scan: false, free: {k_w: wjets, k_tt: ttbar},
+   parameters: {mu_ggH: ggH, mu_VBF: VBF}, groups: {tagging: [btag, scale]}}
+"""
+
+N = 2000
+
+
+def make_columns(rng, centre, weight, w_like=False, tt_like=False, n=N):
+    x = rng.normal(centre, 1, n)
+    mt = rng.exponential(60 if w_like else 30, n)
+    nb = (rng.random(n) < (0.6 if tt_like else 0.05)).astype(int)
+    return {"x": x, "y": rng.normal(-centre, 1, n), "mt": mt, "nb": nb, "w": np.full(n, weight), "event": np.arange(n)}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("regions"), np.random.default_rng(3)
+    tables = {
+        "ggH": make_columns(rng, 0.8, 0.07),
+        "VBF": make_columns(rng, 1.6, 0.03),
+        "ttbar": make_columns(rng, -0.5, 0.9, tt_like=True),
+        "wjets": make_columns(rng, -0.3, 1.1, w_like=True),
+    }
+    chosen = {name: rng.random(N) < table["w"][0] / 2 for name, table in tables.items()}  # each event counts twice
+    recorded = {c: np.repeat(np.concatenate([t[c][chosen[n]] for n, t in tables.items()]), 2) for c in tables["ggH"]}
+    recorded["event"] = np.arange(len(recorded["event"]))
+    for name, table in {**tables, "recorded": recorded}.items():
+        pq.write_table(pa.table(table), folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def analysis():
+    return parse_analysis(ANALYSIS, "regions.yaml")
+
+
+@pytest.fixture(scope="module")
+def blind(files, analysis, tmp_path_factory):
+    return run_analysis(analysis, files, tmp_path_factory.mktemp("runs") / "run", figures=False)
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_events_find_their_regions(files, analysis):
+    events = load_regions(analysis, files)
+    raw = {name: pq.read_table(files / f"{name}.parquet").to_pydict() for name in ("ttbar", "wjets")}
+    mt, nb = (np.array(raw["ttbar"][name]) for name in ("mt", "nb"))
+    assert events.features == ("x", "y")
+    assert events.observe("w").features == ("observable w",)
+    assert events.observe("w").sample("ttbar").events.n_rows == np.sum((mt > 70) & (nb == 0))
+    assert events.observe("w").varied("scale", "up")["ttbar"].n_rows == np.sum((mt * 1.05 > 70) & (nb == 0))
+    assert events.observe("tt").sample("ttbar").events.total == pytest.approx(0.9 * np.sum(nb > 0))
+    tagged = events.observe("tt").varied("btag", "up")["wjets"].total
+    assert tagged == pytest.approx(1.1 * events.observe("tt").sample("wjets").events.total)
+    training = load(analysis, files)
+    assert training.features == ("x", "y")
+    assert training.sample("ttbar").events.n_rows == np.sum((mt < 50) & (nb == 0))
+    everything = load(analysis, files, to_train=False).sample("ttbar").events.n_rows
+    assert everything == np.sum((mt < 50) | (mt > 70) | (nb > 0))
+
+
+def test_partitions_know_regions(files, analysis):
+    whole = load_regions(analysis, files)
+    parts = [part.read() for part in load_partitions(analysis, files, 3)]
+    for name in analysis.regions:
+        found = sum(part.observe(name).sample("wjets").events.n_rows for part in parts)
+        assert found == whole.observe(name).sample("wjets").events.n_rows
+
+
+def test_bundled_datasets_have_regions_over_their_features():
+    text = "dataset: {name: inferno, options: {n: 300}}\nregions: {a: {selection: x0 > 2}, b: {selection: x0 <= 2, %s}}"
+    events = load_regions(parse_analysis(text % "observable: x1 * 2, bins: 3, range: [0, 9]"))
+    assert events.features == ("x0", "x1", "x2")
+    value = events.observe("b").samples[0].events.column("observable b")
+    assert value == pytest.approx(2 * events.select("b").samples[0].events.column("x1"))
+    with pytest.raises(DataError, match="no feature mass; there are: x0, x1, x2"):
+        load_regions(parse_analysis(text % "observable: mass, bins: 3, range: [0, 9]"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "nb > 0, obs",
+            "nb >= 0, obs",
+            r"would count twice: \d+ in signal and tt, \d+ in w and tt",
+        ),
+        ("nb > 0, obs", "nbs > 0, obs", "no branch nbs"),
+    ],
+)
+def test_events_of_two_regions_are_refused(files, old, new, message):
+    with pytest.raises(DataError, match=message):
+        load(parse_analysis(ANALYSIS.replace(old, new)), files)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("bins: 4, range: [70, 150]", "bins: 4", "regions.w: observable mt: bins and range are needed, or edges"),
+        ("bins: 4, range: [70, 150]", "edges: [1, 1]", "regions.w: edges [1.0, 1.0]: at least two ascending numbers"),
+        ("bins: 4, range: [70, 150]", "bins: 4, range: [150, 70]", "range [150.0, 70.0]: at least two ascending"),
+        ("bins: 4, range: [70, 150]", "bins: 4, edges: [1, 2]", "edges and bins: one of them"),
+        ("observable: yield", "observable: yield, bins: 3", "regions.tt: bins: the yield has one bin"),
+        ("nb == 0}", "nb == 0, range: [0, 1]}", "regions.signal: range: is for a column or expression"),
+        ("observable: yield", "observable: 1 +", "regions.tt.observable"),
+        ("  tt: {sel", "  t-t: {sel", "regions: 't-t': letters, digits and underscores are needed"),
+        ("observable: yield", "obserbable: yield", "regions.tt.obserbable: unknown key; did you mean observable?"),
+        ("decorrelate: process", "decorrelate: channel", "input should be 'region' or 'process', not 'channel'"),
+        ("{k_w: wjets", "{k_w: []", "fit.free"),
+    ],
+)
+def test_faults_of_the_file_end_in_one_message(old, new, message):
+    assert old in ANALYSIS
+    with pytest.raises(ConfigError) as error:
+        parse_analysis(ANALYSIS.replace(old, new), "a.yaml")
+    assert message in str(error.value)
+    assert str(error.value).startswith("a.yaml:")
+
+
+def test_a_run_needs_a_region_that_trains(files, tmp_path):
+    text = ANALYSIS.replace("nb == 0}", "nb == 0, train: false}")
+    with pytest.raises(DataError, match="regions: none has train: true"):
+        run_analysis(parse_analysis(text), files, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mu_VBF: VBF}", "mu_VBF: ZH}", "mu_VBF: ZH is no signal process"),
+        ("k_tt: ttbar", "k_tt: ggH", "k_tt: ggH is no background process"),
+        ("tagging: [btag", "tagging: [b_tag", "tagging: no source b_tag"),
+    ],
+)
+def test_parameters_are_checked(files, blind, old, new, message):
+    scored = blind.folder / "scored"
+    plan = read_analysis(scored / "scored.yaml")
+    other = parse_analysis(ANALYSIS.replace(old, new))
+    with pytest.raises(FitError, match=re.escape(message)):
+        fit_scored(plan.model_copy(update={"fit": other.fit}), scored)
+
+
+def test_bins_of_a_region():
+    fit = FitSettings(bins=7, binning="equal_signal")
+    assert Region().fit_settings(fit) == fit
+    assert Region(bins=3).fit_settings(fit).bins == 3
+    assert Region(edges=[0, 1, 3]).fit_settings(fit).edges == [0, 1, 3]
+    assert Region(observable="m", bins=2, range=(0, 4)).fit_settings(fit).edges == [0, 2, 4]
+    assert Region(observable="yield").fit_settings(fit).edges == [-0.5, 0.5]
+    assert [Region().trains, Region(observable="yield").trains, Region(train=False).trains] == [True, False, False]
+
+
+def test_regions_are_fitted_together(files, blind):
+    found = read(blind.folder / "fit" / "measurement.json")
+    assert list(found["regions"]) == ["signal", "w", "tt"]
+    assert found["strengths"] == {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]}
+    w = found["regions"]["w"]
+    assert (w["edges"], w["variable"]) == ([70, 90, 110, 130, 150], "$m_T$")
+    raw = pq.read_table(files / "wjets.parquet").to_pydict()
+    mt = np.array(raw["mt"])[(np.array(raw["mt"]) > 70) & (np.array(raw["nb"]) == 0)]
+    by_hand = 1.1 * np.histogram(np.clip(mt, 70, 149), [70, 90, 110, 130, 150])[0]
+    (nominal,) = (p["nominal"] for p in w["processes"] if p["name"] == "wjets")
+    assert nominal == pytest.approx(by_hand.tolist())
+    assert {"btag_ttbar", "btag_wjets", "luminosity", "scale"} <= set(found["regions"]["tt"]["sources"])
+    fit = read(blind.folder / "result.json")["fit"]
+    assert fit["expected"]["parameters"]["k_w"]["error"] < 0.1
+    assert set(fit["expected"]["strengths"]) == {"mu_ggH", "mu_VBF"}
+    assert found["groups"]["tagging"] == ["btag_ggH", "btag_VBF", "btag_ttbar", "btag_wjets", "scale"]
+    assert fit["expected"]["breakdown"]["tagging"] > 0
+    assert fit["settings"]["regions"]["w"]["chosen_edges"] == [[70, 90, 110, 130, 150]]
+
+
+def test_scored_events_give_the_same_fit_again(blind, analysis, files):
+    again = fit_scored(read_analysis(blind.folder / "scored" / "scored.yaml"), blind.folder / "scored")
+    wanted = blind.result["fit"]["expected"]
+    for process, events in again.expected.postfit.items():
+        assert events == pytest.approx(wanted["postfit"][process], rel=1e-7)
+    assert again.expected.sigma_mu == pytest.approx(wanted["sigma_mu"], rel=1e-7)
+    assert run_analysis(analysis, files, blind.folder).steps == ("scores: there already", "fit: there already")
+    wider = analysis.model_copy(
+        update={
+            "regions": {
+                **analysis.regions,
+                "w": Region(observable="mt", selection="mt > 70 and nb == 0", edges=[70, 150]),
+            }
+        }
+    )
+    steps = run_analysis(wider, files, blind.folder, figures=False).steps
+    assert steps == ("scores: there already", "fit")
+    assert run_analysis(analysis, files, blind.folder).steps == ("scores: there already", "fit")
