@@ -10,7 +10,7 @@ from qbdt.inference.fit import fit_measurement
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.cells import CellTarget, choose_cells, choose_folded_cells
+from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.repair import bound_shifts
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.progress import Progress, silent
@@ -68,11 +68,8 @@ def fit_strengths(
     wanted = [s.name for s in scored.systematics] if settings.systematics is None else settings.systematics
     scored = scored.require_usable().with_systematics(wanted)
     target = CellTarget({name: tuple(own) for name, own in strengths.items()}, free=tuple(free), figure=figure)
-    cells = (
-        choose_folded_cells(scored, settings.bins, target, settings.min_entries)
-        if choose_on is None
-        else choose_cells(choose_on.with_systematics(wanted), settings.bins, target, settings.min_entries)
-    )
+    chosen = scored if choose_on is None else choose_on.with_systematics(wanted)
+    cells = choose_cells(chosen, settings.bins, target, settings.min_entries, by_folds=choose_on is None)
     templates = bound_shifts(fill(scored, cells, "cell of the scores").scaled(settings.scale))
     measurement = Measurement({settings.channel: templates}, strengths, free=free)
     return fit_measurement(measurement, settings, progress)

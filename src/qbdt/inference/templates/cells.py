@@ -16,7 +16,7 @@ chosen on the others, on one grid, and numbered alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from qbdt.errors import FitError
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
-__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells", "choose_folded_cells"]
+__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
 
 BOXES = 900
 """About how many boxes the fine grid has, whatever the number of scores."""
@@ -187,7 +187,7 @@ class FoldedCells:
         return numbers
 
 
-def choose_folded_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0) -> FoldedCells:
+def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float) -> FoldedCells:
     """Choose cells for each fold of a dataset on the events of all other folds.
 
     The grid, which looks at no fit, is that of all events. The number of cells is that of the fold with the fewest.
@@ -200,17 +200,25 @@ def choose_folded_cells(scored: Dataset, n_cells: int, target: CellTarget, min_e
     grid, total = make_grid(scored), scored.total(Role.BACKGROUND)
     values = _box_values(scored, grid)
     rest = [scored.without_fold(number) for number in range(scored.folds.k)]
-    filled = [fill(one, grid).scaled(total / one.total(Role.BACKGROUND)) for one in rest]
-    while True:
-        chosen = [merge_cells(grid, values, templates, n_cells, target, min_entries) for templates in filled]
-        fewest = min(cells.n_bins for cells in chosen)
-        if all(cells.n_bins == fewest for cells in chosen):
-            return FoldedCells(tuple(match_cells(chosen, fill(scored, grid).asimov)), scored.folds)
-        n_cells = fewest
+    filled = [_more_events(fill(one, grid), total / one.total(Role.BACKGROUND)) for one in rest]
+    boxes = [_make_boxes(values, templates, target) for templates in filled]
+    chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
+    fewest = min(int(labels.max()) + 1 for labels in chosen)
+    chosen = [_reduce(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
+    cells = [_label_grid(grid, labels) for labels in chosen]
+    return FoldedCells(tuple(_match_cells(cells, fill(scored, grid).asimov)), scored.folds)
 
 
-def choose_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0) -> ScoreCells:
-    """Choose cells on a dataset whose features are the scores, to be used on another one.
+def _more_events(templates: TemplateSet, factor: float) -> TemplateSet:
+    """Templates of so many times the simulated events, so that information and floor are those of the fit."""
+    grown = tuple(process.map(lambda values: factor * values) for process in templates.processes)
+    return replace(templates, processes=grown)
+
+
+def choose_cells(
+    scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0, *, by_folds: bool = False
+) -> ScoreCells | FoldedCells:
+    """Choose cells on a dataset whose features are the scores.
 
     Parameters
     ----------
@@ -222,10 +230,15 @@ def choose_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries:
         What the cells are to keep.
     min_entries
         Smallest effective number of simulated background events in a cell.
+    by_folds
+        Whether the cells are for the same events: then those of each fold are chosen on the other folds. Otherwise they
+        are for other events.
     """
+    if by_folds:
+        return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)
-    values = _box_values(scored, grid)
-    return merge_cells(grid, values, fill(scored, grid), n_cells, target, min_entries)
+    boxes = _make_boxes(_box_values(scored, grid), fill(scored, grid), target)
+    return _label_grid(grid, _choose_labels(grid, boxes, n_cells, min_entries))
 
 
 def make_grid(scored: Dataset) -> ScoreCells:
@@ -256,18 +269,23 @@ def _quantiles(scored: Dataset, name: str, number: int) -> Floats:
     return np.unique(found[found > value.min()])
 
 
-def merge_cells(
-    grid: ScoreCells, values: Floats, templates: TemplateSet, n_cells: int, target: CellTarget, min_entries: float
-) -> ScoreCells:
-    """Join boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
+def _make_boxes(values: Floats, templates: TemplateSet, target: CellTarget) -> _Boxes:
+    """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
     model = templates.arrays()
     variance = np.maximum(model.signal + model.background + model.mc_variance, 0.0)
     smoothed = _smooth_scores(values, templates, target, variance)
-    boxes = _Boxes(smoothed, variance, model.background, model.mc_variance)
+    return _Boxes(smoothed, variance, model.background, model.mc_variance)
+
+
+def _choose_labels(grid: ScoreCells, boxes: _Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
+    """Cell of each box: of some numbers of cells to begin with, the choice that loses least."""
     numbers = range(max(n_cells, 1), n_cells + SPARE + 1)
     found = _join_neighbours(boxes, _neighbours(grid.labels), numbers)
     tried = [_reduce(boxes, _move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
-    labels = min(tried, key=boxes.loss)
+    return min(tried, key=boxes.loss)
+
+
+def _label_grid(grid: ScoreCells, labels: NDArray[np.intp]) -> ScoreCells:
     return ScoreCells(grid.names, grid.edges, labels.reshape(grid.labels.shape))
 
 
@@ -405,7 +423,7 @@ def _reduce(boxes: _Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: 
         labels = np.unique(numbers[labels], return_inverse=True)[1].reshape(-1)
 
 
-def match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:
+def _match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:
     """Number the cells of several choices on one grid alike: those that share most expected events.
 
     Parameters

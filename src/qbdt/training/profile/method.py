@@ -192,13 +192,11 @@ class _Profiling:
     ) -> tuple[float, Expectation]:
         parameter, events = self.parameters.interest[number], self.events
         judged = (self.parameters, number, combination.pulls[number])
-        is_source = parameter >= len(self.parameters.strengths)
-        strength = None if is_source or self.parameters.is_single_strength else parameter
-        tried = ALL if is_source else SHARES
-        share, expected = choose_share(events.build_score_rows(models, tried, strength=strength), tried, *judged)
+        tried = ALL if parameter >= len(self.parameters.strengths) else SHARES
+        share, expected = choose_share(events.build_score_rows(models, tried), tried, *judged)
         if events.is_smoothed:  # a fit has the weights as given
             both = (tried[0], share)
-            expected = expect_result(events.build_score_rows(models, both, as_given=True, strength=strength), *judged)
+            expected = expect_result(events.build_score_rows(models, both, as_given=True), *judged)
         return share, expected
 
 
