@@ -1,4 +1,4 @@
-"""`Table`: the form in which results are printed, as text, Markdown, HTML or JSON.
+"""`Table`: the form in which results are printed, as text, Markdown, HTML, LaTeX, CSV or JSON.
 
 Every result has a method `tables()` that returns a tuple of them, also where it is only one.
 """
@@ -6,8 +6,10 @@ Every result has a method `tables()` that returns a tuple of them, also where it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from csv import writer
 from dataclasses import dataclass
 from html import escape
+from io import StringIO
 from typing import Any
 
 from rich.cells import cell_len
@@ -79,6 +81,30 @@ class Table:
 
     _repr_html_ = to_html
 
+    def to_csv(self) -> str:
+        """Return header and rows as CSV, with quotes where cells need them."""
+        text = StringIO()
+        writer(text, lineterminator="\n").writerows([self.header, *self.rows])
+        return text.getvalue()
+
+    def to_latex(self) -> str:
+        r"""Return the table as a LaTeX `tabular`, with cell contents escaped and ± as \pm.
+
+        Examples
+        --------
+        >>> print(Table("yields", ("process", "yield"), (("tt_bar", "12.5 ± 0.3"),)).to_latex())
+        \begin{tabular}{lr}
+        process & yield \\
+        \hline
+        tt\_bar & $12.5 \pm 0.3$ \\
+        \end{tabular}
+        """
+        numbers = [all(_is_number(cell) or "±" in cell for cell in column) for column in zip(*self.rows, strict=True)]
+        columns = "".join("r" if number else "l" for number in numbers or [False] * len(self.header))
+        lines = [[_escape_latex(cell) for cell in line] for line in (self.header, *self.rows)]
+        head, *body = (" & ".join(line) + r" \\" for line in lines)
+        return "\n".join([rf"\begin{{tabular}}{{{columns}}}", head, r"\hline", *body, r"\end{tabular}"])
+
     def to_dict(self) -> dict[str, Any]:
         """Return title, header and rows as plain lists."""
         return {"title": self.title, "header": list(self.header), "rows": [list(row) for row in self.rows]}
@@ -125,6 +151,18 @@ def _is_number(cell: str) -> bool:
 
 def _escaped(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+GREEK = {"μ": r"$\mu$", "σ": r"$\sigma$", "θ": r"$\theta$", "Δ": r"$\Delta$", "−": "$-$"}
+
+
+def _escape_latex(cell: str) -> str:
+    if "±" in cell:
+        value, error = (part.strip().replace("−", "-") for part in cell.split("±", 1))
+        return rf"${value} \pm {error}$"
+    return "".join(LATEX.get(character, GREEK.get(character, character)) for character in cell)
 
 
 def _html_row(cells: Sequence[str], sides: Sequence[str], element: str) -> str:

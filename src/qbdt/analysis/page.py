@@ -172,7 +172,7 @@ def _scores(run: RunFolder) -> list[Block]:
     blocks: list[Block] = []
     if run.scored is not None:
         points = roc_points(run.scored)
-        drawn = roc_curves({"this run": (points["efficiency"], points["rejection"])}, "this run")
+        drawn = roc_curves({"this run": (points["efficiency"], points["rejection"])}, "this run", _labels(run))
         area = f"{area_under_roc(run.scored):.4f}"
         caption = f"ROC curve, every event scored by a model that did not see it; area {area}."
         blocks.append(Figure("roc", drawn, caption, points))
@@ -196,7 +196,7 @@ def _train_and_test(run: RunFolder) -> Figure:
         "p-values by permutation of folds."
     )
     title = "rank of the score (signal and background of equal sums)"
-    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title), caption, columns)
+    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title, _labels(run)), caption, columns)
 
 
 def _sources(run: RunFolder) -> list[Block]:

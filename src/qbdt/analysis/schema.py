@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.fit_schema import Fit
-from qbdt.analysis.region_schema import Decorrelate, Region
-from qbdt.analysis.schema_fields import (
-    SOURCE_LABEL,
-    Colour,
-    ExpressionText,
-    LabelText,
-    Placeholders,
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.sample_schema import Era, Generated, SampleEra, SampleFiles
+from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
+from qbdt.analysis.source_schema import (
+    FamilySource,
+    NormSource,
+    ShapeSource,
+    ShapeVariation,
+    Source,
+    WeightSource,
 )
-from qbdt.data import Expression, FoldRule, HashFolds
-from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
+from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -47,218 +48,6 @@ __all__ = [
     "Variable",
     "WeightSource",
 ]
-
-
-DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
-
-
-class Generated(Section):
-    """How many events were generated, or the sum of their weights, before any selection.
-
-    A number, or what is summed over all files of the sample: an expression over the events of a tree, or a histogram.
-    """
-
-    number: float | None = Field(None, gt=0, allow_inf_nan=False, description="the number itself")
-    sum: ExpressionText | None = Field(None, description="expression to sum over all events: genEventSumw")
-    tree: str | None = Field(None, description="tree of that sum, such as Runs; that of the events by default")
-    histogram: str | None = Field(None, description="histogram to sum the contents of, instead of events")
-    bin: int | None = Field(None, ge=1, description="one bin of the histogram, counted from 1; all by default")
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Generated:
-        given = [key for key in ("number", "sum", "histogram") if getattr(self, key) is not None]
-        if len(given) != 1:
-            raise ValueError(f"one of a number, sum and histogram is needed, not {' and '.join(given) or 'none'}")
-        if (self.tree and self.sum is None) or (self.bin and self.histogram is None):
-            raise ValueError("tree goes with sum, bin with histogram")
-        return self
-
-
-def _as_generated(value: Any) -> Any:
-    """Accept a number, also one that YAML takes for text (1e6), or the expression that is summed."""
-    with suppress(TypeError, ValueError):
-        return value if isinstance(value, bool) else {"number": float(value)}
-    return {"sum": value} if isinstance(value, str) else value
-
-
-GeneratedEvents = Annotated[Generated, BeforeValidator(_as_generated)]
-
-
-class SampleEra(Section):
-    """What is different of a sample in one era."""
-
-    files: OptionalNames = Field([], description="paths or wildcards; those of the sample, with {era}, by default")
-    tree: str | None = Field(None, description="TTree or RNTuple")
-    weight: ExpressionText | None = Field(None, description="weight in this era")
-    selection: ExpressionText | None = Field(None, description="further selection in this era, instead of the sample's")
-    scale: float | None = Field(None, description="factor on all weights", allow_inf_nan=False)
-    cross_section: float | None = Field(None, gt=0, allow_inf_nan=False, description="cross section in pb")
-    generated: GeneratedEvents | None = Field(None, description="generated events, or their sum of weights")
-
-
-class Era(Section):
-    """One year of running, or any other period with files of its own."""
-
-    luminosity: float | None = Field(None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹")
-    weight: ExpressionText | None = Field(None, description="weight in this era, instead of the one at the top")
-    selection: ExpressionText | None = Field(None, description="selection in this era, instead of the one at the top")
-
-
-class SampleFiles(Section):
-    """One process and where its events are."""
-
-    role: Literal["signal", "background", "data"] = Field(description="what the sample is")
-    files: OptionalNames = Field([], description="paths or wildcards, relative to the data folder; {era} is replaced")
-    tree: str | None = Field(None, description="TTree or RNTuple; by default the one named at the top")
-    weight: ExpressionText | None = Field(
-        None, description="weight of this sample; by default the one named at the top"
-    )
-    scale: float = Field(
-        1.0, description="factor on all weights of this sample, also on varied ones", allow_inf_nan=False
-    )
-    selection: ExpressionText | None = Field(None, description="further selection of this sample")
-    cross_section: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="cross section in pb: weights are scaled to the luminosity"
-    )
-    generated: GeneratedEvents | None = Field(
-        None, description="generated events or their sum of weights: a number, or what to sum over all files"
-    )
-    eras: dict[str, SampleEra] = Field({}, description="what is different by era; without files, only these eras")
-    label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
-    color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
-
-    @property
-    def is_scaled(self) -> bool:
-        """Whether weights are scaled to a luminosity, in some era at least."""
-        return any([self.cross_section, *(era.cross_section for era in self.eras.values())])
-
-    @model_validator(mode="after")
-    def _has_files(self) -> SampleFiles:
-        if not self.files and not (self.eras and all(era.files for era in self.eras.values())):
-            raise ValueError("files is missing")
-        for era, own in {"": self, **self.eras}.items():
-            scaled = [key for key in ("cross_section", "generated") if (getattr(own, key) or getattr(self, key))]
-            if scaled and self.role == "data":
-                raise ValueError(f"{scaled[0]}: recorded data are not scaled to a luminosity")
-            if len(scaled) == 1 and (era or not self.eras):
-                absent = "generated" if scaled == ["cross_section"] else "cross_section"
-                raise ValueError(f"{scaled[0]} without {absent}{f' in era {era}' if era else ''}: both are needed")
-        return self
-
-
-class SourceEras(Section):
-    """In which eras a source acts, and whether with one nuisance parameter."""
-
-    eras: OptionalNames = Field([], description="eras in which it acts; all by default")
-    correlated: bool = Field(True, description="one nuisance parameter for all eras; false: one for each")
-
-
-class ShapeVariation(Section):
-    """Another set of events. What is not given is as in the nominal sample.
-
-    In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.
-    """
-
-    files: Names | None = Field(None, description="paths or wildcards, relative to the data folder")
-    tree: str | None = Field(None, description="TTree or RNTuple")
-    columns: dict[str, ExpressionText] = Field({}, description="columns that differ: name to branch or expression")
-    weight: ExpressionText | None = Field(None, description="weight of the varied events")
-    generated: GeneratedEvents | None = Field(None, description="generated events of the varied files")
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> ShapeVariation:
-        if not (self.files or self.tree or self.columns or self.weight):
-            raise ValueError("a shape variation needs at least one of files, tree, columns, weight")
-        return self
-
-
-class WeightSource(SourceEras):
-    """Other weights for the same events."""
-
-    kind: Literal["weight"]
-    label: LabelText | None = SOURCE_LABEL
-    decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
-    up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
-    down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
-
-
-class ShapeSource(SourceEras):
-    """Another set of events, whose number may differ."""
-
-    kind: Literal["shape"]
-    label: LabelText | None = SOURCE_LABEL
-    decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
-    up: ShapeVariation = Field(description="events varied up")
-    down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
-
-
-class NormSource(SourceEras):
-    """A relative size on chosen processes."""
-
-    kind: Literal["norm"]
-    label: LabelText | None = SOURCE_LABEL
-    decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(description="processes it acts on; wildcards allowed")
-    size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
-
-    @model_validator(mode="after")
-    def _not_zero(self) -> NormSource:
-        if self.size == 0 or math.isnan(self.size):
-            raise ValueError(f"size {self.size} changes nothing")
-        return self
-
-
-class FamilySource(SourceEras):
-    """A family of weights, such as those of parton densities, as one or a few sources."""
-
-    kind: Literal["replicas", "hessian", "envelope"]
-    label: LabelText | None = SOURCE_LABEL
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
-    weights: ExpressionText = Field(description="list of factors on the nominal weight, one per member: LHEPdfWeight")
-    members: tuple[int, int] | None = Field(
-        None, description="first and last member that count, from 0; all by default"
-    )
-    central: ExpressionText = Field("1", description="hessian: factor of the central member: LHEPdfWeight[0]")
-    symmetric: bool = Field(True, description="hessian: one member per eigenvector; false: pairs of plus and minus")
-    confidence: float = Field(ONE_SIGMA, gt=0, lt=1, description="hessian: confidence level of the set: 0.90 for CT")
-    keep: float = Field(0.99, gt=0, le=1, description="share of the mean squared effect that the components keep")
-    components: int | None = Field(None, ge=1, description="number of components, at most")
-
-    @model_validator(mode="after")
-    def _of_its_kind(self) -> FamilySource:
-        own = {"hessian": {"central", "symmetric", "confidence"}, "envelope": set()}.get(self.kind, set())
-        own |= set() if self.kind == "envelope" else {"keep", "components"}
-        optional = {"central", "symmetric", "confidence", "keep", "components"}
-        if idle := sorted((optional - own) & self.model_fields_set):
-            raise ValueError(f"{idle[0]} is not a setting of kind: {self.kind}")
-        if self.members is not None and not 0 <= self.members[0] < self.members[1]:
-            raise ValueError(f"members: [{self.members[0]}, {self.members[1]}]: the first and the last, from 0")
-        return self
-
-    def family(self, name: str) -> WeightFamily:
-        """Return the family under its name."""
-        return WeightFamily(
-            name,
-            FamilyKind(self.kind),
-            Expression(self.weights),
-            self.members,
-            Expression(self.central),
-            self.symmetric,
-            self.confidence,
-            self.keep,
-            self.components,
-        )
-
-
-Source = Annotated[WeightSource | ShapeSource | NormSource | FamilySource, Field(discriminator="kind")]
 
 
 class Folds(Section):
@@ -363,10 +152,19 @@ class BuiltinDataset(Section):
 
 
 class Variable(Section):
-    """How figures call a feature."""
+    """How figures call a feature, and how it is drawn; with an expression, something that is drawn and no feature."""
 
     label: LabelText | None = Field(None, description="title of the axis; formulas between dollar signs")
     unit: str | None = Field(None, description="unit, written after the label: GeV")
+    expression: ExpressionText | None = Field(None, description="what is drawn, where it is no feature")
+    range: tuple[float, float] | None = Field(None, description="lower and upper end of the axis")
+    bins: int | None = Field(None, ge=1, le=10_000, description="number of bins")
+
+    @model_validator(mode="after")
+    def _ascends(self) -> Variable:
+        if self.range is not None and not -math.inf < self.range[0] < self.range[1] < math.inf:
+            raise ValueError(f"range: [{self.range[0]:g}, {self.range[1]:g}]: two ascending numbers are needed")
+        return self
 
     def title(self, name: str) -> str:
         """Title of the axis."""
@@ -518,7 +316,11 @@ class Analysis(Section):
 
     @model_validator(mode="after")
     def _variables_are_features(self) -> Analysis:
-        if self.features and (unknown := [name for name in self.variables if name not in self.features]):
+        drawn = [name for name, variable in self.variables.items() if variable.expression is not None]
+        if both := [name for name in drawn if name in self.features]:
+            raise ValueError(f"variables.{both[0]}: a feature has no expression here; it belongs into columns")
+        unknown = [name for name in self.variables if name not in (*self.features, *drawn)]
+        if self.features and unknown:
             raise ValueError(f"variables: no feature {', '.join(unknown)}; there are: {', '.join(self.features)}")
         return self
 
@@ -539,6 +341,9 @@ class Analysis(Section):
         unknown = [name for name in self.training.systematics or () if name not in self.systematics]
         if unknown:
             raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
+        known = {name.partition("#")[0] for name in self.systematics}  # of a source that is split, a fit may take parts
+        if unknown := [name for name in self.fit.systematics or () if name.partition("#")[0] not in known]:
+            raise ValueError(f"fit.systematics: no source {', '.join(unknown)}")
         for key, names in (
             ("categorical", self.categorical),
             ("training.monotonic_constraints", self.training.monotonic_constraints),

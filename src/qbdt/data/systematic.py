@@ -18,12 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import Floats
 from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, as_mapping
-from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation, relative_changes
 from qbdt.errors import DataError
 
 __all__ = ["FlatSystematic", "Kind", "Systematic", "find_components"]
 
 Additive = TypeVar("Additive", float, Floats)
+
+Size: TypeAlias = float | tuple[float, float]
+"""Relative size of a normalisation, or its changes down and up."""
 
 FlatTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
 """Features, labels and weights of a shape variation over one table."""
@@ -245,42 +248,87 @@ class Systematic:
 
     @overload
     @classmethod
-    def norm(cls, name: str, size: float, *, processes: Sequence[str]) -> Systematic: ...
+    def norm(cls, name: str, size: Size, *, processes: Sequence[str]) -> Systematic: ...
 
     @overload
     @classmethod
-    def norm(cls, name: str, size: float, where: ArrayLike | None = None) -> FlatSystematic: ...
+    def norm(cls, name: str, size: Mapping[str, Size]) -> Systematic: ...
+
+    @overload
+    @classmethod
+    def norm(cls, name: str, size: Size, where: ArrayLike | None = None) -> FlatSystematic: ...
 
     @classmethod
     def norm(
-        cls, name: str, size: float, where: ArrayLike | None = None, *, processes: Sequence[str] | None = None
+        cls, name: str, size: Any, where: ArrayLike | None = None, *, processes: Sequence[str] | None = None
     ) -> Systematic | FlatSystematic:
-        """Scale the yield by 1 ± size.
+        """Scale the yield, by 1 ± size where size is below 1.
 
         Parameters
         ----------
         name
             Name of the source.
         size
-            Relative size of one standard deviation, 0.10 for 10 %.
+            Relative size of one standard deviation, 0.10 for 10 %. From 1 on it is log-normal: 1.0 is a factor of 2 up
+            and of 1/2 down. A pair gives the changes down and up, (−0.3, 0.6); a mapping from process to sizes binds
+            the source to these processes.
         where
             Mask of the rows of X it acts on; all rows if not given.
         processes
             Instead of `where`, for a `Dataset`: the processes it acts on.
+
+        Examples
+        --------
+        >>> Systematic.norm("xs", {"ttbar": 0.06, "W": (-0.3, 0.6)})
+        Systematic(xs: norm on ttbar, W, up and down)
         """
-        if isinstance(size, bool | np.bool_) or not isinstance(size, int | float | np.number):
-            raise DataError(f"systematic {name}: size={size!r}: a number is needed")
-        if where is not None and processes is not None:
+        if (where is not None) + (processes is not None) + isinstance(size, Mapping) > 1:
             raise DataError(
-                f"systematic {name}: where marks rows of one table, processes name samples; give one of them"
+                f"systematic {name}: where marks rows of one table, processes and sizes by process name samples; "
+                "give one of them"
             )
-        if not (np.isfinite(size) and -1 < size < 1 and size != 0):
-            raise DataError(f"systematic {name}: size={size}: a relative size between −1 and 1, not 0, is needed")
-        if processes is None:
-            return FlatSystematic(name, Kind.NORM, (size, where), (-size, where))
         if isinstance(processes, str):
             raise DataError(f"systematic {name}: processes={processes!r}: a list of names is needed")
-        return cls(name, Kind.NORM, dict.fromkeys(processes, Scaling(size)), dict.fromkeys(processes, Scaling(-size)))
+        sizes = size if isinstance(size, Mapping) else dict.fromkeys([""] if processes is None else processes, size)
+        changes = {process: relative_changes(name, one) for process, one in sizes.items()}
+        if processes is None and not isinstance(size, Mapping):
+            up, down = changes[""]
+            return FlatSystematic(name, Kind.NORM, (up, where), (down, where))
+        sides = [{process: Scaling(both[i]) for process, both in changes.items()} for i in (0, 1)]
+        return cls(name, Kind.NORM, sides[0], sides[1])
+
+    @classmethod
+    def join(cls, sources: Sequence[Systematic]) -> Systematic:
+        """Make one source of several with the same name that act on different processes, whatever their kinds.
+
+        A source may so be a shape for one process and a normalisation for another. Where one of them is one-sided, all
+        are: only normalisations that are the same in both directions can join it.
+
+        Examples
+        --------
+        >>> weight = Systematic.weight("tag", {"ttbar": [1.1, 0.9]}, {"ttbar": [0.9, 1.1]})
+        >>> Systematic.join([weight, Systematic.norm("tag", 0.1, processes=["W"])])
+        Systematic(tag: weight on ttbar, W, up and down)
+        """
+        first, *others = sources
+        for one in others:
+            if one.name != first.name or set(one.processes) & {p for s in sources if s is not one for p in s.processes}:
+                raise DataError(f"systematic {first.name}: only sources of one name and different processes are joined")
+        one_sided = [source for source in sources if not source.two_sided]
+        for source in sources if one_sided else ():
+            if source.two_sided and not source.is_symmetric_norm:
+                raise DataError(f"systematic {first.name}: one-sided on {', '.join(one_sided[0].processes)} only")
+        kinds = [kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if any(s.kind is kind for s in sources)]
+        sides = [{p: v for s in sources for p, v in dict(s.directions).get(way, {}).items()} for way in ("up", "down")]
+        return cls(first.name, kinds[0], sides[0], None if one_sided else sides[1])
+
+    @property
+    def is_symmetric_norm(self) -> bool:
+        """Whether it only scales yields, by the same size up and down."""
+        sides = [{p: v.relative_size for p, v in effect.items()} for _, effect in self.directions]
+        return all(None not in side.values() for side in sides) and all(
+            size == -(sides[-1][process] or 0.0) for process, size in sides[0].items()
+        )
 
     def __repr__(self) -> str:
         sides = "up and down" if self.two_sided else "up only"

@@ -12,6 +12,7 @@ import numpy as np
 
 from qbdt.data import Dataset, Role
 from qbdt.files import provenance, write_text
+from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
@@ -90,7 +91,8 @@ def fit_measurement(
     measurement
         Regions and parameters.
     settings
-        `mc_stat`, `impacts`, `scan` and the name `measurement` are used; everything else is about making templates.
+        `mc_stat`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name `measurement` are used;
+        everything else is about making templates.
     progress
         Told how far the fits have come.
     """
@@ -103,9 +105,10 @@ def fit_measurement(
             likelihoods["recorded"] = Likelihood(spec)
         else:
             measurement = _note_no_data(measurement)
-    summaries, scan = {}, None
+    summaries, scan, answers = {}, None, None
+    wanted = len(measurement.regions) > 1 or settings.contours or {settings.limits, settings.goodness} != {"none"}
     refit, groups = settings.impacts == "refit", measurement.groups
-    with progress("fitting", len(likelihoods) + settings.scan) as advance:
+    with progress("fitting", len(likelihoods) + settings.scan + wanted) as advance:
         for data, likelihood in likelihoods.items():
             best = fit_freely(likelihood)
             summaries[data] = summarise(best, data, refit, measurement.of_interest, groups)
@@ -113,7 +116,11 @@ def fit_measurement(
         if settings.scan:
             scan = scan_mu(best)  # of the recorded data where there are any, which come last
             advance(1)
-    return FitResult(summaries["Asimov"], summaries.get("recorded"), measurement, spec, settings.model_dump(), scan)
+        if wanted:
+            answers = collect_answers(best, measurement, spec, settings, recorded="recorded" in likelihoods)
+            advance(1)
+    result = FitResult(summaries["Asimov"], summaries.get("recorded"), measurement, spec, settings.model_dump(), scan)
+    return replace(result, answers=answers)
 
 
 def _note_no_data(measurement: Measurement) -> Measurement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
+
+if TYPE_CHECKING:  # answers are made of fits, whose results are here
+    from qbdt.inference.answers.collection import Answers
 
 __all__ = [
     "BackgroundUncertainty",
@@ -453,6 +456,8 @@ class FitResult:
         Significances of the paper's appendix A, each source alone.
     total_background
         Uncertainty of the total background after the expected fit, the paper's appendix B.
+    answers
+        Limits, contours, goodness of fit and yields, where there are several regions or settings ask for them.
     shown
         Where results are blind: recorded events per bin of each region, NaN in bins that are hidden.
     """
@@ -465,6 +470,7 @@ class FitResult:
     scan: Scan | None = None
     single: tuple[SourceSignificance, ...] = ()
     total_background: BackgroundUncertainty | None = None
+    answers: Answers | None = None
     shown: Mapping[str, Floats] | None = None
 
     @property
@@ -482,7 +488,8 @@ class FitResult:
         observed = () if self.observed is None else self.observed.tables()
         rows = tuple((note.subject, note.message) for note in self.measurement.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
-        return self.expected.tables() + observed + self._appendix() + notes
+        answers = () if self.answers is None else self.answers.tables()
+        return self.expected.tables() + observed + answers + self._appendix() + notes
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -493,7 +500,7 @@ class FitResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain data; templates and workspace have files of their own."""
         shown = {} if self.shown is None else {"shown": {name: _plain_counts(n) for name, n in self.shown.items()}}
-        return {
+        plain = {
             **shown,
             "expected": self.expected.to_dict(),
             "observed": None if self.observed is None else self.observed.to_dict(),
@@ -503,6 +510,7 @@ class FitResult:
             "settings": dict(self.settings),
             "scan": None if self.scan is None else self.scan.to_dict(),
         }
+        return plain if self.answers is None else {**plain, "answers": self.answers.to_dict()}
 
     def _appendix(self) -> tuple[Table, ...]:
         header = ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact")

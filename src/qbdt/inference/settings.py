@@ -55,6 +55,14 @@ class FitSettings(Section):
         "hessian", description="impacts from the covariance matrix, or by repeating the fit with each source moved"
     )
     scan: bool = Field(True, description="scan the profile likelihood of the signal strength")
+    limits: Literal["none", "asymptotic", "toys"] = Field(
+        "none", description="upper limits on the strengths at 95 % CLs, with asymptotic formulae or pseudo-experiments"
+    )
+    contours: bool = Field(False, description="profile likelihood of each pair of strengths of interest")
+    goodness: Literal["none", "saturated", "toys"] = Field(
+        "none", description="goodness of the fit to recorded data, from the χ² distribution or pseudo-experiments"
+    )
+    toys: int = Field(1000, ge=100, le=1_000_000, description="pseudo-experiments, for what is asked with toys")
     poi: str = Field("mu", description="name of the signal strength in the workspace")
     measurement: str = Field("measurement", description="name of the measurement in the workspace")
     channel: str = Field("signal_region", pattern=r"^[A-Za-z]\w*$", description="name of the channel in the workspace")

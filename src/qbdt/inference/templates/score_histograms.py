@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Variation
+from qbdt.data import Dataset, Events, Role, Sample, Systematic, Variation
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
@@ -63,16 +63,16 @@ def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: Bins) -> S
     for direction, change in changes.items():
         what = f"systematic {source.name}, {direction} variation of {sample.name}"
         sides[direction] = _histogram(change.apply(sample.events), bins, what)[0]
+    factors = _factors(changes)
     if "down" not in sides:
-        return Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True)
-    return Shift(sides["up"], sides["down"], factors=_factors(source, changes))
+        return Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True, factors=factors)
+    return Shift(sides["up"], sides["down"], factors=factors)
 
 
-def _factors(source: Systematic, changes: Mapping[str, Variation]) -> tuple[float, float] | None:
-    """Return the factors of a source that scales the whole process; None for anything that can change a shape."""
-    if source.kind is not Kind.NORM:
-        return None
-    down, up = changes["down"].relative_size, changes["up"].relative_size
+def _factors(changes: Mapping[str, Variation]) -> tuple[float, float] | None:
+    """Factors down and up of a source that scales the whole process; None for anything that can change a shape."""
+    up = changes["up"].relative_size
+    down = changes["down"].relative_size if "down" in changes else None if up is None else -up
     return None if down is None or up is None else (1.0 + down, 1.0 + up)
 
 

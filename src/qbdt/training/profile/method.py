@@ -30,6 +30,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import fit_shifts
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, Tree
+from qbdt.trees.device import open_device
 
 __all__ = ["train_profiled"]
 
@@ -43,6 +44,7 @@ def train_profiled(
     progress: Progress = silent,
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
+    device: str | None = None,
 ) -> TrainedModel:
     """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
@@ -60,7 +62,8 @@ def train_profiled(
         )
     end = End()
     with Workers(n_threads) as workers:
-        events = ProfiledEvents(place_events(_add_free(dataset, settings.free), workers), settings, workers)
+        given = _add_free(dataset, settings.free)
+        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance

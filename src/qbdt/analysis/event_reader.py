@@ -1,0 +1,325 @@
+"""`EventReader`: reads the samples of one analysis, nominal and varied, era by era, into one `Dataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from qbdt.analysis.eras import split_eras
+from qbdt.analysis.input_files import PLACEHOLDERS, divide_files, insert_process, list_files, match_sources, name_files
+from qbdt.analysis.normalisation import Normalisation, count_generated
+from qbdt.analysis.region_events import read_conditions, read_observables
+from qbdt.analysis.schema import (
+    Analysis,
+    FamilySource,
+    Generated,
+    NormSource,
+    SampleFiles,
+    ShapeSource,
+    ShapeVariation,
+    Source,
+    WeightSource,
+)
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
+from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
+from qbdt.data.readers import (
+    NOMINAL,
+    ColumnPlan,
+    Request,
+    expand,
+    family_column,
+    open_table,
+    read_family_rows,
+    read_request,
+    require_same_rows,
+)
+from qbdt.errors import DataError, ExpressionError, find_repeated
+from qbdt.files import digest
+from qbdt.progress import Progress
+
+__all__ = ["Bases", "EventReader"]
+
+VariedColumns = dict[str, Floats]
+Bases = Mapping[str, FamilyBasis]
+
+_BASES: dict[str, Bases] = {}
+"""Components of the families of weights that were found last."""
+
+MOST_FILES = 8
+"""Files of a sample that principal components are found on, at most."""
+
+
+class EventReader:
+    """Reads the samples of one analysis, nominal and varied."""
+
+    def __init__(
+        self,
+        analysis: Analysis,
+        folder: Path,
+        rule: FoldRule | None,
+        progress: Progress,
+        partition: tuple[int, int] = (0, 1),
+    ) -> None:
+        self._partition = partition
+        self._era = ""
+        self._bases: Bases = {}
+        self._analysis, self._folder, self._rule, self._progress = analysis, folder, rule, progress
+        self._acts_on = match_sources(analysis)
+
+    def dataset(self) -> Dataset:
+        """Return everything as one dataset: the eras joined, where there are some."""
+        self._bases = self.bases()
+        return Dataset.concatenate([one._read_era() for one in self._eras()])
+
+    def bases(self) -> Bases:
+        """Return the principal components of each family of weights, found on some events of all eras.
+
+        They are kept while files and analysis do not change: partitions of one analysis ask for them again.
+        """
+        sources = self._analysis.systematics
+        samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
+        if not samplers:
+            return {}
+        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        if key not in _BASES:
+            _BASES.clear()
+            _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
+        return _BASES[key]
+
+    def _sample_families(self, samplers: Mapping[str, FamilySampler]) -> dict[str, dict[str, FamilyRows]]:
+        """Weights and shifts of some events of each process, for the families that act on it."""
+        found = {}
+        for process, files in self._analysis.samples.items():
+            acting = {_source_of(name) for name, processes in self._acts_on.items() if process in processes}
+            chosen = {name: sampler for name, sampler in samplers.items() if name in acting}
+            if chosen:
+                request = replace(self._request(files, self._scale(process, files)), features=(), ids=())
+                request = replace(request, families=chosen, missing={})
+                found[process] = self._sample(process, files, request)
+        return found
+
+    def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
+        with _said_of(process):
+            paths = [file for path in files.files for file in expand(path, self._folder)]
+            some = paths[:: -(-len(paths) // MOST_FILES)]
+            tables = (open_table(path, files.tree or self._analysis.tree) for path in some)
+            return read_family_rows(tables, request, -(-BASIS_ROWS // len(some)))
+
+    def _eras(self) -> list[EventReader]:
+        """Return a loader for each era, or this one where there are none."""
+        eras = split_eras(self._analysis, self._acts_on)
+        return [self._in_era(era, one) for era, one in eras.items()]
+
+    def normalisations(self) -> list[Normalisation]:
+        """Return what the weights of each sample are multiplied with, era by era."""
+        found = [
+            one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
+        ]
+        return [one for one in found if one is not None]
+
+    def _in_era(self, era: str, analysis: Analysis) -> EventReader:
+        if not era:
+            return self
+        loader = EventReader(analysis, self._folder, self._rule, self._progress, self._partition)
+        loader._era, loader._bases = era, self._bases
+        return loader
+
+    def _read_era(self) -> Dataset:
+        samples: list[Sample] = []
+        weights: dict[str, VariedColumns] = {}
+        for process, files in self._analysis.samples.items():
+            events, weights[process] = self._nominal(process, files)
+            samples.append(Sample(process, Role(files.role), events))
+        sources = [one for name, s in self._analysis.systematics.items() for one in self._sources(name, s, weights)]
+        return Dataset(samples, sources, self._rule)
+
+    def _nominal(self, process: str, files: SampleFiles) -> tuple[Events, VariedColumns]:
+        """Nominal events, and the weights of all weight-type sources on them."""
+        acting = [name for name, processes in self._acts_on.items() if process in processes]
+        families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
+        variations = {}
+        for name, source in self._analysis.systematics.items():
+            if isinstance(source, WeightSource) and process in self._acts_on[name]:
+                variations[f"{name} up"] = Expression(source.up)
+                if source.down is not None:
+                    variations[f"{name} down"] = Expression(source.down)
+        request = self._request(files, self._scale(process, files), variations=variations)
+        request = replace(request, families=families)
+        return self._read(process, files.files, files.tree, request)
+
+    def _sources(self, name: str, source: Source, columns: Mapping[str, VariedColumns]) -> list[Systematic]:
+        """Sources that one entry of the file stands for: several for a family of weights."""
+        if not isinstance(source, FamilySource):
+            return [self._source(name, source, columns)]
+        basis = self._bases[_source_of(name)]
+        numbers = range(basis.n_columns)
+        stored = {p: [columns[p][family_column(name, k)] for k in numbers] for p in self._acts_on[name]}
+        return make_sources(name, basis, stored)
+
+    def _source(
+        self, name: str, source: WeightSource | ShapeSource | NormSource, columns: Mapping[str, VariedColumns]
+    ) -> Systematic:
+        processes = self._acts_on[name]
+        match source:
+            case NormSource():
+                return Systematic.norm(name, source.size, processes=processes)
+            case WeightSource():
+                up = {process: columns[process][f"{name} up"] for process in processes}
+                down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
+                return Systematic.weight(name, up, down)
+            case ShapeSource():
+                shifted = self._varied(name, "up", processes, source.up)
+                if source.down is None:
+                    return Systematic.shape(name, shifted)
+                return Systematic.shape(name, shifted, self._varied(name, "down", processes, source.down))
+
+    def _varied(
+        self, name: str, direction: str, processes: Sequence[str], variation: ShapeVariation
+    ) -> dict[str, Events]:
+        key = f"systematics.{name}.{direction}"
+        self._check_variation(key, processes, variation)
+        found = {}
+        for process in processes:
+            files = self._analysis.samples[process]
+            named = [name_files(path, process, files.files) for path in variation.files or ()]
+            paths = [path for found in named for path in found] or files.files
+            tree = insert_process(variation.tree, process) if variation.tree else files.tree
+            self._check_positions(key, files, paths, tree)
+            scale = self._scale(process, files, variation.generated, paths, tree)
+            request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
+            self._check_columns(key, variation, request)
+            found[process] = self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
+        return found
+
+    def _check_variation(self, key: str, processes: Sequence[str], variation: ShapeVariation) -> None:
+        """Refuse one set of events for several processes, which would turn one process into another."""
+        texts = [*(variation.files or ()), variation.tree or ""]
+        nominal = {tuple(self._analysis.samples[process].files) for process in processes}
+        if variation.files and len(nominal) > 1 and not any(mark in text for text in texts for mark in PLACEHOLDERS):
+            raise DataError(
+                f"{key}: the same files for {', '.join(processes)}; put {{process}} into the path, or name one process"
+            )
+
+    def _check_positions(self, key: str, files: SampleFiles, paths: Sequence[str], tree: str | None) -> None:
+        """Refuse folds by position where the varied files do not have the rows of the nominal ones."""
+        rule = self._analysis.folds
+        if rule is None or rule.by != "position" or (list(paths), tree) == (files.files, files.tree):
+            return
+        nominal, varied = (
+            [one for path in side for one in expand(path, self._folder)] for side in (files.files, paths)
+        )
+        if len(nominal) != len(varied):
+            raise DataError(f"{key}: folds by position: {len(varied)} files, {len(nominal)} nominal ones")
+        for one, other in zip(nominal, varied, strict=True):
+            trees = (files.tree or self._analysis.tree, tree or self._analysis.tree)
+            require_same_rows((one, trees[0]), (other, trees[1]), rule.columns, key)
+
+    def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
+        plan = ColumnPlan(request.derived, (), "")
+        for name in request.identifying_columns():
+            if varied := sorted(set(variation.columns) & plan.find_needed([name])):
+                through = "" if varied == [name] else f" through {', '.join(varied)}"
+                raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")
+        selection = request.selection.names if request.selection else ()
+        used = plan.find_needed((*request.features, *request.weight.names, *selection))
+        idle = sorted(set(variation.columns) - used)
+        if idle:
+            raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
+
+    def _scale(
+        self,
+        process: str,
+        files: SampleFiles,
+        generated: Generated | None = None,
+        paths: Sequence[str] | None = None,
+        tree: str | None = None,
+    ) -> float:
+        """Return the factor on all weights of a sample, or of a variation with files and generated events its own."""
+        sample = files if generated is None else files.model_copy(update={"generated": generated})
+        found = self._normalise(process, sample, paths or files.files, tree or files.tree)
+        return files.scale * (1.0 if found is None else found.factor)
+
+    def _normalise(
+        self, process: str, files: SampleFiles, paths: Sequence[str], tree: str | None
+    ) -> Normalisation | None:
+        luminosity, cross_section = self._analysis.luminosity, files.cross_section
+        if luminosity is None or cross_section is None or files.generated is None:
+            return None
+        with _said_of(f"samples.{process}"):
+            found = [file for path in paths for file in expand(path, self._folder)]
+            generated = count_generated(files.generated, found, tree or self._analysis.tree)
+        return Normalisation(process, self._era, luminosity, cross_section, generated)
+
+    def _request(
+        self,
+        files: SampleFiles,
+        scale: float,
+        columns: Mapping[str, str] | None = None,
+        weight: str | None = None,
+        variations: Mapping[str, Expression] | None = None,
+    ) -> Request:
+        analysis = self._analysis
+        nominal = Expression(files.weight or ("1" if files.role == "data" else analysis.weight))
+        conditions, observables = read_conditions(analysis.regions), read_observables(analysis.regions)
+        cuts = [f"({cut})" for cut in (analysis.selection, files.selection) if cut is not None]
+        if conditions:  # events of no region are not kept
+            cuts.append(f"({' or '.join(f'({one.text})' for one in conditions.values())})")
+        return Request(
+            features=(*analysis.features, *observables),
+            weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
+            scale=scale,
+            variations=variations or {},
+            derived={**_derived(analysis.columns, columns or {}), **observables},
+            selection=Expression(" and ".join(cuts)) if cuts else None,
+            conditions=conditions,
+            ids=self._rule.columns if self._rule else (),
+            missing=_placeholders(analysis),
+        )
+
+    def _read(
+        self, what: str, paths: Sequence[str], tree: str | None, request: Request
+    ) -> tuple[Events, VariedColumns]:
+        with _said_of(what):
+            files = [file for path in paths for file in expand(path, self._folder)]
+            if twice := find_repeated(files):
+                raise DataError(f"{twice[0]} is named twice: its events would count twice")
+            divided = divide_files(files, *self._partition)
+            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in divided)
+            request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
+            return read_request(tables, request, description=what, progress=self._progress)
+
+
+@contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Put what is read in front of a message."""
+    try:
+        yield
+    except (DataError, ExpressionError) as error:
+        raise type(error)(f"{what}: {error}") from error
+
+
+def _source_of(name: str) -> str:
+    """Name of a source in the analysis file, without that of an era."""
+    return name.partition("#")[0]
+
+
+def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:
+    """Derived columns under a variation.
+
+    Where a derived column hides a branch (`pt: pt / 1000`), the variation changes the branch beneath it; otherwise it
+    takes the column's place.
+    """
+    derived = {name: Expression(text) for name, text in columns.items()}
+    for name, text in varied.items():
+        beneath = name in derived and name in derived[name].names
+        derived[name] = derived[name].substitute(name, Expression(text)) if beneath else Expression(text)
+    return derived
+
+
+def _placeholders(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:
+    if isinstance(analysis.missing, list):
+        return {None: tuple(analysis.missing)}
+    return {name: tuple(values) for name, values in analysis.missing.items()}

@@ -1,0 +1,90 @@
+"""Which files an analysis reads, and which processes its sources act on."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path, PurePath
+
+from qbdt.analysis.eras import split_eras
+from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
+from qbdt.data import Role
+from qbdt.data.readers import Share, expand
+from qbdt.errors import DataError
+
+__all__ = ["PLACEHOLDERS", "divide_files", "insert_process", "list_files", "match_sources", "name_files"]
+
+PLACEHOLDERS = ("{process}", "{file}")
+"""What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+
+
+def insert_process(text: str, process: str) -> str:
+    """Put the name of a process in its place in a path or the name of a tree."""
+    return text.replace("{process}", process)
+
+
+def name_files(text: str, process: str, nominal: Sequence[str]) -> list[str]:
+    """Paths of varied files of a process; {file} stands for each nominal one, without folder and ending."""
+    named = insert_process(text, process)
+    return [named.replace("{file}", PurePath(path).stem) for path in nominal] if "{file}" in named else [named]
+
+
+def divide_files(files: Sequence[str], number: int, count: int) -> list[tuple[str, Share]]:
+    """Files, or shares of files, that make up one of `count` equal partitions of a list of files.
+
+    Examples
+    --------
+    >>> [[(file, str(share.begin), str(share.end)) for file, share in divide_files("ab", i, 4)] for i in (0, 1)]
+    [[('a', '0', '1/2')], [('a', '1/2', '1')]]
+    """
+    low, high = (Fraction(len(files) * (number + i), count) for i in (0, 1))
+    cut = [(file, max(low - i, Fraction(0)), min(high - i, Fraction(1))) for i, file in enumerate(files)]
+    return [(file, Share(begin, end)) for file, begin, end in cut if begin < end]
+
+
+def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
+    """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    with suppress(DataError):
+        acts_on = match_sources(analysis)
+        eras = split_eras(analysis, acts_on).values()
+        found = {path for one in eras for path in _find_files(one, folder)}
+        return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
+    return []
+
+
+def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
+    """Files of an analysis without eras that are there."""
+    shapes = [side for s in analysis.systematics.values() if isinstance(s, ShapeSource) for side in (s.up, s.down)]
+    patterns = [path for sample in analysis.samples.values() for path in sample.files]
+    for path in (path for side in shapes if side is not None for path in side.files or ()):
+        for process, sample in analysis.samples.items():
+            patterns += name_files(path, process, sample.files)
+    found = set()
+    if analysis.training.partner_file is not None and Path(analysis.training.partner_file.file).exists():
+        found.add(Path(analysis.training.partner_file.file))
+    for pattern in patterns:
+        with suppress(DataError):
+            found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}
+    return found
+
+
+def match_sources(analysis: Analysis) -> dict[str, list[str]]:
+    """Processes that each source acts on."""
+    return {name: match_processes(name, source, analysis.samples) for name, source in analysis.systematics.items()}
+
+
+def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles]) -> list[str]:
+    """Processes that a source acts on; every pattern must match one, and none of them recorded data."""
+    simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
+    found: list[str] = []
+    for pattern in source.processes:
+        matched = [pattern] if pattern in simulated else fnmatch.filter(simulated, pattern)
+        if not matched:
+            role = " (it is recorded data)" if pattern in samples else ""
+            raise DataError(
+                f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
+            )
+        found += matched
+    return list(dict.fromkeys(found))

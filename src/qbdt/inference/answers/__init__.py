@@ -1,0 +1,29 @@
+"""What a measurement is asked for beyond its fit: limits, contours, goodness of fit and yields.
+
+In: the free fit (`BestFit`) of an `AnalyticLikelihood`. Out: frozen results with tables and plain data. One
+minimisation serves all of them.
+"""
+
+from qbdt.inference.answers.collection import Answers, collect_answers
+from qbdt.inference.answers.goodness import GoodnessOfFit, measure_goodness
+from qbdt.inference.answers.limits import UpperLimit, find_limit, find_limit_with_toys
+from qbdt.inference.answers.scans import LEVELS, PairScan, ParameterScan, scan_pair, scan_parameter
+from qbdt.inference.answers.yields import Yield, Yields, measure_yields
+
+__all__ = [
+    "LEVELS",
+    "Answers",
+    "GoodnessOfFit",
+    "PairScan",
+    "ParameterScan",
+    "UpperLimit",
+    "Yield",
+    "Yields",
+    "collect_answers",
+    "find_limit",
+    "find_limit_with_toys",
+    "measure_goodness",
+    "measure_yields",
+    "scan_pair",
+    "scan_parameter",
+]

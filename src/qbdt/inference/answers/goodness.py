@@ -1,0 +1,80 @@
+"""Goodness of fit: −2 ln L against the saturated model, which fits every bin and constraint exactly."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
+from qbdt.inference.answers.pseudo_experiments import draw_experiments, fit_experiments
+from qbdt.inference.summary import BestFit
+from qbdt.tables import Table
+
+__all__ = ["GoodnessOfFit", "measure_goodness"]
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """Agreement of data and model at the best fit.
+
+    Attributes
+    ----------
+    statistic
+        −2 ln L relative to the saturated model.
+    degrees
+        Bins minus parameters without constraint; a constraint adds one term and one parameter.
+    p_value
+        Probability of a larger statistic, from the χ² distribution.
+    p_value_toys
+        The same from pseudo-experiments at the best fit; None without them.
+    n_toys
+        How many.
+    """
+
+    statistic: float
+    degrees: int
+    p_value: float
+    p_value_toys: float | None = None
+    n_toys: int = 0
+
+    def tables(self) -> tuple[Table, ...]:
+        """Statistic and p-values."""
+        rows = [("−2 ln L, saturated", f"{self.statistic:.2f}"), ("degrees of freedom", str(self.degrees))]
+        rows.append(("p-value", f"{self.p_value:.3f}"))
+        if self.p_value_toys is not None:
+            rows.append((f"p-value, {self.n_toys} toys", f"{self.p_value_toys:.3f}"))
+        return (Table("Goodness of fit", ("quantity", "value"), tuple(rows)),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self)
+
+
+def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessOfFit:
+    """Compare the best fit with the saturated model.
+
+    Parameters
+    ----------
+    best
+        The free fit of recorded data; Asimov data fit exactly.
+    n_toys
+        Pseudo-experiments for a p-value that does not rely on the χ² distribution; none by default.
+    seed
+        Of the random numbers.
+    """
+    likelihood = best.likelihood
+    free = [p for p in likelihood.parameters if p.kind in ("poi", "free") and p.name not in best.minimum.fixed]
+    degrees = len(likelihood.data) - len(free)
+    statistic = max(best.minimum.twice_nll, 0.0)
+    p_value = float(chi2.sf(statistic, degrees)) if degrees > 0 else float("nan")
+    if not n_toys:
+        return GoodnessOfFit(statistic, degrees, p_value)
+    if not isinstance(likelihood, AnalyticLikelihood):
+        raise FitError("toys need the likelihood with derivatives by formula")
+    drawn = draw_experiments(likelihood, best.minimum.values, n_toys, np.random.default_rng(seed))
+    found = fit_experiments(likelihood, drawn).twice_nll
+    return GoodnessOfFit(statistic, degrees, p_value, float(np.mean(found >= statistic)), n_toys)

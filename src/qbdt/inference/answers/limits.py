@@ -1,0 +1,252 @@
+"""Upper limits by the CLs method: observed and expected, with asymptotic formulae or by toys.
+
+The test statistic is q̃_μ of Cowan, Cranmer, Gross, Vitells (arXiv:1007.1727): −2 ln L(μ)/L(μ̂), with μ̂ not below 0,
+and 0 for μ < μ̂. The limit is the μ at which CLs = p_{s+b}/p_b is 1 minus the confidence level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from qbdt.arrays import Floats
+from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
+from qbdt.inference.answers.pseudo_experiments import draw_experiments, measure_tilde
+from qbdt.inference.likelihood import Minimum
+from qbdt.inference.summary import BestFit, find_crossing
+from qbdt.tables import Table
+
+__all__ = ["UpperLimit", "find_limit", "find_limit_with_toys"]
+
+BANDS = (2, 1, 0, -1, -2)
+"""Standard deviations of the test statistic of background alone: a large one gives a low limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class UpperLimit:
+    """Upper limit on a signal strength.
+
+    Attributes
+    ----------
+    strength
+        Its name.
+    level
+        Confidence level, 0.95.
+    method
+        "asymptotic" or "toys".
+    observed
+        Limit on the fitted data; None where only the expected one is wanted.
+    expected
+        Limits expected without signal: −2σ, −1σ, median, +1σ, +2σ.
+    mu, observed_cls, expected_cls
+        CLs at some strengths: of the data, shape (points), NaN where only the expected one is wanted, and of the five
+        expectations, shape (points, 5).
+    """
+
+    strength: str
+    level: float
+    method: str
+    observed: float | None
+    expected: tuple[float, ...]
+    mu: Floats
+    observed_cls: Floats
+    expected_cls: Floats
+
+    def tables(self) -> tuple[Table, ...]:
+        """The limits."""
+        names = ("expected −2σ", "expected −1σ", "expected", "expected +1σ", "expected +2σ")
+        rows = [(name, f"{value:.3f}") for name, value in zip(names, self.expected, strict=True)]
+        if self.observed is not None:
+            rows.insert(0, ("observed", f"{self.observed:.3f}"))
+        title = f"Upper limit on {self.strength}, {100 * self.level:g} % CLs, {self.method}"
+        return (Table(title, ("limit", self.strength), tuple(rows)),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; `from_dict` reads it back."""
+        arrays = {name: getattr(self, name).tolist() for name in ("mu", "expected_cls")}
+        observed = None if self.observed is None else self.observed_cls.tolist()
+        words = {name: getattr(self, name) for name in ("strength", "level", "method", "observed")}
+        return {**words, "expected": list(self.expected), **arrays, "observed_cls": observed}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> UpperLimit:
+        """Inverse of `to_dict`."""
+        words = {name: plain[name] for name in ("strength", "level", "method", "observed")}
+        mu, bands = np.array(plain["mu"]), np.array(plain["expected_cls"])
+        observed = np.full(len(mu), np.nan) if plain["observed_cls"] is None else np.array(plain["observed_cls"])
+        return cls(**words, expected=tuple(plain["expected"]), mu=mu, observed_cls=observed, expected_cls=bands)
+
+
+def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points: int = 21) -> UpperLimit:
+    """CLs limit with the asymptotic formulae, as pyhf computes it.
+
+    Parameters
+    ----------
+    best
+        The free fit; its strength is limited, all other parameters are profiled.
+    level
+        Confidence level.
+    observed
+        Whether the data are recorded ones. If not, the data are not used: the limits are those that the nominal
+        background, without signal of this strength, lets expect.
+    points
+        Strengths at which CLs is given, from 0 to beyond the limits.
+
+    Examples
+    --------
+    >>> from qbdt.data import Role
+    >>> from qbdt.inference.templates import ProcessTemplates, TemplateSet
+    >>> from qbdt.inference.workspace import build_workspace
+    >>> from qbdt.inference.summary import fit_freely
+    >>> s = ProcessTemplates("s", Role.SIGNAL, np.array([10.0]), np.zeros(1))
+    >>> b = ProcessTemplates("b", Role.BACKGROUND, np.array([100.0]), np.array([25.0]))
+    >>> spec = build_workspace(TemplateSet("score", np.arange(2.0), (s, b)))
+    >>> limit = find_limit(fit_freely(AnalyticLikelihood(spec, data=np.array([100.0]))))
+    >>> round(limit.observed, 3) == round(limit.expected[2], 3)
+    True
+    """
+    null = _make_null(best, observed)
+    # Background alone gives t = √q − √q_A ~ N(0, 1), so CLs = Φ(−√q_A − t)/Φ(−t): the band at t = n is where √q_A is
+    # x_n = −Φ⁻¹((1 − level) Φ(−n)) − n.
+    roots = [-float(norm.ppf((1 - level) * norm.cdf(-n))) - n for n in BANDS]
+    expected = tuple(_require(null, find_crossing(null, root * null.sigma_mu(), root)) for root in roots)
+    found = _find_observed(best, null, level, expected[2]) if observed else None
+    mu = np.linspace(0, 1.3 * max(*expected, found or 0.0), points)[1:]
+    rows = [_evaluate(best, null, value, observed) for value in mu.tolist()]
+    return UpperLimit(
+        best.poi,
+        level,
+        "asymptotic",
+        found,
+        expected,
+        mu,
+        np.array([row[0] for row in rows]),
+        np.array([row[1] for row in rows]),
+    )
+
+
+def find_limit_with_toys(
+    best: BestFit, n_toys: int = 1000, seed: int = 1, level: float = 0.95, observed: bool = True, points: int = 9
+) -> UpperLimit:
+    """CLs limit with the distributions of the test statistic drawn: for few events, where the formulae fail.
+
+    Parameters
+    ----------
+    best, level, observed
+        As for `find_limit`; the likelihood must be an `AnalyticLikelihood`.
+    n_toys
+        Pseudo-experiments at each strength and hypothesis.
+    seed
+        Of the random numbers.
+    points
+        Strengths at which CLs is computed; it is interpolated in between.
+    """
+    guess = find_limit(best, level, observed, points=2)
+    rng = np.random.default_rng(seed)
+    likelihood = best.likelihood
+    if not isinstance(likelihood, AnalyticLikelihood):
+        raise FitError("limits with toys need the likelihood with derivatives by formula")
+    base = best if observed else _make_null(best, observed=False)
+    ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
+    mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)
+    background = draw_experiments(likelihood, _hold_strength(best, 0.0).values, n_toys, rng)
+    rows = []
+    for value in mu.tolist():
+        with_signal = draw_experiments(likelihood, _hold_strength(base, value).values, n_toys, rng)
+        q_signal, q_background = (
+            measure_tilde(likelihood, toys, best.poi, value) for toys in (with_signal, background)
+        )
+        bands = np.quantile(q_background, norm.cdf(BANDS))
+        tests = [_tilde(best, value) if observed else np.nan, *bands.tolist()]
+        rows.append([_ratio(q_signal, q_background, q) for q in tests])
+    curves = np.array(rows)
+    limits = [_interpolate(mu, column, 1 - level) for column in curves.T]
+    found = limits[0] if observed else None
+    return UpperLimit(best.poi, level, "toys", found, tuple(limits[1:]), mu, curves[:, 0], curves[:, 1:])
+
+
+def _make_null(best: BestFit, observed: bool) -> BestFit:
+    """Free fit of the Asimov data of the background, which is known: their expectation fits them exactly.
+
+    Parameters, and the centres of their constraints, are where the data fit best at μ = 0, as in pyhf; without data
+    they are nominal.
+    """
+    likelihood = best.likelihood
+    values = _hold_strength(best, 0.0).values if observed else likelihood.start.copy()
+    values[best.index] = 0.0
+    terms = likelihood.constraints
+    centres = values[terms.index] * np.where(terms.rates == 0, 1.0, terms.rates)
+    names = [likelihood.names[i] for i in terms.index]
+    asimov = likelihood.with_data(likelihood.expected(values), dict(zip(names, centres.tolist(), strict=True)))
+    minimum = Minimum(values, asimov.twice_nll(values), best.minimum.fixed)
+    return BestFit(asimov, minimum, asimov.hessian(minimum), best.poi)
+
+
+def _hold_strength(best: BestFit, mu: float) -> Minimum:
+    return best.likelihood.follow({best.poi: mu}, best.predict(best.poi, mu))
+
+
+def _require(null: BestFit, distance: float | None) -> float:
+    if distance is None:
+        raise FitError(f"no upper limit on {null.poi} is found within its bounds: widen them")
+    return null.mu + distance
+
+
+def _tilde(best: BestFit, mu: float) -> float:
+    """Test statistic q̃ of the data at one strength."""
+    if mu <= best.mu:
+        return 0.0
+    start = 0.0 if best.mu >= 0 else best.rise(0.0, {})
+    return max(best.rise(mu, {}) - start, 0.0)
+
+
+def _evaluate(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[float, list[float]]:
+    """CLs of the data and of the five expectations at one strength."""
+    root = float(np.sqrt(max(null.rise(mu, {}), 1e-300)))
+    bands = [float(norm.cdf(-root - n) / norm.cdf(-n)) for n in BANDS]
+    if not observed:
+        return float("nan"), bands
+    q = _tilde(best, mu)
+    t = np.sqrt(q) - root if np.sqrt(q) <= root else (q - root**2) / (2 * root)
+    return float(norm.cdf(-root - t) / norm.cdf(-t)), bands
+
+
+def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> float:
+    def excess(mu: float) -> float:
+        # ln CLs is smoother than CLs: fewer fits until the root.
+        return float(np.log(max(_evaluate(best, null, mu, True)[0], 1e-300)) - np.log(1 - level))
+
+    low, high = max(best.mu, 0.0) + 1e-3 * guess, max(best.mu, 0.0) + guess
+    bound = best.likelihood.bounds[best.index][1]
+    while excess(high) > 0:
+        low, high = high, 1.5 * high
+        if high > bound:
+            raise FitError(f"no upper limit on {best.poi} is found below {bound:g}: widen its bounds")
+    return float(brentq(partial(excess), low, high, xtol=1e-6 * guess)) if excess(low) > 0 else low
+
+
+def _ratio(with_signal: Floats, background: Floats, q: float) -> float:
+    """CLs of one value of the test statistic: share of toys with signal at or beyond it over that of background."""
+    if np.isnan(q):
+        return q
+    shares = [float(np.mean(toys >= q - 1e-9)) for toys in (with_signal, background)]
+    return shares[0] / max(shares[1], 1 / len(background))
+
+
+def _interpolate(mu: Floats, cls: Floats, alpha: float) -> float:
+    """Strength at which CLs falls through alpha, in ln CLs; the last such where toys make it wiggle."""
+    if np.isnan(cls).any():
+        return float("nan")
+    above = np.flatnonzero(cls > alpha)
+    if not above.size or above[-1] == len(mu) - 1:
+        return float(mu[0] if not above.size else mu[-1])
+    i = int(above[-1])
+    logs = np.log(np.maximum(cls[i : i + 2], 1e-6))
+    return float(np.interp(np.log(alpha), logs[::-1], mu[i : i + 2][::-1]))

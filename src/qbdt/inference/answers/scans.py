@@ -1,0 +1,114 @@
+"""Profile likelihood over one or two parameters: all points of a scan are fitted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_many
+from qbdt.inference.summary import BestFit
+
+__all__ = ["LEVELS", "PairScan", "ParameterScan", "scan_pair", "scan_parameter"]
+
+LEVELS = {0.68: 2.2957, 0.95: 5.9915}
+"""−2 Δln L on the contours of two parameters that contain the truth with these probabilities."""
+
+REACH = 3.0
+"""Standard deviations on either side of the best value."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterScan:
+    """Profile likelihood of one parameter: its values, and −2 Δln L at each; NaN where no fit is possible."""
+
+    parameter: str
+    best: float
+    values: Floats
+    rise: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        plain = {"parameter": self.parameter, "best": self.best, "values": self.values.tolist()}
+        return {**plain, "rise": [None if np.isnan(r) else r for r in self.rise.tolist()]}
+
+
+@dataclass(frozen=True, eq=False)
+class PairScan:
+    """Profile likelihood of two parameters.
+
+    Attributes
+    ----------
+    parameters
+        Names of x and y.
+    best
+        Their best values.
+    x, y
+        Values that were tried.
+    rise
+        −2 Δln L, shape (y, x), all other parameters fitted; NaN where no fit is possible.
+    """
+
+    parameters: tuple[str, str]
+    best: tuple[float, float]
+    x: Floats
+    y: Floats
+    rise: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; `from_dict` reads it back."""
+        rise = [[None if np.isnan(r) else r for r in row] for row in self.rise.tolist()]
+        axes = {"x": self.x.tolist(), "y": self.y.tolist()}
+        return {"parameters": list(self.parameters), "best": list(self.best), **axes, "rise": rise}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> PairScan:
+        """Inverse of `to_dict`."""
+        first, second = plain["parameters"]
+        rise = np.array([[np.nan if r is None else r for r in row] for row in plain["rise"]], dtype=float)
+        x, y = (np.array(plain[axis]) for axis in ("x", "y"))
+        return cls((first, second), (plain["best"][0], plain["best"][1]), x, y, rise)
+
+
+def scan_parameter(best: BestFit, parameter: str, points: int = 31) -> ParameterScan:
+    """Profile −2 Δln L over three standard deviations of one parameter: a strength, a normalisation or a source."""
+    values = _choose_values(best, parameter, points)
+    return ParameterScan(parameter, best.value(parameter), values, _profile(best, {parameter: values}))
+
+
+def scan_pair(best: BestFit, parameters: tuple[str, str], points: int = 25) -> PairScan:
+    """Profile −2 Δln L over a grid of two parameters, three standard deviations each way."""
+    first, second = parameters
+    if first == second:
+        raise FitError(f"scan of {first} and {second}: two different parameters are needed")
+    x, y = (_choose_values(best, name, points) for name in parameters)
+    grid = {first: np.tile(x, points), second: np.repeat(y, points)}
+    rise = _profile(best, grid).reshape(points, points)
+    return PairScan((first, second), (best.value(first), best.value(second)), x, y, rise)
+
+
+def _choose_values(best: BestFit, parameter: str, points: int) -> Floats:
+    likelihood = best.likelihood
+    if parameter not in likelihood.names or parameter in best.minimum.fixed:
+        raise FitError(f"parameter={parameter!r}: no free parameter of the fit")
+    index = likelihood.names.index(parameter)
+    error = float(np.sqrt(likelihood.covariance(best.minimum, best.hessian)[index, index]))
+    low, high = likelihood.bounds[index]
+    value = best.value(parameter)
+    return np.linspace(max(value - REACH * error, low), min(value + REACH * error, high), points)
+
+
+def _profile(best: BestFit, hold: Mapping[str, Floats]) -> Floats:
+    """−2 Δln L with parameters held at many values."""
+    likelihood = best.likelihood
+    if not isinstance(likelihood, AnalyticLikelihood):
+        raise FitError("scans need the likelihood with derivatives by formula")
+    n = len(next(iter(hold.values())))
+    counts = np.repeat(likelihood.data[None], n, axis=0)
+    centres = np.repeat(likelihood.constraints.centres[None], n, axis=0)
+    fits = fit_many(likelihood, counts, centres, dict(hold), best.minimum.values)
+    return np.asarray(fits.twice_nll - best.minimum.twice_nll)

@@ -1,0 +1,120 @@
+"""Yields of each process in each region, before and after the fit, with their uncertainties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
+from qbdt.inference.summary import BestFit
+from qbdt.tables import Table
+
+__all__ = ["Yield", "Yields", "measure_yields"]
+
+TOTAL = "total"
+"""Row of the sum of all processes."""
+
+
+@dataclass(frozen=True)
+class Yield:
+    """Events of one process, or of all, in one region: expected before and after the fit, with uncertainties."""
+
+    region: str
+    process: str
+    prefit: float
+    prefit_error: float
+    postfit: float
+    postfit_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Yields:
+    """Yields of all regions and processes, and the fitted data of each region."""
+
+    rows: tuple[Yield, ...]
+    data: dict[str, float]
+    recorded: bool
+
+    def tables(self) -> tuple[Table, ...]:
+        """One table for each region."""
+        return tuple(self._table(region) for region in self.data)
+
+    def table(self) -> Table:
+        """All regions in one table of numbers, for CSV."""
+        header = ("region", "process", "prefit", "prefit_error", "postfit", "postfit_error")
+        rows = [
+            (y.region, y.process, *(f"{value:.6g}" for value in (y.prefit, y.prefit_error, y.postfit, y.postfit_error)))
+            for y in self.rows
+        ]
+        rows += [(region, "data", *[f"{n:g}", "0"] * 2) for region, n in self.data.items() if self.recorded]
+        return Table("Yields", header, tuple(rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; `from_dict` reads it back."""
+        return {"rows": [dict(vars(row)) for row in self.rows], "data": self.data, "recorded": self.recorded}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Yields:
+        """Inverse of `to_dict`."""
+        return cls(tuple(Yield(**row) for row in plain["rows"]), dict(plain["data"]), bool(plain["recorded"]))
+
+    def _table(self, region: str) -> Table:
+        rows = [
+            (y.process, f"{y.prefit:.1f} ± {y.prefit_error:.1f}", f"{y.postfit:.1f} ± {y.postfit_error:.1f}")
+            for y in self.rows
+            if y.region == region
+        ]
+        if self.recorded:
+            rows.append(("data", f"{self.data[region]:g}", f"{self.data[region]:g}"))
+        return Table(f"Yields in {region}", ("process", "before the fit", "after the fit"), tuple(rows))
+
+
+def measure_yields(best: BestFit, recorded: bool = False) -> Yields:
+    """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations.
+
+    Parameters
+    ----------
+    best
+        The free fit, of an `AnalyticLikelihood`.
+    recorded
+        Whether the data are recorded ones, which are then shown.
+    """
+    likelihood = best.likelihood
+    if not isinstance(likelihood, AnalyticLikelihood):
+        raise FitError("yields need the likelihood with derivatives by formula")
+    constrained = [p.kind in ("source", "mc_stat") and p.name not in best.minimum.fixed for p in likelihood.parameters]
+    prior = np.diag(
+        [p.width**2 if is_free else 0.0 for p, is_free in zip(likelihood.parameters, constrained, strict=True)]
+    )
+    before = _propagate(likelihood, likelihood.start, prior)
+    after = _propagate(likelihood, best.minimum.values, likelihood.covariance(best.minimum, best.hessian))
+    rows = tuple(Yield(*key, *before[key], *after[key]) for key in before)
+    data = {name: float(counts.sum()) for name, counts in likelihood.split(likelihood.data).items()}
+    return Yields(rows, data, recorded)
+
+
+def _propagate(
+    likelihood: AnalyticLikelihood, values: Floats, covariance: Floats
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Yield and uncertainty by region and process: sqrt(JᵀVJ), J by differences over each uncertainty, as cabinetry."""
+    errors = np.sqrt(np.diag(covariance))
+    moved = np.flatnonzero(errors > 0)
+    steps = np.zeros((len(moved), len(values)))
+    steps[np.arange(len(moved)), moved] = errors[moved]
+    points = np.concatenate([values[None], values + steps, values - steps])
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    by_process = dict(likelihood.expectation.by_sample(points))
+    by_process[TOTAL] = np.asarray(np.sum(list(by_process.values()), axis=0))
+    for region in likelihood.channels:
+        for process, bins in by_process.items():
+            sums = likelihood.split(bins)[region].sum(axis=1)
+            slopes = (sums[1 : len(moved) + 1] - sums[len(moved) + 1 :]) / (2 * errors[moved])
+            variance = float(slopes @ covariance[np.ix_(moved, moved)] @ slopes)
+            if sums[0] != 0 or variance > 0:
+                found[region, process] = (float(sums[0]), float(np.sqrt(max(variance, 0.0))))
+    return found

@@ -1,0 +1,104 @@
+"""What sources do to a variable, with statistical errors, and how features are correlated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.report.labels import PLAIN, Labels
+from qbdt.report.style import DOWN, UP, figure, styled
+
+__all__ = ["SourceShape", "feature_correlation", "source_shapes"]
+
+
+class SourceShape(NamedTuple):
+    """What one source does to the events of one role, in bins of a variable.
+
+    Attributes
+    ----------
+    nominal, up, down
+        Events per bin.
+    up_error, down_error
+        Statistical errors of the differences from the nominal ones, which know that events are shared.
+    """
+
+    nominal: Floats
+    up: Floats
+    down: Floats
+    up_error: Floats
+    down_error: Floats
+
+
+def source_shapes(
+    source: str, variable: str, edges: Floats, shapes: Mapping[str, SourceShape], labels: Labels = PLAIN
+) -> Any:
+    """Up and down of one source over nominal, for signal and background, with statistical errors of the shifts.
+
+    Parameters
+    ----------
+    source, variable
+        Name of the source, and title of the axis.
+    edges
+        Edges of the bins.
+    shapes
+        Title to what the source does, such as "background" and "signal".
+    labels
+        What the source is called, and the line above.
+    """
+    with styled():
+        drawn, axes = figure(6.5, 1.2 + 2.3 * len(shapes), nrows=len(shapes), sharex=True, squeeze=False)
+        for panel, (title, shape) in zip(axes[:, 0], shapes.items(), strict=True):
+            _draw_shape(panel, edges, shape, labels.source(source))
+            panel.text(0.03, 0.93, title, transform=panel.transAxes, va="top")
+        axes[0, 0].legend(loc="upper right", ncols=2)
+        labels.write_above(axes[0, 0])
+        axes[-1, 0].set_xlabel(variable)
+    return drawn
+
+
+def _draw_shape(axes: Any, edges: Floats, shape: SourceShape, name: str) -> None:
+    nominal = np.where(shape.nominal > 0, shape.nominal, np.nan)
+    sides = ((shape.up, shape.up_error, UP, "--", "up"), (shape.down, shape.down_error, DOWN, ":", "down"))
+    furthest = [0.01]
+    for values, error, colour, style, side in sides:
+        ratio, width = np.nan_to_num(values / nominal, nan=1.0), np.nan_to_num(error / nominal)
+        axes.stairs(ratio, edges, baseline=None, color=colour, linestyle=style, linewidth=1.8, label=f"{name} {side}")
+        axes.stairs(ratio + width, edges, baseline=ratio - width, fill=True, color=colour, alpha=0.2, linewidth=0)
+        furthest.append(float(np.quantile(np.abs(ratio - 1) + width, 0.95)))
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_ylim(1 - 1.2 * max(furthest), 1 + 1.5 * max(furthest))
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylabel("varied / nominal", loc="center")
+
+
+def feature_correlation(names: Sequence[str], matrix: NDArray[np.float64], title: str) -> Any:
+    """Linear correlations of features, in per cent.
+
+    Parameters
+    ----------
+    names
+        Titles of the features.
+    matrix
+        Correlations between −1 and 1; NaN where a feature does not vary.
+    title
+        Which events.
+    """
+    size = len(names)
+    with styled():
+        drawn, axes = figure(max(5.0, 2.6 + 0.46 * size), max(4.4, 2.0 + 0.46 * size))
+        image = axes.imshow(100 * matrix, cmap="RdBu_r", vmin=-100, vmax=100)
+        if size <= 25:
+            for i, j in np.ndindex(size, size):
+                if np.isfinite(matrix[i, j]):
+                    colour = "white" if abs(matrix[i, j]) > 0.6 else "black"
+                    axes.text(j, i, f"{100 * matrix[i, j]:.0f}", ha="center", va="center", color=colour, fontsize=9)
+        axes.set_xticks(range(size), names, rotation=60, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(size), names)
+        axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
+        axes.set_title(title, loc="left")
+        drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
+    return drawn

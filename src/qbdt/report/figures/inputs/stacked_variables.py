@@ -1,0 +1,157 @@
+"""A variable with all processes stacked, recorded data, and the uncertainty of all sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qbdt.arrays import Floats
+from qbdt.data import Role
+from qbdt.inference.templates import TemplateSet
+from qbdt.report.labels import PLAIN, Labels
+from qbdt.report.style import figure, styled
+
+__all__ = ["stacked_variable"]
+
+
+def stacked_variable(
+    templates: TemplateSet,
+    labels: Labels = PLAIN,
+    *,
+    log: bool = False,
+    data: Floats | None = None,
+    title: str = "",
+) -> Any:
+    """Stacked processes with the signal overlaid, recorded data, the uncertainty of all sources, and the ratio.
+
+    Parameters
+    ----------
+    templates
+        Histograms of the variable; its title is that of the axis.
+    labels
+        What processes are called, their colours, and the line above.
+    log
+        Whether the axis of events is logarithmic.
+    data
+        Recorded events per bin, NaN where they are hidden; none are drawn if not given.
+    title
+        Text inside the axes, such as the name of a region.
+    """
+    edges, total = templates.edges, templates.asimov
+    error = _total_error(templates)
+    with styled():
+        drawn, (main, ratio) = figure(
+            6.5, 6.0, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1], "hspace": 0.03}
+        )
+        names = _draw_stack(main, templates, labels)
+        _draw_band(main, edges, total - error, total + error, "uncertainty")
+        _overlay_signal(main, templates, labels)
+        if data is not None:
+            _draw_points(main, edges, data, np.sqrt(np.nan_to_num(data)), "data")
+            _mark_hidden(main, edges, data)
+        _set_range(main, templates, total, data, log, len(names))
+        main.set_ylabel("events / bin")
+        main.legend(ncols=2, loc="upper right")
+        main.text(0.03, 0.95, title, transform=main.transAxes, va="top")
+        labels.write_above(main)
+        _draw_ratio(ratio, edges, total, error, data)
+        ratio.set_xlabel(templates.variable)
+        _count_whole_numbers(ratio, edges)
+    return drawn
+
+
+def _count_whole_numbers(axes: Any, edges: Floats) -> None:
+    """Ticks in the middle of bins that hold one whole number each."""
+    centres = (edges[:-1] + edges[1:]) / 2
+    if np.array_equal(centres, np.round(centres)) and np.allclose(np.diff(edges), 1):
+        axes.set_xticks(centres[:: -(-len(centres) // 12)])
+        axes.tick_params(axis="x", which="minor", length=0)
+
+
+def _total_error(templates: TemplateSet) -> Floats:
+    """Statistics of the simulation and all sources, added in quadrature."""
+    variance = np.sum([process.variance for process in templates.processes], axis=0)
+    return np.asarray(np.sqrt(variance + np.sum(np.square(templates.arrays().shifts), axis=0)))
+
+
+def _draw_stack(axes: Any, templates: TemplateSet, labels: Labels) -> list[str]:
+    """Backgrounds from the smallest up, signals on top; returns the names."""
+    import mplhep
+
+    backgrounds = sorted(templates.of_role(Role.BACKGROUND), key=lambda process: float(process.nominal.sum()))
+    signals = templates.of_role(Role.SIGNAL)
+    stack = [*backgrounds, *signals]
+    colours = labels.fill_colours([p.name for p in reversed(backgrounds)], [p.name for p in signals])
+    mplhep.histplot(
+        [process.nominal for process in stack],
+        templates.edges,
+        ax=axes,
+        stack=True,
+        histtype="fill",
+        color=[colours[process.name] for process in stack],
+        label=[labels.process(process.name) for process in stack],
+        edges=False,
+    )
+    return [process.name for process in stack]
+
+
+def _overlay_signal(axes: Any, templates: TemplateSet, labels: Labels) -> None:
+    """All signals together as a line, times a power of ten that brings it near the background."""
+    signals = templates.of_role(Role.SIGNAL)
+    colour = labels.fill_colours([], [p.name for p in signals])[signals[0].name]
+    largest = max(float(templates.signal.max()), 1e-300)
+    scale = 10.0 ** max(0, int(np.floor(np.log10(max(float(templates.background.max()) / largest, 1.0)))))
+    label = labels.process(signals[0].name) if len(signals) == 1 else "signal"
+    label = f"{label} × {scale:g}" if scale > 1 else f"{label} (line)"
+    axes.stairs(scale * templates.signal, templates.edges, color=colour, linewidth=2, label=label)
+
+
+def _set_range(axes: Any, templates: TemplateSet, total: Floats, data: Floats | None, log: bool, n_names: int) -> None:
+    """Room above for the legend."""
+    top = max(float(total.max()), float(np.nanmax(data)) if data is not None and np.isfinite(data).any() else 0.0)
+    rows = 2 + n_names // 2
+    if not log:
+        axes.set_ylim(0, top * (1.15 + 0.075 * rows))
+        return
+    axes.set_yscale("log")
+    positive = total[total > 0]
+    low = max(0.3 * float(positive.min()), 1e-4 * top) if positive.size else 0.1
+    axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
+
+
+def _draw_ratio(axes: Any, edges: Floats, total: Floats, error: Floats, data: Floats | None) -> None:
+    """Data over expectation with the band of the expectation; only the band where there are no data."""
+    known = np.where(total > 0, total, np.nan)
+    _draw_band(axes, edges, 1 - np.nan_to_num(error / known), 1 + np.nan_to_num(error / known), None)
+    axes.axhline(1, color="black", linewidth=0.8)
+    furthest = np.nan_to_num(error / known)
+    if data is not None:
+        points, bars = data / known, np.sqrt(np.nan_to_num(data)) / known
+        _draw_points(axes, edges, points, bars, None)
+        furthest = np.maximum(furthest, np.nan_to_num(np.abs(points - 1) + 0.5 * bars))
+    reach = min(max(0.1, 1.1 * float(np.quantile(furthest, 0.95))), 1.0)
+    axes.set_ylim(1 - reach, 1 + reach)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylabel("data / exp." if data is not None else "unc.", loc="center")
+
+
+def _draw_points(axes: Any, edges: Floats, values: Floats, errors: Floats, label: str | None) -> None:
+    centres = (edges[:-1] + edges[1:]) / 2
+    shown = np.isfinite(values) & np.isfinite(errors)
+    axes.errorbar(centres[shown], values[shown], yerr=errors[shown], fmt="o", color="black", label=label, linewidth=1.2)
+    axes.set_xlim(edges[0], edges[-1])
+
+
+def _mark_hidden(axes: Any, edges: Floats, data: Floats) -> None:
+    """Grey background where data are hidden."""
+    label: str | None = "blind"
+    for i in np.flatnonzero(np.isnan(data)):
+        axes.axvspan(edges[i], edges[i + 1], color="grey", alpha=0.15, linewidth=0, zorder=0, label=label)
+        label = None
+
+
+def _draw_band(axes: Any, edges: Floats, low: Floats, high: Floats, label: str | None) -> None:
+    axes.stairs(
+        high, edges, baseline=low, fill=True, hatch="////", facecolor="none", edgecolor="grey", linewidth=0, label=label
+    )
