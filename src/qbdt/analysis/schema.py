@@ -22,7 +22,7 @@ from qbdt.analysis.source_schema import (
 )
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ parameters, v their variance and C the covariance of the parameters, y = C_φ a/
 parameters of interest φ in a box, and joining boxes takes Σ v |y − ȳ|² of a stated figure: the variance of one
 parameter, the sum of the variances, or the logarithm of the determinant of C_φφ, which says how |y| is measured. Since
 shifts in small boxes are mostly MC noise, y is smoothed first: by a fit of second order in the values of the scores,
-which is exact for the scores of `EfficientScores`. Neighbouring boxes are then joined, each time the two that cost
-least; last, boxes go over to the cell whose mean they are nearest to, until none moves. Cells below the floor on
-effective simulated background events are joined with the cheapest other.
+which is exact for the scores of `EfficientScores`, and for other ones by steps in each. Neighbouring boxes are then
+joined, each time the two that cost least; last, boxes go over to the cell whose mean they are nearest to, until none
+moves. Cells below the floor on effective simulated background events are joined with the cheapest other.
 
 The result depends on the events it was chosen on: never fit those. Where events have folds, cells for each fold are
 chosen on the others, on one grid, and numbered alike.
@@ -15,7 +15,7 @@ chosen on the others, on one grid, and numbered alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -30,8 +30,18 @@ from qbdt.inference.templates.template_set import TemplateSet
 
 __all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
 
-BOXES = 900
+BOXES = 2500
 """About how many boxes the fine grid has, whatever the number of scores."""
+
+BLOCKS = 400
+"""Most blocks of neighbouring boxes that joining begins with; boxes go over one by one only later."""
+
+INFORMED = 100
+"""Most blocks from which the covariance of all parameters is found: in more, noise of the shifts would pass for
+information about nuisance parameters."""
+
+GROUPS = 40
+"""Groups of boxes in which a score may show more than a smooth dependence: a few times the bins of a usual fit."""
 
 SPARE = 4
 """Cells more than asked for that are tried: some are lost where they have too few events."""
@@ -62,7 +72,7 @@ class CellTarget:
         "determinant" of the covariance of the parameters of interest, "sum" of their variances, or the name of one.
     """
 
-    strengths: dict[str, tuple[str, ...]]
+    strengths: Mapping[str, Sequence[str]]
     of_interest: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
     known: Floats | None = None
@@ -201,7 +211,7 @@ def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entr
     values = _box_values(scored, grid)
     rest = [scored.without_fold(number) for number in range(scored.folds.k)]
     filled = [_more_events(fill(one, grid), total / one.total(Role.BACKGROUND)) for one in rest]
-    boxes = [_make_boxes(values, templates, target) for templates in filled]
+    boxes = [_make_boxes(grid, values, templates, target) for templates in filled]
     chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
     fewest = min(int(labels.max()) + 1 for labels in chosen)
     chosen = [_reduce(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
@@ -237,7 +247,7 @@ def choose_cells(
     if by_folds:
         return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)
-    boxes = _make_boxes(_box_values(scored, grid), fill(scored, grid), target)
+    boxes = _make_boxes(grid, _box_values(scored, grid), fill(scored, grid), target)
     return _label_grid(grid, _choose_labels(grid, boxes, n_cells, min_entries))
 
 
@@ -269,18 +279,30 @@ def _quantiles(scored: Dataset, name: str, number: int) -> Floats:
     return np.unique(found[found > value.min()])
 
 
-def _make_boxes(values: Floats, templates: TemplateSet, target: CellTarget) -> _Boxes:
+def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> _Boxes:
     """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
     model = templates.arrays()
     variance = np.maximum(model.signal + model.background + model.mc_variance, 0.0)
-    smoothed = _smooth_scores(values, templates, target, variance)
+    smoothed = _smooth_scores(grid, values, templates, target, variance)
     return _Boxes(smoothed, variance, model.background, model.mc_variance)
+
+
+def _block_labels(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Block of each box, of equal sides and at most so many, and the blocks as an array with an axis for each score."""
+    shape = np.array(grid.labels.shape)
+    side = 1
+    while np.prod(-(-shape // side)) > most:
+        side += 1
+    blocks = np.arange(int(np.prod(-(-shape // side)))).reshape(tuple(-(-shape // side)))
+    places = np.indices(grid.labels.shape) // side
+    return blocks[tuple(places)].ravel(), blocks
 
 
 def _choose_labels(grid: ScoreCells, boxes: _Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
     """Cell of each box: of some numbers of cells to begin with, the choice that loses least."""
     numbers = range(max(n_cells, 1), n_cells + SPARE + 1)
-    found = _join_neighbours(boxes, _neighbours(grid.labels), numbers)
+    block, blocks = _block_labels(grid, max(BLOCKS, 2 * n_cells))
+    found = [labels[block] for labels in _join_neighbours(boxes.join(block), _neighbours(blocks), numbers)]
     tried = [_reduce(boxes, _move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
     return min(tried, key=boxes.loss)
 
@@ -301,7 +323,7 @@ class _Boxes(NamedTuple):
         """Return the contents of cells: sums, and means of the scores."""
         n = int(labels.max()) + 1
         variance, background, squares = (
-            np.bincount(labels, weights=values, minlength=n)
+            np.bincount(labels, weights=values, minlength=n).astype(np.float64)
             for values in (self.variance, self.background, self.squares)
         )
         sums = np.stack([np.bincount(labels, weights=self.variance * own, minlength=n) for own in self.scores])
@@ -318,20 +340,48 @@ class _Boxes(NamedTuple):
         return np.asarray((self.background <= 0) | (positive**2 < min_entries * self.squares))
 
 
-def _smooth_scores(values: Floats, templates: TemplateSet, target: CellTarget, variance: Floats) -> Floats:
+def _smooth_scores(
+    grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget, variance: Floats
+) -> Floats:
     """Efficient scores of all boxes in units of the figure, smoothed over the values of the scores (box, score)."""
     rows, places = target.rows(templates), target.places(templates)
-    used = variance > 0
-    information = (rows[:, used] / variance[used]) @ rows[:, used].T + target.prior(templates)
+    block, _ = _block_labels(grid, INFORMED)
+    coarse = np.stack([np.bincount(block, weights=row) for row in (*rows, variance)])
+    coarse = coarse[:, coarse[-1] > 0]
+    information = (coarse[:-1] / coarse[-1]) @ coarse[:-1].T + target.prior(templates)
     covariance = np.linalg.inv(information + WEAK * np.eye(len(information)))
+    used = variance > 0
     raw = covariance[places] @ (rows[:, used] / variance[used])
     # Loss of Σ σ²: |Cd|² over those of interest. Of log det C_φφ: (Cd)ᵀ C_φφ⁻¹ (Cd).
     if target.figure != "sum":
         inverse = np.linalg.inv(covariance[np.ix_(places, places)])
         raw = np.linalg.cholesky(inverse).T @ raw
-    terms, root = _second_order(values), np.sqrt(variance[used])
-    coefficients = np.linalg.lstsq(terms[used] * root[:, None], (raw * root).T, rcond=1e-10)[0]
-    return np.asarray((terms @ coefficients).T)
+    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+
+
+def _smooth(values: Floats, used: NDArray[np.bool_], raw: Floats, weight: Floats) -> Floats:
+    """Fit of second order in the scores, and what each shows beyond it in groups of boxes as far as it is no noise."""
+    terms, root = _second_order(values), np.sqrt(weight)
+    coefficients = np.linalg.lstsq(terms[used] * root[:, None], raw * root, rcond=1e-10)[0]
+    fitted = np.asarray(terms @ coefficients)
+    for score in values.T:
+        group = _group_boxes(score, used)
+        rest = raw - fitted[used]
+        total = np.maximum(np.bincount(group[used], weights=weight, minlength=GROUPS), 1e-300)
+        mean = np.bincount(group[used], weights=weight * rest, minlength=GROUPS) / total
+        spread = weight * (rest - mean[group[used]]) ** 2
+        entries = np.maximum(np.bincount(group[used], minlength=GROUPS), 2)
+        error = np.bincount(group[used], weights=spread, minlength=GROUPS) / total / (entries - 1)
+        # A mean m of variance σ² has the share 1 − σ²/m² of its square that is no noise.
+        known = np.maximum(1.0 - error / np.maximum(mean**2, 1e-300), 0.0)
+        fitted += (known * mean)[group]
+    return fitted
+
+
+def _group_boxes(score: Floats, used: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Group of each box, by quantiles of a score over boxes, which lie close where there is information."""
+    edges = np.quantile(score[used], np.arange(1, GROUPS) / GROUPS)
+    return np.searchsorted(edges, score, side="right")
 
 
 def _box_values(scored: Dataset, grid: ScoreCells) -> Floats:
