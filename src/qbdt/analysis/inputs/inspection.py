@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.inputs.input_checks import check_eras, check_families
 from qbdt.analysis.loader import find_families, find_normalisations, load_regions, require_trainable
 from qbdt.analysis.normalisation import Normalisation, normalisation_table
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
+from qbdt.data.checks import Finding
 from qbdt.data.families import FamilyBasis, make_families_table
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
@@ -32,6 +35,8 @@ class Inspection:
         Expected events of each process in each region.
     hidden
         Samples of recorded data that are not shown.
+    findings
+        What looks wrong with eras and families, beside what events show by themselves.
     """
 
     dataset: Dataset
@@ -39,12 +44,19 @@ class Inspection:
     families: Mapping[str, FamilyBasis]
     regions: Mapping[str, Mapping[str, float]]
     hidden: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def _summary(self) -> Any:
+        """Summary of the events, with what looks wrong with eras and families."""
+        summary = self.dataset.summary()
+        return replace(summary, findings=(*summary.findings, *self.findings))
 
     def tables(self) -> tuple[Table, ...]:
         """Everything for people."""
         first = (normalisation_table(self.normalisations), make_families_table(self.families))
         last = (self._regions(), self._hidden())
-        tables = (*first, *self.dataset.summary().tables(), *last)
+        tables = (*first, *self._summary.tables(), *last)
         return tuple(table for table in tables if table.rows)
 
     def _regions(self) -> Table:
@@ -59,7 +71,7 @@ class Inspection:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
-            **self.dataset.summary().to_dict(),
+            **self._summary.to_dict(),
             "normalisation": [one.to_dict() for one in self.normalisations],
             "families": {name: basis.to_dict() for name, basis in self.families.items()},
             "regions": {name: dict(yields) for name, yields in self.regions.items()},
@@ -82,7 +94,9 @@ def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progr
     hidden = tuple(sample.name for sample in events.whole.of_role(Role.DATA)) if blind else ()
     yields = {name: _count_yields(events.select(name), hidden) for name in analysis.regions}
     normalisations = tuple(find_normalisations(analysis, folder))
-    return Inspection(dataset, normalisations, find_families(analysis, folder), yields, hidden)
+    families = find_families(analysis, folder)
+    findings = (*check_families(families), *check_eras(analysis, folder, hidden, progress))
+    return Inspection(dataset, normalisations, families, yields, hidden, findings)
 
 
 def _count_yields(dataset: Dataset, hidden: Collection[str]) -> dict[str, float]:
