@@ -76,7 +76,7 @@ class Problem:
         rows, density = self.derivatives()
         usable = density > 0
         information = (rows[:, usable] / density[usable]) @ rows[:, usable].T + self.known
-        return np.linalg.inv(information)[np.ix_(self.places, self.places)]
+        return np.asarray(np.linalg.inv(information)[np.ix_(self.places, self.places)], dtype=np.float64)
 
 
 def grid(*axes: tuple[float, float, int]) -> tuple[list[Floats], float]:
@@ -316,7 +316,7 @@ def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads:
     sizes = (n, max(2 * n, FITTED))
     choose, test = (problem.sample(size, seed + 1 + i).transform(compute) for i, size in enumerate(sizes))
     strengths = {name: tuple(names) for name, names in settings.strengths.items()} or {"mu": (choose.samples[0].name,)}
-    target = CellTarget(strengths, problem.of_interest, settings.free, problem.known)
+    target = CellTarget(strengths, problem.of_interest, tuple(settings.free), problem.known)
     cells = choose_cells(choose, problem.cells, target)
     expected = tuple(one.sigma_full for one in trained.expectations)
     return Outcome(problem, target.covariance(fill(test, cells)), problem.limit(), cells.n_bins, expected)
