@@ -9,9 +9,9 @@ from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.training.partner import Partner
 
-N = 2500
+N = 1200
 CENTRES = {0: (0.0, 0.0), 1: (2.0, 0.0), 2: (0.0, 2.0)}
-OPTIONS: dict[str, Any] = {"n_trees": 25, "n_leaves": 6, "n_threads": 1}
+OPTIONS: dict[str, Any] = {"n_trees": 12, "n_leaves": 5, "n_threads": 1}
 STRENGTHS = {"mu_right": [1], "mu_up": [2]}
 
 

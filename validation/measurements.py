@@ -302,7 +302,9 @@ class Outcome:
         ]
 
 
-def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None) -> Outcome:
+def evaluate(
+    problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None, fitted: int = FITTED
+) -> Outcome:
     """Train on n events of each process, choose cells on as many others, and fit many others again.
 
     With few events to fit, fluctuations of the shifts would pass for information about nuisance parameters.
@@ -313,7 +315,7 @@ def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads:
         scores = trained.ensemble.score(events, n_threads).reshape(events.n_rows, -1)
         return {f"score {i}": scores[:, i] for i in range(scores.shape[1])}
 
-    sizes = (n, max(2 * n, FITTED))
+    sizes = (n, max(2 * n, fitted))
     choose, test = (problem.sample(size, seed + 1 + i).transform(compute) for i, size in enumerate(sizes))
     strengths = {name: tuple(names) for name, names in settings.strengths.items()} or {"mu": (choose.samples[0].name,)}
     target = CellTarget(strengths, problem.of_interest, tuple(settings.free), problem.known)
@@ -331,12 +333,14 @@ PROBLEMS: Mapping[str, Callable[[], Problem]] = {
 }
 
 
-def run(names: Sequence[str], n: int, seed: int, n_threads: int | None = None, **options: Any) -> dict[str, Outcome]:
+def run(
+    names: Sequence[str], n: int, seed: int, n_threads: int | None = None, fitted: int = FITTED, **options: Any
+) -> dict[str, Outcome]:
     """Evaluate some problems."""
     found = {}
     for name in names:
         problem = PROBLEMS[name]()
-        found[name] = evaluate(problem, n, seed, Settings(**problem.settings, **options), n_threads)
+        found[name] = evaluate(problem, n, seed, Settings(**problem.settings, **options), n_threads, fitted)
     return found
 
 

@@ -10,7 +10,7 @@ from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError
 
-N = 3000
+N = 1500
 CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
 
 TEXT = """
@@ -25,7 +25,7 @@ systematics:
   tilt: {kind: weight, processes: ttbar, up: nominal * (1 + 0.1 * x / 3)}
   xs: {kind: norm, processes: ttbar, size: 0.1}
 folds: {columns: event}
-training: {n_trees: 20, n_leaves: 5, strengths: {mu_ggH: ggH, mu_VBF: VBF}}
+training: {n_trees: 10, n_leaves: 4, strengths: {mu_ggH: ggH, mu_VBF: VBF}}
 fit: {bins: 12}
 """
 
@@ -65,7 +65,7 @@ def test_scores_of_a_run_are_fitted_again_to_the_same_result(run, folder):
     expected = run.result["fit"]["expected"]["strengths"].values()
     assert [one.sigma_mu for one in again.expected.strengths] == pytest.approx([one["sigma_mu"] for one in expected])
     (templates,) = again.measurement.regions.values()
-    assert 4 < templates.n_bins <= 12
+    assert 3 < templates.n_bins <= 12
 
 
 def test_the_fit_takes_its_defaults_from_the_training(folder):

@@ -14,7 +14,7 @@ from qbdt.inference.strengths.parameter_fit import fit_parameters
 from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.score_histograms import fill
 
-N = 6000
+N = 3000
 
 
 def peak(recorded=None, seed=1):
@@ -73,7 +73,7 @@ STRENGTHS = {"mu_x": ("x",), "mu_y": ("y",)}
 
 
 def test_cells_keep_what_they_are_asked_to_keep():
-    choose, test = two(), two(40_000, seed=3)
+    choose, test = two(), two(15_000, seed=3)
     found = {}
     for figure in ("determinant", "sum", "mu_x"):
         cells = choose_cells(choose, 10, CellTarget(STRENGTHS, figure=figure))
