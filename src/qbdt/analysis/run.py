@@ -40,6 +40,7 @@ from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model
+from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
 
@@ -81,6 +82,7 @@ def run_analysis(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
     cluster: ClusterRun | None = None,
+    device: str | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -106,11 +108,14 @@ def run_analysis(
         Told how far each step has come, and which step begins or was done before.
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
+    device
+        "cuda" to train on a GPU; results are the same.
 
     Returns
     -------
     Run
     """
+    _require_device(device, cluster)
     analysis = open_data(analysis) if unblind else analysis
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
@@ -119,7 +124,7 @@ def run_analysis(
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
-            _train_and_score(analysis, data, root, place, n_threads, progress, note)
+            _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
             lock.require()
             results.update("run", scored=_digest_files(root / "scored"))
         source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
@@ -140,6 +145,13 @@ class _Notes:
     def __call__(self, text: str) -> None:
         self.steps.append(text)
         self._say(text)
+
+
+def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
+    """Refuse a device that is not there before anything is read."""
+    open_device(device)
+    if device is not None and cluster is not None:
+        raise ConfigError(f"device={device!r}: a run on a cluster trains on its workers' cores")
 
 
 class _LocalRun:
@@ -255,9 +267,9 @@ def _train_and_score(
     data: Path,
     root: Path,
     place: _LocalRun | ClusterRun,
-    n_threads: int | None,
     progress: Progress,
     note: Callable[[str], None],
+    **where: Any,
 ) -> None:
     events: Any = place.read(analysis, data, progress, note)
     trained = train_into(
@@ -265,9 +277,9 @@ def _train_and_score(
         restrict_sources(events, analysis.training.systematics),
         training_settings(analysis),
         resume=True,
-        n_threads=n_threads,
         progress=progress,
         say=note,
+        **where,
     )
     if not trained.complete:
         raise KeyboardInterrupt
