@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from qbdt.data import Role
+from qbdt.files import choose_words
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet, make_histogram
-from qbdt.names import choose_words
 
 __all__ = ["write_datacard"]
 
