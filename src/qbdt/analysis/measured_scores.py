@@ -9,8 +9,8 @@ from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError
+from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
-from qbdt.names import choose_words
 from qbdt.training import Model, Settings
 
 __all__ = ["join_scores", "name_scores", "require_fit"]
