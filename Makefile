@@ -7,7 +7,7 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper capacity weights measurements \
   defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -67,6 +67,12 @@ physics: setup  ## what fits quote, against tuned peers; hours the first time, a
 	mv qbdt-bench/all.md docs/physics-results.md
 	$(BIN)/python -m docs._figures summary summary-narrow table
 
+compare-cms: setup  ## qbdt compare on CMS Open Data in ../shared, and its figure in the documentation; ten minutes
+	$(BIN)/qbdt compare examples/cms_htautau.yaml --data ../shared/data/cms_htautau --out out/compare-cms --budget 2 \
+	  --method "qbdt profile" --method "scikit-learn HGB" --method XGBoost --method LightGBM
+	cp out/compare-cms/comparison.json docs/_figures/cms-comparison.json
+	$(BIN)/python -m docs._figures compare-cms
+
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
 
@@ -75,6 +81,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
+
+capacity: setup  ## thin samples: how strongly F is regularised, and how many trees it has
+	$(THREADS) $(BIN)/python -m validation.capacity
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements

@@ -1,5 +1,6 @@
 """Every page does what it says: its code is run, its commands exist, its pages are in the navigation."""
 
+import json
 import pkgutil
 import re
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 import typer
 import yaml
 from docs._figures.benchmark_tables import RESULTS
+from docs._figures.comparison import CMS_RESULTS
 from docs._figures.summary_table import summary_table
 
 from qbdt.analysis.schema import Analysis
 from qbdt.cli.app import app
+from qbdt.studies.comparison import Comparison, make_comparison_tables, make_sentence
 from tests.pages import blocks, run_page
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +63,16 @@ def test_names_and_files_that_a_page_mentions_exist(page):
 
 def test_summary_of_the_results_is_copied_from_their_tables():
     assert summary_table() in RESULTS.read_text(), "make figures writes it anew"
+
+
+def test_the_comparison_on_cms_files_is_copied_from_its_results():
+    """The table of the page is that behind its figure, and the profiled method adds at most half of the best peer."""
+    found = Comparison.from_dict(json.loads(CMS_RESULTS.read_text(encoding="utf-8")))
+    page = re.sub(r"[ │]+", " ", (ROOT / "docs" / "compare.md").read_text(encoding="utf-8"))
+    for row in make_comparison_tables(found)[0].rows:
+        assert " ".join(row).strip() in page, f"make compare-cms: copy what it prints into docs/compare.md: {row}"
+    assert make_sentence(found) in page
+    assert found.mean("qbdt profile", "delta_mu") < 0.5 * found.mean(str(found.best_peer), "delta_mu")
 
 
 def _commands(group, prefix):

@@ -43,7 +43,10 @@ def test_dependencies_are_those_that_are_imported():
 
 def test_messages_name_extras_that_exist():
     for module, extra in EXTRAS.items():
-        installed = names(PROJECT["optional-dependencies"][extra]) | {"distributed"}  # dask[distributed]
+        installed = names(PROJECT["optional-dependencies"][extra]) | {
+            "distributed",
+            "cupy",
+        }  # dask[distributed], cupy-cuda13x
         assert module in installed, f"{module} is not in the extra {extra}"
 
 

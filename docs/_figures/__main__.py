@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from docs._figures.comparison import draw_cms_comparison
 from docs._figures.efficient_score import draw_efficient_score
 from docs._figures.gallery import draw_gallery
 from docs._figures.notebook import write_notebook_page
@@ -19,6 +20,7 @@ from qbdt.report.style import save
 IMAGES = Path(__file__).parents[1] / "images"
 
 FIGURES: dict[str, Callable[[], Any]] = {
+    "compare-cms": draw_cms_comparison,
     "efficient-score": draw_efficient_score,
     "summary": draw_summary,
     "summary-narrow": partial(draw_summary, narrow=True),

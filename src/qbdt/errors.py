@@ -16,6 +16,7 @@ __all__ = [
     "ClusterError",
     "ConfigError",
     "DataError",
+    "DeviceError",
     "ExpressionError",
     "FitError",
     "MissingDependencyError",
@@ -56,6 +57,10 @@ class ClusterError(QBDTError):
     """A Dask cluster that cannot be reached, or is lost."""
 
 
+class DeviceError(QBDTError):
+    """A GPU that is not there, cannot be used, or has too little memory."""
+
+
 class OutputError(QBDTError):
     """A file that cannot be written, or would be overwritten."""
 
@@ -65,6 +70,7 @@ class MissingDependencyError(QBDTError, ImportError):
 
 
 EXTRAS = {
+    "cupy": "cuda",
     "dask": "dask",
     "distributed": "dask",
     "dask_awkward": "dask",

@@ -169,6 +169,23 @@ def test_partitions_of_eras_are_the_whole(years):
         assert sum(part.sample(sample.name).events.n_rows for part in parts) == sample.events.n_rows
 
 
+def test_inspect_finds_an_era_with_another_yield(years, tmp_path):
+    random = np.random.default_rng(2)
+    for name, n in (("2016/higgs", 200), ("2017/higgs", 600), ("2016/ttbar", 200), ("2017/ttbar", 600), ("wjets", 200)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        columns = {"x": random.normal(5, 1, n), "w": np.ones(n), "event": np.arange(n)}
+        pa.parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    steady = ERAS.replace(", weight: w * 2", "").replace(", cross_section: 2, generated: 1000", "")
+    table = {t.title: t for t in inspect_inputs(parse_analysis(steady), tmp_path).tables()}.get("To be checked")
+    assert table is None or not any("fb⁻¹" in row[1] for row in table.rows)
+    odd = inspect_inputs(parse_analysis(steady.replace("luminosity: 30", "luminosity: 30, weight: w * 2")), tmp_path)
+    rows = next(t for t in odd.tables() if t.title == "To be checked").rows
+    found = [text for where, text in rows if where == "ttbar" and "events per fb⁻¹" in text]
+    assert len(found) == 1
+    assert "20" in found[0]
+    assert "40" in found[0]
+
+
 def test_bad_eras():
     with pytest.raises(ConfigError, match=r"systematics.late.eras: no era 2018; there are: 2016, 2017"):
         parse_analysis(ERAS.replace('eras: "2017"', 'eras: "2018"'))

@@ -76,6 +76,15 @@ def test_inspect_says_what_was_kept(nano):
     assert found.to_dict()["families"]["pdf"]["sources"] == 3
 
 
+def test_inspect_finds_replicas_that_do_not_vary(nano):
+    idle = NANO.replace("weights: LHEPdfWeight", 'weights: "LHEPdfWeight * 0 + 1"')
+    found = inspect_inputs(parse_analysis(idle), nano)
+    assert [str(one) for one in found.findings] == [
+        "pdf, higgs: its 103 weights do not vary: is the branch filled?",
+        "pdf, ttbar: its 103 weights do not vary: is the branch filled?",
+    ]
+
+
 def test_partitions_agree_on_the_components(nano):
     analysis = parse_analysis(NANO)
     whole, parts = load(analysis, nano), [part() for part in load_partitions(analysis, nano, 2)]

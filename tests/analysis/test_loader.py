@@ -230,6 +230,7 @@ folds: {by: content, columns: [event, sf], k: 2}
 
 def test_folds_by_the_content_of_columns_that_no_source_moves(folder):
     data = load(parse_analysis(WITHOUT_NUMBER), folder)
+    assert data.folds is not None
     assert data.folds.to_dict() == {"by": "hash", "columns": ["bits(event)", "bits(sf)"], "k": 2, "salt": 0}
     kept = pa.parquet.read_table(folder / "ttbar.parquet")["event"].to_numpy().astype(float)
     nominal, up = data.sample("ttbar").events, data.varied("columns", "up")["ttbar"]
@@ -242,12 +243,12 @@ def test_folds_by_position_where_variations_have_the_same_rows(folder, tmp_path)
     text = WITHOUT_NUMBER.replace("by: content, columns: [event, sf]", "by: position, columns: event")
     data = load(parse_analysis(text), folder)
     raw = pa.parquet.read_table(folder / "ttbar.parquet")["pt"].to_numpy()
-    np.testing.assert_array_equal(data.sample("ttbar").events.identifier("row_number"), np.flatnonzero(raw > 15))
+    np.testing.assert_array_equal(data.sample("ttbar").events.identifier("position(row)"), np.flatnonzero(raw > 15))
     np.testing.assert_array_equal(
-        data.varied("columns", "up")["ttbar"].identifier("row_number"), np.flatnonzero(raw * 1.1 > 15)
+        data.varied("columns", "up")["ttbar"].identifier("position(row)"), np.flatnonzero(raw * 1.1 > 15)
     )
     parts = [part() for part in load_partitions(parse_analysis(text), folder, 3)]
-    rows = np.concatenate([part.sample("ttbar").events.identifier("row_number") for part in parts])
+    rows = np.concatenate([part.sample("ttbar").events.identifier("position(row)") for part in parts])
     np.testing.assert_array_equal(rows, np.flatnonzero(raw > 15))
 
 

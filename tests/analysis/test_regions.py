@@ -230,3 +230,53 @@ def test_scored_events_give_the_same_fit_again(blind, analysis, files):
     steps = run_analysis(wider, files, blind.folder, figures=False).steps
     assert steps == ("scores: there already", "fit")
     assert run_analysis(analysis, files, blind.folder).steps == ("scores: there already", "fit")
+
+
+def find_words(summary):
+    """Write the results of a fit in every way in which they are shown: in full, and rounded."""
+    numbers = [p[key] for p in summary["parameters"].values() for key in ("value", "error")]
+    words = {repr(number) for number in [*numbers, summary["twice_nll"]]}
+    for one in summary["strengths"].values():
+        words |= {f"{one[key]:.{digits}f}" for key in ("mu", "sigma_mu", "z") if one[key] for digits in (3, 4)}
+    return words
+
+
+def collect_text(folder, document):
+    """Everything that a run wrote or shows, as text: names of files, files, page and the numbers behind its figures."""
+    from qbdt.report.page import render_markdown
+
+    found = {"names": "\n".join(str(path) for path in folder.rglob("*"))}
+    for path in folder.rglob("*"):
+        if path.suffix in (".json", ".yaml", ".xml", ".txt", ".qbdt", ".csv", ".md", ".html"):
+            found[str(path)] = path.read_text(encoding="utf-8")
+    found["page"] = render_markdown(document)
+    return found | {figure.name: figure.csv() for figure in document.figures()}
+
+
+def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, files, tmp_path, capsys):
+    import shutil
+
+    from qbdt.analysis.page import run_document
+
+    copy = tmp_path / "run"
+    shutil.copytree(blind.folder, copy, ignore=shutil.ignore_patterns("fit-*"))
+    said: list[str] = []
+    again = run_analysis(analysis, files, copy, unblind=True, figures=False, say=said.append)
+    assert again.steps == ("scores: there already", "fit")  # nothing is trained again
+    observed = again.result["fit"]["observed"]
+    assert "shown" not in again.result["fit"]
+    shown = blind.result["fit"]["shown"]
+    recorded = {n: one["data"] for n, one in read(copy / "fit" / "measurement.json")["regions"].items()}
+    hidden = [n for n, s in zip(recorded["signal"], shown["signal"], strict=True) if s is None]
+    assert len(hidden) >= 2
+    assert (shown["w"], shown["tt"]) == (recorded["w"], recorded["tt"])  # control regions are open
+    words = find_words(observed) - find_words(blind.result["fit"]["expected"])
+    words |= {f"{count:.0f}" for count in (*hidden, sum(recorded["signal"]))}
+    document = run_document(blind.folder)
+    assert document.subtitle.startswith("Blind: ")
+    assert run_document(copy).subtitle.startswith("Unblinded: ")
+    text = {**collect_text(blind.folder, document), "terminal": "\n\n".join(map(str, blind.tables))}
+    pattern = re.compile(r"(?<![\d.])(?:" + "|".join(map(re.escape, sorted(words))) + r")(?!\d)")
+    leaks = {name: found.group() for name, content in text.items() if (found := pattern.search(content))}
+    assert leaks == {}
+    assert any(pattern.search(content) for content in collect_text(copy, run_document(copy)).values())

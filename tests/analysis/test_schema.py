@@ -93,6 +93,7 @@ def test_labels_of_figures():
         ("features: [pt]", "features: [pt]\n? [a, b]\n: 1", "my.yaml:2: the name"),
         ("files: h.root", "files: {process}/h.root", "quote text that begins with {"),
         ("features: [pt]", "features: [pt]\ntraining: {systematics: [foo]}", "training.systematics: no source foo"),
+        ("features: [pt]", "features: [pt]\nfit: {systematics: [tes, foo]}", "fit.systematics: no source foo"),
         (
             "features: [pt]",
             "features: [pt]\ntraining: {binning: {pz: [1, 0, 1]}}",

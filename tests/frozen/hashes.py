@@ -17,8 +17,15 @@ LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths"
 LATER |= {"limits", "contours", "goodness", "toys"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
-LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
+LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"} | {
+    "eras",
+    "cross_section",
+    "generated",
+}
 """Sections that there were not either, and that are left out where nothing stands in them."""
+
+LATER_BESIDE = {"luminosity": "samples", "correlated": "processes"}
+"""The same of keys that were there elsewhere: they are left out beside these."""
 
 
 def text_hash(text: str) -> str:
@@ -44,8 +51,9 @@ def model_hash(path: Path) -> str:
 
 
 def _without_later(content: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in content.items() if key not in LATER}
-    return {key: value for key, value in kept.items() if key not in LATER_EMPTY or value not in ([], {})}
+    later = LATER | {key for key, beside in LATER_BESIDE.items() if beside in content}
+    kept = {key: value for key, value in content.items() if key not in later}
+    return {key: value for key, value in kept.items() if key not in LATER_EMPTY or value not in ([], {}, None)}
 
 
 def plain_hashes(path: Path, what: str) -> dict[str, str]:

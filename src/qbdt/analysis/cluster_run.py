@@ -96,7 +96,7 @@ class ClusterRun:
         if every > 1:
             note(f"one event in {every} is looked at for faults of the input")
         chosen = partial(_select_one_in, every=every, columns=columns)
-        return find_faults(map_reduce(self.client, partitions, chosen, _join_datasets, "check"))
+        return find_faults(map_reduce(self.client, read_all(partitions), chosen, _join_datasets, "check"))
 
     def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
@@ -156,8 +156,9 @@ def _count_rows(number: int, events: RegionEvents) -> int:
     return sum(tally.n_rows for tally in events.whole.tallies())
 
 
-def _select_one_in(number: int, dataset: Dataset, every: int, columns: tuple[str, ...]) -> Dataset:
-    """Rows of a partition, chosen by the identifiers that divide folds, or by position where some events have none."""
+def _select_one_in(number: int, found: RegionEvents, every: int, columns: tuple[str, ...]) -> Dataset:
+    """Simulated rows of a partition, chosen by the identifiers of folds, or by position where some events have none."""
+    dataset = found.simulated()
     if every == 1:
         return dataset
     rule = HashFolds(every, columns, SALT)

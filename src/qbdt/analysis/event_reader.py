@@ -71,8 +71,12 @@ class EventReader:
 
     def dataset(self) -> Dataset:
         """Return everything as one dataset: the eras joined, where there are some."""
+        return Dataset.concatenate(list(self.datasets().values()))
+
+    def datasets(self) -> dict[str, Dataset]:
+        """Return the events of each era."""
         self._bases = self.bases()
-        return Dataset.concatenate([one._read_era() for one in self._eras()])
+        return {one._era: one._read_era() for one in self._eras()}
 
     def bases(self) -> Bases:
         """Return the principal components of each family of weights, found on some events of all eras.
@@ -219,7 +223,7 @@ class EventReader:
 
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
         plan = ColumnPlan(request.derived, (), "")
-        for name in request.identifying_columns:
+        for name in request.identifying_columns():
             if varied := sorted(set(variation.columns) & plan.find_needed([name])):
                 through = "" if varied == [name] else f" through {', '.join(varied)}"
                 raise DataError(f"{key}.columns: {name} divides the folds and must not be varied{through}")

@@ -33,6 +33,7 @@ __all__ = [
     "fold_rule",
     "list_files",
     "load",
+    "load_eras",
     "load_for_training",
     "load_partitions",
     "load_regions",
@@ -175,6 +176,11 @@ def find_families(analysis: Analysis, folder: str | Path) -> Bases:
     if analysis.dataset is not None:
         return {}
     return EventReader(analysis, Path(folder), fold_rule(analysis), silent).bases()
+
+
+def load_eras(analysis: Analysis, folder: str | Path, progress: Progress = silent) -> dict[str, Dataset]:
+    """Read each era by itself; one without a name where there are none."""
+    return EventReader(analysis, Path(folder), fold_rule(analysis), progress).datasets()
 
 
 def find_normalisations(analysis: Analysis, folder: str | Path) -> list[Normalisation]:

@@ -7,6 +7,7 @@ of the data is given, or where the dataset comes with qbdt. Without them the rep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from qbdt.analysis.blinding import describe_blinding
 from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
 from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
+from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points
 from qbdt.names import choose_words
@@ -42,7 +44,9 @@ PERMUTATIONS = 199
 """Of the test of over-training."""
 
 
-def run_document(folder: Path, data: Path | None = None, progress: Progress = silent) -> Document:
+def run_document(
+    folder: Path, data: Path | None = None, progress: Progress = silent, analysis: Analysis | None = None
+) -> Document:
     """Make the report of a run.
 
     Parameters
@@ -53,8 +57,11 @@ def run_document(folder: Path, data: Path | None = None, progress: Progress = si
         Folder that the paths of the analysis start from, to draw its variables.
     progress
         Told how far reading has come.
+    analysis
+        The analysis whose labels figures have, for the folder of a fit by itself.
     """
     run = read_run(folder, data, progress)
+    run = run if analysis is None else replace(run, analysis=analysis)
     sections = [
         Section("Result", (*_result(run),)),
         Section("Training", (*_training(run),)),
@@ -172,7 +179,7 @@ def _scores(run: RunFolder) -> list[Block]:
     blocks: list[Block] = []
     if run.scored is not None:
         points = roc_points(run.scored)
-        drawn = roc_curves({"this run": (points["efficiency"], points["rejection"])}, "this run")
+        drawn = roc_curves({"this run": (points["efficiency"], points["rejection"])}, "this run", _labels(run))
         area = f"{area_under_roc(run.scored):.4f}"
         caption = f"ROC curve, every event scored by a model that did not see it; area {area}."
         blocks.append(Figure("roc", drawn, caption, points))
@@ -196,7 +203,7 @@ def _train_and_test(run: RunFolder) -> Figure:
         "p-values by permutation of folds."
     )
     title = "rank of the score (signal and background of equal sums)"
-    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title), caption, columns)
+    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title, _labels(run)), caption, columns)
 
 
 def _sources(run: RunFolder) -> list[Block]:

@@ -112,9 +112,11 @@ class RegionEvents:
 
     def training(self) -> Dataset:
         """Return the events that a training sees: simulated ones of the regions that train."""
-        found = self.of_training_regions()
-        simulated = [sample for sample in found.samples if sample.role is not Role.DATA]
-        return Dataset(simulated, found.systematics, found.folds) if simulated else found
+        return _without_data(self.of_training_regions())
+
+    def simulated(self) -> Dataset:
+        """Return all simulated events with their features."""
+        return _without_data(self.every_event())
 
     def select(self, name: str) -> Dataset:
         """Events of one region, with their features."""
@@ -206,6 +208,11 @@ class RegionEvents:
 
     def _rows_of(self, name: str) -> Dataset:
         return self.whole.select(lambda events: events.column(_condition(name)) > 0)
+
+
+def _without_data(dataset: Dataset) -> Dataset:
+    simulated = [sample for sample in dataset.samples if sample.role is not Role.DATA]
+    return Dataset(simulated, dataset.systematics, dataset.folds) if simulated else dataset
 
 
 def _count_shared(events: Events, regions: tuple[str, str]) -> int:

@@ -156,7 +156,7 @@ class _LocalRun:
         require_folds(dataset.folds)
         for basis in find_families(analysis, folder).values():
             note(basis.describe())
-        for finding in find_faults(self._events.training() if analysis.fit.blind else dataset):
+        for finding in find_faults(self._events.simulated() if analysis.fit.blind else self._events.every_event()):
             note(f"to be checked: {finding}")
         return self._events.training()
 

@@ -335,6 +335,9 @@ class Analysis(Section):
         unknown = [name for name in self.training.systematics or () if name not in self.systematics]
         if unknown:
             raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
+        known = {name.partition("#")[0] for name in self.systematics}  # of a source that is split, a fit may take parts
+        if unknown := [name for name in self.fit.systematics or () if name.partition("#")[0] not in known]:
+            raise ValueError(f"fit.systematics: no source {', '.join(unknown)}")
         for key, names in (
             ("categorical", self.categorical),
             ("training.monotonic_constraints", self.training.monotonic_constraints),

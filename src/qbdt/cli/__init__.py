@@ -3,7 +3,22 @@
 Importing the modules adds their commands to the application.
 """
 
-from qbdt.cli import bench, cite, compare, diagnose, export, fit, generate, inspect, report, reproduce, run, train, tune
+from qbdt.cli import (
+    bench,
+    cite,
+    compare,
+    diagnose,
+    export,
+    fit,
+    generate,
+    inspect,
+    plot,
+    report,
+    reproduce,
+    run,
+    train,
+    tune,
+)
 from qbdt.cli.app import main
 
 __all__ = [
@@ -16,6 +31,7 @@ __all__ = [
     "generate",
     "inspect",
     "main",
+    "plot",
     "report",
     "reproduce",
     "run",

@@ -46,6 +46,7 @@ ORDER = (
     "init",
     "ntuples",
     "inspect",
+    "plot",
     "compare",
     "run",
     "report",

@@ -207,6 +207,21 @@ class Expression:
         pattern = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
         return Expression(re.sub(pattern, lambda _: f"({other.text})", self.text))
 
+    def split_conditions(self) -> list[Expression]:
+        """Conditions that are joined by `and`, in their order; the expression itself where there is one.
+
+        Examples
+        --------
+        >>> [part.text for part in Expression("pt > 20 and (abs(eta) < 2 or n > 1)").split_conditions()]
+        ['pt > 20', 'abs(eta) < 2 or n > 1']
+        """
+        if not (isinstance(self._tree, ast.BoolOp) and isinstance(self._tree.op, ast.And)):
+            return [self]
+        texts = [ast.unparse(value) for value in self._tree.values]
+        for alias, word in self._aliases.items():
+            texts = [text.replace(alias, word) for text in texts]
+        return [part for text in texts for part in Expression(text).split_conditions()]
+
     def evaluate(self, columns: Columns) -> NDArray[Any]:
         """Evaluate on columns of one length; the result has that length, or is a number if no column is named."""
         try:

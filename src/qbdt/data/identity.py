@@ -80,7 +80,7 @@ def are_distinct(hashes: NDArray[np.uint64]) -> bool:
     return np.unique(hashes).size >= DISTINCT * hashes.size
 
 
-POSITION = ("file_number", "row_number")
+POSITION = ("position(file)", "position(row)")
 """Which file of a sample a row stands in, and where, before any selection."""
 
 _BITS = re.compile(r"bits\((?P<column>.+)\)")

@@ -40,7 +40,7 @@ def as_lists(values: Any) -> Any:
     >>> (as_lists(np.array([[1.0, 2.0], [3.0, 4.0]])) * np.array([1, 10])).tolist()
     [[1.0, 2.0], [30.0, 40.0]]
     """
-    if not isinstance(values, np.ndarray) or (values.ndim == 1 and values.dtype != object):
+    if not isinstance(values, np.ndarray) or (values.ndim <= 1 and values.dtype != object):
         return values
     import awkward as ak
 

@@ -82,9 +82,14 @@ class Labels:
         found |= {name: _take(free, place) for place, name in enumerate(rest)}
         return found | dict(self.colours)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is nothing to write above axes."""
+        return not (self.experiment or self.status or self.conditions)
+
     def write_above(self, axes: Any) -> None:
         """Write experiment, status and conditions above axes."""
-        if not (self.experiment or self.status or self.conditions):
+        if self.is_silent:
             return
         offset = {"textcoords": "offset points", "va": "baseline"}
         name = axes.annotate(_literal(self.experiment), (0, 1), (0, 6), xycoords="axes fraction", **offset)

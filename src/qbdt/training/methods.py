@@ -26,6 +26,7 @@ def train(
     progress: Progress = silent,
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
+    device: str | None = None,
 ) -> TrainedModel:
     """Train by the method that `settings.method` names: the paper's or the profiled one.
 
@@ -46,6 +47,8 @@ def train(
         one uninterrupted training.
     checkpoint
         Called with the training so far after every tree; it decides itself when to write.
+    device
+        Where the rows are: None for ordinary memory, "cuda" for a GPU. Models are the same, bit by bit.
 
     Returns
     -------
@@ -72,5 +75,6 @@ def train(
         progress=progress,
         resume=resume,
         checkpoint=checkpoint,
+        device=device,
     )
     return trained

@@ -32,7 +32,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class End:
-    """How a training ended and, where it was before its last tree, after how much: "3 trees", "1 of 5 folds"."""
+    """How a training ended and, where it was before its end, after how much: "3 trees", "1 of 10 sums of trees"."""
 
     how: Ending = Ending.COMPLETE
     after: str = ""

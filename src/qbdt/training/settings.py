@@ -136,7 +136,8 @@ class Settings:
     max_depth: int | None = _setting(None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1)
     min_leaf_entries: float = _setting(
         0.0,
-        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights before boosting.",
+        "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights before boosting; "
+        'for "profile" of events of both sides in a leaf of the first sum, and of all simulated ones in the second.',
         at_least=0,
     )
     negative_weights: str = _setting(

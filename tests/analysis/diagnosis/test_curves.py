@@ -7,12 +7,16 @@ import pytest
 
 from qbdt.analysis.diagnosis.curves import compute_size_curve, compute_tree_curve, thin_events
 from qbdt.analysis.diagnosis.diagnosis import Diagnosis, diagnose
+from qbdt.analysis.diagnosis.figures import diagnosis_figures
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.errors import DataError
+from qbdt.inference.settings import FitSettings
+from qbdt.models.cross_training import cross_train
 from qbdt.training.ensembles import FoldedEnsemble
+from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
 
@@ -74,6 +78,17 @@ def test_a_diagnosis_in_one_call(found, whole):
     titles = [table.title for table in found.tables()]
     assert len(titles) == 5
     assert "σ_μ against trees" in titles
+    assert Diagnosis.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_the_profiled_method_has_no_curve_over_trees(dataset):
+    fit = FitSettings(transform="none", binning="equal_signal", bins=4, scan=False)
+    settings = Settings(method="profile", n_trees=3, n_leaves=3)
+    model = cross_train(dataset, settings, n_threads=1).ensemble
+    found = diagnose(dataset, model, fit, repeats=1, n_threads=1)
+    assert found.trees is None
+    assert not any("σ_μ against" in table.title for table in found.tables())
+    assert set(diagnosis_figures(found)) == {"features", "sources"}
     assert Diagnosis.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 

@@ -223,6 +223,17 @@ class TestMissingValues:
         with pytest.raises(DataError, match="feature pt is NaN in row 77"):
             read_events(path, ["pt"], selection="n >= 0")
 
+    def test_identifiers_that_an_earlier_step_made_are_read_and_not_made_anew(self):
+        """As in scored events, where rows are other ones and the columns behind the bits are not kept."""
+        table = {"x": np.zeros(2), "phi": np.array([0.5, 0.25]), "position(row)": np.array([7, 9])}
+        made = read_events(table, ["x"], ids=["bits(phi)", "position(file)", "position(row)"], selection="phi < 0.3")
+        assert made.identifier("position(row)").tolist() == [9]
+        assert made.identifier("position(file)").tolist() == [0]
+        again = {"x": np.zeros(1), "bits(phi)": made.identifier("bits(phi)")}
+        kept = read_events(again, ["x"], ids=["bits(phi)", "position(row)"])
+        assert kept.identifier("bits(phi)").tolist() == made.identifier("bits(phi)").tolist()
+        assert kept.identifier("position(row)").tolist() == [0]
+
     def test_large_finite_values_are_fine(self):
         assert read_events({"a": np.full(10, 1e308)}, ["a"]).n_rows == 10
 

@@ -11,6 +11,7 @@ from qbdt.report.figures.classifiers import (
     tree_weights,
     variable,
 )
+from qbdt.report.labels import Labels
 from qbdt.report.style import save
 from qbdt.statistics import significance
 from qbdt.studies.paper.figures import naive_significance, plot_significance, plot_spread
@@ -41,6 +42,18 @@ def test_naive_formula_agrees_where_it_can_and_exceeds_the_limit_where_it_cannot
     assert naive_significance(s, b, 1e-3) == pytest.approx(significance(s, b, 1e-3), rel=1e-9)
     assert naive_significance(s, b, 1e-20) == pytest.approx(0.4759, abs=1e-4)
     assert float(significance(s, b, 1e-20)) == pytest.approx(0.2753, abs=1e-4)
+
+
+def test_the_line_above_is_that_of_the_analysis():
+    known = Labels(experiment="EXP", status="Simulation", energy=13.6)
+    half: dict[str, list[float]] = {"edges": [0.0, 1.0]}
+    half |= {f"{role}{kind}": [9.0] for role in ("signal", "background") for kind in ("", "_variance")}
+    roc = roc_curves({"a": ([0.0, 1.0], [1.0, 0.0])}, "a", known).axes[0]
+    scores = train_and_test("a method", half, half, labels=known).axes[0]
+    for axes in (roc, scores):
+        assert {"EXP", "Simulation"} <= {text.get_text() for text in axes.texts}
+        assert (axes.get_title("right"), axes.get_title("left")) == ("13.6 TeV", "")
+    assert train_and_test("a method", half, half).axes[0].get_title("left") == "a method"
 
 
 def test_figures_are_drawn(tmp_path):

@@ -9,6 +9,7 @@ from qbdt.arrays import NODE, pack_codes
 from qbdt.data.dataset import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.report.figures.tree import draw_tree
+from qbdt.report.labels import Labels
 from qbdt.training.methods import train
 from qbdt.training.settings import Settings
 from qbdt.trees.tree import Tree
@@ -37,6 +38,14 @@ def test_every_node_and_cut_is_written(training):
     assert len(texts) == 5 + 6 * len(tree.nodes)
     assert sum(" < " in text for text in texts) == sum(" ≥ " in text for text in texts) == tree.n_leaves - 1
     plt.close(figure)
+
+
+def test_units_stand_behind_the_numbers(training):
+    labels = Labels(variables={"$p_T": "$p_T$ (GeV)"})
+    figure = draw_tree(training.ensemble.trees[0], training.ensemble.features, labels=labels)
+    cuts = [text.get_text() for text in figure.axes[0].texts if text.get_text().startswith("$p_T$")]
+    assert cuts
+    assert all(cut.endswith(" GeV") and "(" not in cut for cut in cuts)
 
 
 def test_given_axes_are_used(training):

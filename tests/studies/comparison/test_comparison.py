@@ -13,6 +13,7 @@ from qbdt.cli.app import app
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import ConfigError, OutputError
 from qbdt.studies.comparison import (
+    Comparison,
     Plan,
     compare_methods,
     make_comparison_tables,
@@ -36,7 +37,7 @@ BAYES = "sklearn.naive_bayes.GaussianNB"
 
 def make_plan(**options):
     return Plan(
-        parse_analysis(TEXT, "small.yaml"), **{"folder": None, "contestants": ("qbdt profile", BAYES), **options}
+        parse_analysis(TEXT, "small.yaml"), **{"folder": Path(), "contestants": ("qbdt profile", BAYES), **options}
     )
 
 
@@ -51,6 +52,7 @@ def test_folder_has_results_fit_and_a_page_that_begins_with_the_comparison(done)
     assert set(found.contestants) == {"qbdt profile", BAYES}
     content = json.loads((folder / "comparison.json").read_text())
     assert content["winner"] == found.winner
+    assert json.dumps(Comparison.from_dict(content).to_dict()) == json.dumps(found.to_dict())
     assert {entry["contestant"] for entry in content["entries"]} == set(found.contestants)
     assert (folder / "fit" / "fit.json").exists()
     page = (folder / "report.html").read_text()

@@ -52,7 +52,8 @@ class Diagnosis:
     edges
         Bin edges of the fit, for `SourceEffect.bins`.
     trees, sizes
-        Learning curves; `sizes` is None where it was not asked for.
+        Learning curves. `trees` is None for the profiled method, whose first trees by themselves are no smaller model
+        of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked for.
     """
 
     strength: Sensitivity
@@ -60,12 +61,17 @@ class Diagnosis:
     features: tuple[FeatureRank, ...]
     sources: tuple[SourceEffect, ...]
     edges: tuple[float, ...]
-    trees: LearningCurve
+    trees: LearningCurve | None = None
     sizes: LearningCurve | None = None
+
+    @property
+    def curves(self) -> list[LearningCurve]:
+        """The learning curves that there are."""
+        return [curve for curve in (self.trees, self.sizes) if curve is not None]
 
     def tables(self) -> tuple[Table, ...]:
         """Over-training, features, sources, what moves with each source, learning curves."""
-        curves = [_curve_table(curve) for curve in (self.trees, self.sizes) if curve is not None]
+        curves = map(_curve_table, self.curves)
         tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves)
         return tuple(table for table in tables if table.rows)
 
@@ -156,8 +162,9 @@ def diagnose(
     strength = compute_template_sensitivity(templates, settings.mc_stat)
     tests = check_over_training(dataset, models, seed=seed, n_threads=n_threads)
     ranks = rank_features(dataset, models, settings, repeats=repeats, seed=seed, n_threads=n_threads, progress=progress)
-    trees = compute_tree_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
-    sizes = None
+    trees, sizes = None, None
+    if all(len(model.components) == 1 for model in models.members):
+        trees = compute_tree_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
     if trainer is not None:
         sizes = compute_size_curve(
             dataset,

@@ -19,7 +19,9 @@ __all__ = ["diagnosis_blocks", "diagnosis_figures"]
 
 def diagnosis_figures(found: Diagnosis) -> dict[str, Any]:
     """All figures of a diagnosis by name."""
-    figures = {"features": feature_ranking(found.features), "learning": learning_curves(found)}
+    figures = {"features": feature_ranking(found.features)}
+    if found.curves:
+        figures["learning"] = learning_curves(found.curves)
     if found.sources:
         figures["sources"] = source_map(found.sources)
     return figures
@@ -29,16 +31,17 @@ def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
     """Tables and figures; nothing without a diagnosis."""
     if found is None:
         return []
-    tables, several = found.tables(), found.sizes is not None
     ranks: dict[str, Sequence[Any]] = {
         "feature": [rank.feature for rank in found.features],
         **{key: [getattr(r, key) for r in found.features] for key in ("gain", "full", "full_spread", "stat")},
     }
     blocks: list[Block] = [
-        *tables,
+        *found.tables(),
         Figure("features", feature_ranking(found.features), "What σ_μ loses when a feature is scrambled.", ranks),
-        Figure("learning", learning_curves(found), "σ_μ of out-of-fold scores.", _columns(found.trees), several),
     ]
+    if found.curves:
+        drawn, columns, wide = learning_curves(found.curves), _columns(found.curves[0]), len(found.curves) > 1
+        blocks.append(Figure("learning", drawn, "σ_μ of out-of-fold scores.", columns, wide))
     if found.sources:
         shifts: Mapping[str, Sequence[float]] = {s.source: s.bins for s in found.sources}
         caption = "Where each source lives: features that it moves, and bins of the score."
@@ -111,9 +114,8 @@ def source_map(sources: tuple[SourceEffect, ...]) -> Any:
     return drawn
 
 
-def learning_curves(found: Diagnosis) -> Any:
-    """σ_μ against the number of trees and, where it is known, against the share of the training events."""
-    curves = [curve for curve in (found.trees, found.sizes) if curve is not None]
+def learning_curves(curves: Sequence[LearningCurve]) -> Any:
+    """σ_μ against the number of trees, and against the share of the training events."""
     with styled():
         drawn, axes = figure(5.6 * len(curves), 4.4, ncols=len(curves), sharey=True, squeeze=False)
         for place, curve in zip(axes[0], curves, strict=True):

@@ -1,8 +1,11 @@
 """Looking at what an analysis reads, before anything is trained.
 
-In: an analysis and its files. Out: tables of yields, sources and what looks wrong (`inspect_inputs`).
+In: an analysis and its files. Out: tables of yields, sources and what looks wrong (`inspect_inputs`), or a page with
+every variable, source and correlation (`plot_inputs`).
 """
 
 from qbdt.analysis.inputs.inspection import Inspection, inspect_inputs
+from qbdt.analysis.inputs.page import inputs_document
+from qbdt.analysis.inputs.plots import plot_inputs
 
-__all__ = ["Inspection", "inspect_inputs"]
+__all__ = ["Inspection", "inputs_document", "inspect_inputs", "plot_inputs"]

@@ -104,7 +104,8 @@ def _bin(events: Events, name: str, edges: Floats) -> NDArray[np.int64]:
 
 def _contents(events: Events, name: str, edges: Floats) -> Floats:
     place = _bin(events, name, edges)
-    return np.bincount(place[place >= 0], weights=events.weight[place >= 0], minlength=len(edges) - 1)
+    contents = np.bincount(place[place >= 0], weights=events.weight[place >= 0], minlength=len(edges) - 1)
+    return contents.astype(np.float64)
 
 
 def correlate(dataset: Dataset, role: Role) -> NDArray[np.float64]:

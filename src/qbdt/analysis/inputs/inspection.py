@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis.loader import find_families, find_normalisations, load
+from qbdt.analysis.inputs.input_checks import check_eras, check_families
+from qbdt.analysis.loader import find_families, find_normalisations, load_regions, require_trainable
 from qbdt.analysis.normalisation import Normalisation, normalisation_table
 from qbdt.analysis.schema import Analysis
-from qbdt.data import Dataset
+from qbdt.data import Dataset, Role
+from qbdt.data.checks import Finding
 from qbdt.data.families import FamilyBasis, make_families_table
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
@@ -20,23 +23,59 @@ __all__ = ["Inspection", "inspect_inputs"]
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """Events and sources of an analysis, how samples are scaled, and what families of weights became."""
+    """Events and sources of an analysis, how samples are scaled, and what families of weights became.
+
+    Attributes
+    ----------
+    dataset
+        Events of all regions; without recorded data where results are blind.
+    normalisations, families
+        How samples are scaled, and what families of weights became.
+    regions
+        Expected events of each process in each region.
+    hidden
+        Samples of recorded data that are not shown.
+    findings
+        What looks wrong with eras and families, beside what events show by themselves.
+    """
 
     dataset: Dataset
     normalisations: tuple[Normalisation, ...]
     families: Mapping[str, FamilyBasis]
+    regions: Mapping[str, Mapping[str, float]]
+    hidden: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def _summary(self) -> Any:
+        """Summary of the events, with what looks wrong with eras and families."""
+        summary = self.dataset.summary()
+        return replace(summary, findings=(*summary.findings, *self.findings))
 
     def tables(self) -> tuple[Table, ...]:
         """Everything for people."""
-        tables = (normalisation_table(self.normalisations), make_families_table(self.families))
-        return (*(table for table in tables if table.rows), *self.dataset.summary().tables())
+        first = (normalisation_table(self.normalisations), make_families_table(self.families))
+        last = (self._regions(), self._hidden())
+        tables = (*first, *self._summary.tables(), *last)
+        return tuple(table for table in tables if table.rows)
+
+    def _regions(self) -> Table:
+        processes = list(next(iter(self.regions.values()), {}))
+        rows = tuple((name, *(f"{yields[p]:,.5g}" for p in processes)) for name, yields in self.regions.items())
+        return Table("Yields by region", ("region", *processes), rows)
+
+    def _hidden(self) -> Table:
+        rows = tuple((name, "hidden until --unblind, or fit: {blind: false}") for name in self.hidden)
+        return Table("Recorded data", ("sample", ""), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
-            **self.dataset.summary().to_dict(),
+            **self._summary.to_dict(),
             "normalisation": [one.to_dict() for one in self.normalisations],
             "families": {name: basis.to_dict() for name, basis in self.families.items()},
+            "regions": {name: dict(yields) for name, yields in self.regions.items()},
+            "hidden": list(self.hidden),
         }
 
 
@@ -48,5 +87,17 @@ def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progr
     analysis, folder, progress
         As for `load`.
     """
-    dataset = load(analysis, folder, progress)
-    return Inspection(dataset, tuple(find_normalisations(analysis, folder)), find_families(analysis, folder))
+    events = load_regions(analysis, folder, progress)
+    require_trainable(events.of_training_regions(), analysis)
+    blind = analysis.fit.blind
+    dataset = events.simulated() if blind else events.every_event()
+    hidden = tuple(sample.name for sample in events.whole.of_role(Role.DATA)) if blind else ()
+    yields = {name: _count_yields(events.select(name), hidden) for name in analysis.regions}
+    normalisations = tuple(find_normalisations(analysis, folder))
+    families = find_families(analysis, folder)
+    findings = (*check_families(families), *check_eras(analysis, folder, hidden, progress))
+    return Inspection(dataset, normalisations, families, yields, hidden, findings)
+
+
+def _count_yields(dataset: Dataset, hidden: Collection[str]) -> dict[str, float]:
+    return {sample.name: sample.events.total for sample in dataset.samples if sample.name not in hidden}

@@ -161,7 +161,8 @@ def find_basis(family: WeightFamily, n_weights: int, rows: Mapping[str, FamilyRo
 def _mean_products(rows: FamilyRows) -> NDArray[np.float64]:
     weight = np.abs(rows.weight)
     total = float(weight.sum())
-    return (rows.shifts * weight[:, None]).T @ rows.shifts / (total if total > 0 else 1.0)
+    products = (rows.shifts * weight[:, None]).T @ rows.shifts
+    return np.asarray(products / (total if total > 0 else 1.0), dtype=np.float64)
 
 
 def find_bases(

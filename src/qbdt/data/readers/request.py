@@ -94,10 +94,14 @@ class Request:
         elements = {f: Expression(f) for f in self.features if ELEMENT.fullmatch(f) and f not in self.derived}
         object.__setattr__(self, "derived", {**elements, **self.derived})
 
-    @property
-    def identifying_columns(self) -> list[str]:
-        """Columns that identifiers are made of: none for the position of a row."""
-        return [bits_column(name) or name for name in self.ids if name not in POSITION]
+    def identifying_columns(self, stored: Sequence[str] = ()) -> list[str]:
+        """Columns that identifiers are made of: none for the position of a row.
+
+        Where a table has an identifier as it was made once, as scored events have, it is read.
+        """
+        made = [name for name in self.ids if name not in stored]
+        kept = [name for name in self.ids if name in stored]
+        return kept + [bits_column(name) or name for name in made if name not in POSITION]
 
     def placeholders(self, name: str) -> tuple[float, ...]:
         """Values that mean "missing" in a column."""
@@ -209,7 +213,7 @@ def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[T
 def _pieces(table: TableFile, request: Request, file_number: int = 0) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
     """Checked columns of each chunk, with the number of rows it was read from."""
     plan = ColumnPlan(request.derived, table.names, table.label)
-    needed = _branches(plan, request)
+    needed = _branches(plan, request, table.names)
     start = 0
     for chunk in table.chunks(sorted(needed) or list(table.names[:1])):
         n_rows = len(next(iter(chunk.values())))
@@ -219,8 +223,8 @@ def _pieces(table: TableFile, request: Request, file_number: int = 0) -> Iterato
         del chunk
 
 
-def _branches(plan: ColumnPlan, request: Request) -> frozenset[str]:
-    needed = [plan.branches(name) for name in (*request.features, *request.identifying_columns)]
+def _branches(plan: ColumnPlan, request: Request, stored: Sequence[str]) -> frozenset[str]:
+    needed = [plan.branches(name) for name in (*request.features, *request.identifying_columns(stored))]
     selected = [request.selection] if request.selection else []
     for expression in (request.weight, *selected, *request.conditions.values()):
         needed += [plan.branches(name) for name in sorted(expression.names)]
@@ -272,6 +276,8 @@ class _Piece:
         return columns
 
     def _identifier(self, name: str, raw: dict[str, Any]) -> NDArray[Any]:
+        if name in raw:  # a branch, perhaps made by an earlier step
+            return self._one_per_row(name, self._plan.evaluate(name, raw))
         if name in POSITION:
             position = dict(zip(POSITION, (self._file_number, self._start + self._kept), strict=True))
             return np.broadcast_to(np.asarray(position[name], dtype=np.int64), (len(self._kept),))

@@ -109,7 +109,9 @@ def variable(
     return drawn
 
 
-def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], reference: str) -> Any:
+def roc_curves(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], reference: str, labels: Labels = PLAIN
+) -> Any:
     """Background rejection 1/ε_b against signal efficiency; below, with several curves, the difference to one of them.
 
     Parameters
@@ -118,6 +120,8 @@ def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], re
         For each method signal efficiencies ε_s and rejected shares 1 − ε_b; the same efficiencies for all.
     reference
         Method that the others are compared with.
+    labels
+        The line above.
     """
     several = len(curves) > 1
     layout = {"nrows": 2, "sharex": True, "gridspec_kw": {"height_ratios": [3, 1.3], "hspace": 0.03}} if several else {}
@@ -135,6 +139,7 @@ def roc_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], re
             _draw_differences(last, curves, np.asarray(curves[reference][1]))
         last.set_xlim(0, 1)
         last.set_xlabel(r"signal efficiency $\varepsilon_s$")
+        labels.write_above(main)
     return drawn
 
 
@@ -156,6 +161,7 @@ def train_and_test(
     test: Mapping[str, Any],
     p: Mapping[str, float] | None = None,
     title: str = r"$\tanh(c\,y)$",
+    labels: Labels = PLAIN,
 ) -> Any:
     """Scores of training events (filled) and test events (points), unit area, with p-values.
 
@@ -170,6 +176,8 @@ def train_and_test(
         both histograms; sums over folds need `qbdt.analysis.diagnosis.check_over_training`.
     title
         Of the axis.
+    labels
+        The line above; the name of the method stands there if it is empty.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)
@@ -193,7 +201,9 @@ def train_and_test(
         axes.set_ylim(0, 1.55 * top)
         axes.set_xlabel(title)
         axes.set_ylabel("share of events / bin")
-        axes.set_title(name, loc="left")
+        if labels.is_silent:
+            axes.set_title(name, loc="left")
+        labels.write_above(axes)
         axes.legend(loc="upper center", ncols=2, columnspacing=1.2, handlelength=1.4)
     return drawn
 

@@ -126,12 +126,24 @@ def _condition(tree: Tree, parent: int, titles: Sequence[str], *, left: bool) ->
     """Condition of one branch; of many categories only the first are named."""
     if parent < 0:
         return "all events"
-    name = titles[tree.nodes["feature"][parent]]
+    name, unit = _split_unit(titles[tree.nodes["feature"][parent]])
     if not tree.is_set[parent]:
-        return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][parent]:.4g}"
+        return f"{name} {'<' if left else '≥'} {tree.nodes['threshold'][parent]:.4g}{unit}"
     values = [f"{value:.0f}" for value in (tree.left_categories(parent) if left else tree.right_categories(parent))]
     shown = values if len(values) <= MOST_CATEGORIES else [*values[: MOST_CATEGORIES - 1], "…"]
     return f"{name} in {{{', '.join(shown)}}}"
+
+
+def _split_unit(title: str) -> tuple[str, str]:
+    """Title of a variable without its unit, and the unit as it stands behind a number.
+
+    Examples
+    --------
+    >>> _split_unit("$m_{vis}$ (GeV)"), _split_unit("eta")
+    (('$m_{vis}$', ' GeV'), ('eta', ''))
+    """
+    found = re.fullmatch(r"(.+) \((\w+)\)", title)
+    return (found[1], f" {found[2]}") if found else (title, "")
 
 
 def _columns(tree: Tree, profiled: bool) -> dict[str, list[str]]:

@@ -5,7 +5,12 @@ folder with results and report. The physics benchmark uses the same contestants,
 """
 
 from qbdt.studies.comparison.comparison import Comparison, Entry, compare_methods
-from qbdt.studies.comparison.comparison_page import make_comparison_tables, make_sentence, run_comparison
+from qbdt.studies.comparison.comparison_page import (
+    draw_comparison,
+    make_comparison_tables,
+    make_sentence,
+    run_comparison,
+)
 from qbdt.studies.comparison.plan import STANDARD, Plan
 
 __all__ = [
@@ -14,6 +19,7 @@ __all__ = [
     "Entry",
     "Plan",
     "compare_methods",
+    "draw_comparison",
     "make_comparison_tables",
     "make_sentence",
     "run_comparison",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,12 @@ class Entry:
         """Return plain data."""
         return {**asdict(self), "result": {**asdict(self.result), "delta_mu": self.result.delta_mu}}
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Entry:
+        """Inverse of `to_dict`."""
+        result = FittedSensitivity(**{key: value for key, value in plain["result"].items() if key != "delta_mu"})
+        return cls(**{**plain, "result": result, "settings": tuple(plain["settings"])})
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -68,7 +74,7 @@ class Comparison:
     entries
         Each contestant on each division.
     scored
-        Events with the out-of-fold scores of the best contestant on the first division.
+        Events with the out-of-fold scores of the best contestant on the first division; None where results were read.
     repeat, folds
         Divisions, and outer folds of each.
     releases
@@ -77,7 +83,7 @@ class Comparison:
 
     name: str
     entries: tuple[Entry, ...]
-    scored: Dataset = field(repr=False)
+    scored: Dataset | None = field(repr=False)
     repeat: int
     folds: int
     releases: dict[str, str]
@@ -122,6 +128,12 @@ class Comparison:
             "releases": self.releases,
             "entries": [entry.to_dict() for entry in self.entries],
         }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Comparison:
+        """Make a comparison of what `to_dict` wrote, without events."""
+        entries = tuple(Entry.from_dict(entry) for entry in plain["entries"])
+        return cls(plain["name"], entries, None, plain["repeat"], plain["folds"], plain["releases"])
 
 
 def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progress: Progress = silent) -> Comparison:

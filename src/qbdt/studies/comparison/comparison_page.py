@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis import run_document
+from qbdt.analysis import Analysis, run_document
 from qbdt.errors import OutputError
 from qbdt.files import replace_folder, write_text
 from qbdt.inference import run_fit, write_fit
@@ -20,7 +20,7 @@ from qbdt.studies.comparison.comparison import Comparison, compare_methods
 from qbdt.studies.comparison.plan import Plan
 from qbdt.tables import Table
 
-__all__ = ["make_comparison_document", "make_comparison_tables", "make_sentence", "run_comparison"]
+__all__ = ["draw_comparison", "make_comparison_document", "make_comparison_tables", "make_sentence", "run_comparison"]
 
 COLUMNS = {
     "Z stat": "z_stat",
@@ -64,11 +64,12 @@ def run_comparison(
     if not force and known.exists() and json.loads(known.read_text(encoding="utf-8"))["plan"] != plan.to_dict():
         raise OutputError(f"{out} holds a comparison of another analysis; choose another folder, or force=True")
     found = compare_methods(plan, out, n_jobs, progress)
+    assert found.scored is not None
     with replace_folder(out / "fit") as scratch:
         write_fit(run_fit(found.scored, plan.fit, progress=progress), scratch, origin)
     content = {**found.to_dict(), "plan": plan.to_dict(), "provenance": dict(origin or {})}
     write_text(known, json.dumps(content, indent=1) + "\n")
-    write_report(make_comparison_document(found, out), out, progress)
+    write_report(make_comparison_document(found, out, plan.analysis), out, progress)
     return found
 
 
@@ -111,9 +112,9 @@ def make_sentence(found: Comparison) -> str:
     )
 
 
-def make_comparison_document(found: Comparison, folder: Path) -> Document:
+def make_comparison_document(found: Comparison, folder: Path, analysis: Analysis) -> Document:
     """Make the page: the comparison, then the fit of the best, which is read from the folder."""
-    fitted = run_document(folder)
+    fitted = run_document(folder, analysis=analysis)
     kept = [section for section in fitted.sections if section.title in ("Result", "Sources")]
     sections = (
         Section("Comparison", tuple(_comparison(found))),
@@ -144,33 +145,38 @@ def _headlines(found: Comparison) -> tuple[Headline, ...]:
 def _comparison(found: Comparison) -> list[Block]:
     columns: dict[str, list[Any]] = {"method": found.contestants}
     columns |= {name: [found.mean(one, name) for one in found.contestants] for name in COLUMNS.values()}
-    caption = "σ_μ of the fit: the bar without systematics, the line with them. Shorter is better."
+    caption = "σ_μ of the fit without and with systematics, and what these add to it in quadrature. Shorter is better."
     spread = f" Points: each of {found.repeat} divisions." if found.repeat > 1 else ""
     return [
         Text(make_sentence(found)),
         *make_comparison_tables(found),
-        Figure("comparison", _draw(found), caption + spread, columns, wide=True),
+        Figure("comparison", draw_comparison(found), caption + spread, columns, wide=True),
     ]
 
 
-def _draw(found: Comparison) -> Any:
-    """Bars of σ_μ without systematics, lines up to σ_μ with them, the best on top."""
+def draw_comparison(found: Comparison) -> Any:
+    """Bars of σ_μ, dark without systematics and light with them, and of what these add to it; the best on top."""
     names = found.contestants[::-1]
     with styled():
-        drawn, axes = figure(9.0, 1.4 + 0.55 * len(names))
+        size = (8.0, 1.3 + 0.5 * len(names))
+        drawn, (left, right) = figure(*size, ncols=2, sharey=True, gridspec_kw={"width_ratios": [1.6, 1]})
         for y, name in enumerate(names):
-            stat, full = (found.mean(name, quantity) for quantity in ("sigma_stat", "sigma_full"))
-            colour = SIGNAL if name == found.best_of_ours else COLOURS[3]
-            axes.barh(y, stat, height=0.55, color=colour, alpha=0.85)
-            axes.barh(y, full - stat, left=stat, height=0.55, color=colour, alpha=0.3)
-            axes.text(full, y, f"  {full:.3f}", va="center", ha="left")
-            if found.repeat > 1:
-                values = found.values(name, "sigma_full")
-                axes.plot(values, [y] * len(values), "o", color="black", markersize=3)
-        axes.set_yticks(range(len(names)), [_short(name) for name in names])
-        axes.tick_params(axis="y", which="both", length=0)
-        axes.set_xlim(0, 1.15 * max(found.mean(name, "sigma_full") for name in names))
-        axes.set_xlabel(r"$\sigma_\mu$: dark without, light with systematics")
+            stat, full, added = (found.mean(name, quantity) for quantity in ("sigma_stat", "sigma_full", "delta_mu"))
+            bar = {"height": 0.6, "color": SIGNAL if name == found.best_of_ours else COLOURS[3]}
+            left.barh(y, stat, alpha=0.85, **bar)
+            left.barh(y, full - stat, left=stat, alpha=0.35, **bar)
+            right.barh(y, added, alpha=0.35, **bar)
+            for axes, quantity, value in ((left, "sigma_full", full), (right, "delta_mu", added)):
+                values = found.values(name, quantity)
+                axes.text(max(values), y, f"  {value:.3f}", va="center", ha="left")
+                if found.repeat > 1:
+                    axes.plot(values, [y] * len(values), "o", color="black", markersize=3)
+        left.set_yticks(range(len(names)), [_short(name) for name in names])
+        for axes, quantity in ((left, "sigma_full"), (right, "delta_mu")):
+            axes.tick_params(axis="y", which="both", length=0)
+            axes.set_xlim(0, 1.35 * max(max(found.values(name, quantity)) for name in names))
+        left.set_xlabel(r"$\sigma_\mu$: dark without systematics")
+        right.set_xlabel(r"what they add, $\Delta\mu_{sys}$")
     return drawn
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "ChannelTable",
     "Formula",
     "bound_features",
+    "judge_plain",
     "node_variance",
     "scan_features",
     "total_sums",
@@ -333,3 +334,19 @@ def scan_features(
                 for i in range(total.size):
                     best_left[i] = left[i, cut - 1]
     return best_gain, best_feature, best_cut, best_missing
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def judge_plain(sums: Fixed, lefts: Fixed, formula: Formula, values: Floats, gains: Floats) -> None:
+    """Numbers of nodes that are judged on s and b alone, from their quantities and those left of their cuts.
+
+    `values` receives s, b, Q and the output 2p − 1 of each node, `gains` the ΔQ of its cut.
+    """
+    side = np.empty(2, np.int64)
+    for i in range(sums.shape[0]):
+        variance = node_variance(sums[i], formula)
+        s, b = sums[i, 0] * formula.factor[0], sums[i, 1] * formula.factor[1]
+        values[i, 0], values[i, 1] = s, b
+        values[i, 2] = significance_value(s, b, variance)
+        values[i, 3] = 2.0 * purity_value(s, b, variance) - 1.0
+        gains[i] = _gain(lefts[i], sums[i], values[i, 2], formula, side)

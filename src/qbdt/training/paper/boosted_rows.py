@@ -14,6 +14,7 @@ from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events, make_feature_rules
 from qbdt.training.paper.channels import largest_background_weight, make_quantities
 from qbdt.training.paper.criterion import PaperCriterion
+from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.paper.weight_scaling import WeightScaling
 from qbdt.training.paper.weighted_rows import WeightedRows
 from qbdt.training.partitions.protocol import Partitions, largest, total
@@ -21,6 +22,7 @@ from qbdt.training.partitions.survey import count_before, require_same_rows, sur
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
+from qbdt.trees.device import DeviceMemory
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Layout, Memory, in_memory
 
@@ -66,11 +68,14 @@ class _RowBuilder:
     heaviest: float
     rows: Mapping[int, Sequence[int]]
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> WeightedRows:
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         quantities = make_quantities(dataset, self.settings, self.heaviest)
         require_same_rows(number, self.rows[number], [segment.events.n_rows for segment in quantities.segments])
         pairs = zip(quantities.segments, count_before(self.rows)[number], strict=True)
-        return WeightedRows([replace(one, first=first) for one, first in pairs], self.binning, workers, memory)
+        segments = [replace(one, first=first) for one, first in pairs]
+        if isinstance(memory, DeviceMemory):
+            return DeviceWeightedRows(segments, self.binning, workers, memory.device)
+        return WeightedRows(segments, self.binning, workers, memory)
 
 
 class BoostedRows:

@@ -19,10 +19,13 @@ from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import Prepared, prepare_events
+from qbdt.training.paper.device_growth import DeviceGrowth
+from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, Tree
-from qbdt.trees.growth import Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
+from qbdt.trees.device import open_device
+from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
 
@@ -38,10 +41,11 @@ def train_paper(
     progress: Progress = silent,
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
+    device: str | None = None,
 ) -> TrainedModel:
     """Train by the paper's method, whatever `settings.method` says; parameters are those of `qbdt.training.train`."""
     with Workers(n_threads) as workers:
-        prepared = prepare_events(place_events(dataset, workers), settings, workers)
+        prepared = prepare_events(place_events(dataset, workers, open_device(device)), settings, workers)
         boosting = _Boosting(prepared, settings, workers.n_threads, monitor or Monitor())
         # Only the binned rows are needed from here on; the caller may have kept no other reference to the events.
         del dataset, prepared
@@ -67,6 +71,7 @@ class _Boosting:
         self._features, self._data, self._binning, self._rows, self._criterion = prepared
         self._n_threads = n_threads
         self._monitor = monitor
+        self._growth: DeviceGrowth | None = None
         self._end: End | None = None  # until it ends
         self.trees: list[Tree] = []
         monitor.start(self._features)
@@ -79,18 +84,13 @@ class _Boosting:
     def add_tree(self) -> None:
         """Grow the next tree, and re-weight all rows by it."""
         settings = self._settings
-        features = draw_features(settings, len(self.trees), len(self._features))
-        # 1. Weights of this tree in fixed point; signal and background are each scaled to one event.
+        # 1. Weights of this tree in fixed point.
         rows = self._start_tree()
-        root, systematics = rows.histogram(0), SystematicHistograms(rows)
-        sums = self._criterion.normalise(root, systematics.of(0), features, self._rows.units)
-        if sums is None:
+        # 2. Best-first growth by ΔQ; signal and background are each scaled to one event.
+        grown = self._grow(rows)
+        if grown is None:
             self._end = self._end_as(Ending.NO_YIELD)
             return
-        # 2. Best-first growth by ΔQ.
-        rule = GROWTH[settings.growth](settings.n_leaves)
-        depth = settings.max_depth or settings.n_leaves
-        grown = TreeGrower(rows, self._criterion, rule, features, depth, systematics).grow(root, sums)
         if len(grown.leaves) < 2:
             self._end = self._end_as(Ending.NO_GAIN)
             return
@@ -101,6 +101,29 @@ class _Boosting:
         # 4. Re-weighting.
         self._rows.boost(grown.leaves, _boost_factors(tree))
         self._keep(tree)
+
+    def _grow(self, rows: RowStore) -> Grown | None:
+        """Grow a tree on rows; None where signal or background has no positive yield."""
+        settings, criterion = self._settings, self._criterion
+        features = draw_features(settings, len(self.trees), len(self._features))
+        depth = settings.max_depth or settings.n_leaves
+        if (growth := self._device_growth(rows, depth)) and (grown := growth.grow(features)):
+            return grown
+        root, systematics = rows.histogram(0), SystematicHistograms(rows)
+        sums = criterion.normalise(root, systematics.of(0), features, self._rows.units)
+        if sums is None:
+            return None
+        rule = GROWTH[settings.growth](settings.n_leaves)
+        return TreeGrower(rows, criterion, rule, features, depth, systematics).grow(root, sums)
+
+    def _device_growth(self, rows: RowStore, depth: int) -> DeviceGrowth | None:
+        """Growth on the device that the rows are on, where it can judge splits by itself."""
+        n_leaves, is_plain = self._settings.n_leaves, self._criterion.is_plain and self._settings.growth == "leaves"
+        if not (is_plain and isinstance(rows, DeviceWeightedRows) and DeviceGrowth.fits(rows, n_leaves)):
+            return None
+        if self._growth is None:
+            self._growth = DeviceGrowth(rows, self._criterion, self._binning.n_cuts, n_leaves, depth)
+        return self._growth
 
     def replay(self, earlier: TrainedModel | None) -> None:
         """Re-weight the rows by the trees of an earlier training on them."""

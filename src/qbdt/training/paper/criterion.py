@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from qbdt.arrays import BINS, FEATURES_PER_WORD, NONE_MISSING, SUM_BITS, Fixed, Floats
 from qbdt.statistics import purity_value, significance_value
 from qbdt.threads import Workers
-from qbdt.training.kernels.split_scan import Formula, bound_features, node_variance, scan_features, total_sums
+from qbdt.training.kernels.split_scan import (
+    Formula,
+    bound_features,
+    judge_plain,
+    node_variance,
+    scan_features,
+    total_sums,
+)
 from qbdt.training.paper.channels import Quantities
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
 from qbdt.trees.rows import Layout
@@ -57,6 +64,27 @@ class PaperCriterion:
         distinct = sorted(set(places))
         self._nominal_places = [(base, stride) for systematic, base, stride in distinct if not systematic]
         self._systematic_places = [(base, stride) for systematic, base, stride in distinct if systematic]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a split is judged on s and b alone, by cuts that may go either way."""
+        return len(self._factors) == 2 and not self._features.categorical and not self._features.constrained
+
+    def scale_plain(self, sums: Fixed) -> bool:
+        """Scale signal and background of a root to one event each, where there is nothing else; False without yield."""
+        if not (sums > 0).all():
+            return False
+        self._formula = self._formula._replace(factor=self._factors / sums)
+        return True
+
+    def judge_plain(self, sums: Fixed, lefts: Fixed) -> tuple[Floats, Floats]:
+        """Numbers (s, b, Q, output) of nodes that are judged on s and b alone, and the ΔQ of one cut of each.
+
+        `sums` are the quantities of the nodes, `lefts` those left of the cuts.
+        """
+        values, gains = np.empty((len(sums), 4)), np.empty(len(sums))
+        judge_plain(sums, lefts, self._formula, values, gains)
+        return values, gains
 
     def normalise(
         self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)

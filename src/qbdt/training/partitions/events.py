@@ -9,10 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from qbdt.data import Dataset, Events, FoldRule
-from qbdt.errors import DataError
+from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
 from qbdt.training.partitions.protocol import Partition, Partitions
+from qbdt.trees.device import Device, DeviceMemory
+from qbdt.trees.rows import in_memory
 
 __all__ = ["PartitionedEvents", "copy_rows", "divide_dataset", "place_events"]
 
@@ -57,9 +59,14 @@ class PartitionedEvents:
         return InMemoryPartitions(self.partitions, workers)
 
 
-def place_events(events: Dataset | PartitionedEvents, workers: Workers) -> Partitions:
-    """Rows of a training where its events ask for them: a dataset is one partition in memory."""
-    return OnePartition(_Share(events, 0, 1), workers) if isinstance(events, Dataset) else events.place(workers)
+def place_events(events: Dataset | PartitionedEvents, workers: Workers, device: Device | None = None) -> Partitions:
+    """Rows of a training where its events ask for them: a dataset is one partition, in memory or on a device."""
+    if isinstance(events, Dataset):
+        memory = in_memory if device is None else DeviceMemory(device)
+        return OnePartition(_Share(events, 0, 1), workers, memory)
+    if device is not None:
+        raise ConfigError("device='cuda' trains on a dataset in memory; these events are in partitions")
+    return events.place(workers)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset
 from qbdt.threads import Workers
-from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
+from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine, method_of
 from qbdt.training.partitions.spread import SpreadPartitions
 from qbdt.trees.growth import RowStore
+from qbdt.trees.rows import Memory, in_memory
 
 __all__ = ["InMemoryPartitions", "OnePartition", "run_calls"]
 
@@ -21,11 +22,11 @@ P = ParamSpec("P")
 
 
 class OnePartition:
-    """All events and rows in memory; trees are grown on the rows themselves. A `Partitions`."""
+    """All events and rows in one memory; trees are grown on the rows themselves. A `Partitions`."""
 
-    def __init__(self, partition: Partition, workers: Workers) -> None:
+    def __init__(self, partition: Partition, workers: Workers, memory: Memory = in_memory) -> None:
         self._partition: Partition | None = partition
-        self._workers = workers
+        self._workers, self._memory = workers, memory
         self._rows: Any = None
 
     def reduce(
@@ -37,17 +38,17 @@ class OnePartition:
     def build(self, build: Builder, final: bool = False) -> None:
         """Bin the events; the `final` time they are let go of."""
         self._rows = None
-        self._rows = build(0, self._read(), self._workers)
+        self._rows = build(0, self._read(), self._workers, self._memory)
         if final:
             self._partition = None
 
     def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
         """Change the rows."""
-        method(self._rows, *arguments, **_)
+        method_of(self._rows, method)(self._rows, *arguments, **_)
 
     def ask(self, *calls: Call) -> list[NDArray[Any]]:
         """Make calls."""
-        return [call.method(self._rows, *call.arguments) for call in calls]
+        return [method_of(self._rows, call.method)(self._rows, *call.arguments) for call in calls]
 
     def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree; the rows are its nodes."""

@@ -17,10 +17,22 @@ from numpy.typing import NDArray
 
 from qbdt.data import Dataset
 from qbdt.threads import Workers
+from qbdt.trees.device import DeviceRows
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Memory, in_memory
 
-__all__ = ["Builder", "Call", "Combine", "Partition", "Partitions", "Results", "combine", "largest", "total"]
+__all__ = [
+    "Builder",
+    "Call",
+    "Combine",
+    "Partition",
+    "Partitions",
+    "Results",
+    "combine",
+    "largest",
+    "method_of",
+    "total",
+]
 
 Found = TypeVar("Found")
 P = ParamSpec("P")
@@ -56,8 +68,16 @@ class Call(NamedTuple):
 
     def run(self, rows: Any) -> NDArray[Any] | None:
         """Call it on the rows of one partition."""
-        result: NDArray[Any] | None = self.method(rows, *self.arguments)
+        result: NDArray[Any] | None = method_of(rows, self.method)(rows, *self.arguments)
         return None if self.combine is Combine.NOTHING else result
+
+
+def method_of(rows: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of the CPU's rows, or that of the same name where the rows are on a device."""
+    if isinstance(rows, DeviceRows) and "." in method.__qualname__:  # a function takes rows of any kind
+        own: Callable[..., Any] = getattr(type(rows), method.__name__, method)
+        return own
+    return method
 
 
 def total(method: Callable[Concatenate[Any, P], NDArray[Any]], *arguments: P.args, **_: P.kwargs) -> Call:

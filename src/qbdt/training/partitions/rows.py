@@ -9,17 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed
+from qbdt.trees.device import DeviceRows
 from qbdt.trees.rows import BinnedRows, NodeHistograms
 
-__all__ = ["PartitionRows"]
+__all__ = ["DevicePartitionRows", "PartitionRows"]
 
 
-class PartitionRows(BinnedRows, ABC):
-    """Rows of a partition; where it is the only one, they are the `RowStore` that trees are grown on."""
+class _OwnHistograms(ABC):
+    """One partition's share of the histograms of nodes, whose rows may be anywhere."""
+
+    _histograms: NodeHistograms
 
     @abstractmethod
     def histogram(self, node: int) -> Fixed:
         """Integer sums over a node's rows for every feature and bin."""
+
+    @abstractmethod
+    def size(self, node: int) -> int:
+        """Number of rows in a node."""
 
     def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
         """Sums of all further weights of a node for some words of features, one row each: there are none here."""
@@ -46,6 +53,10 @@ class PartitionRows(BinnedRows, ABC):
         """Return the number of rows in each of some nodes."""
         return np.array([self.size(node) for node in nodes], dtype=np.int64)
 
+
+class PartitionRows(BinnedRows, _OwnHistograms):
+    """Rows of a partition; where it is the only one, they are the `RowStore` that trees are grown on."""
+
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node, see `BinnedRows.split`."""
         left, right = super().split(node, feature, goes_right)
@@ -54,6 +65,24 @@ class PartitionRows(BinnedRows, ABC):
 
     def repeat_tree(self) -> None:
         """Begin a finished tree again, whose splits are to be repeated: node 0 holds all rows, nothing is summed."""
+        self._gather_rows()
+
+    def _gather_rows(self) -> None:
+        super()._gather_rows()
+        self._histograms = NodeHistograms()
+
+
+class DevicePartitionRows(DeviceRows, _OwnHistograms):
+    """The same in the memory of a device."""
+
+    def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
+        """Divide a node, see `DeviceRows.split`."""
+        left, right = super().split(node, feature, goes_right)
+        self._histograms.note_split(node, left, right)
+        return left, right
+
+    def repeat_tree(self) -> None:
+        """Begin a finished tree again, whose splits are to be repeated."""
         self._gather_rows()
 
     def _gather_rows(self) -> None:

@@ -18,51 +18,29 @@ from qbdt.arrays import Floats, Nodes
 from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.parameters import Parameters
+from qbdt.training.profile.ratio import fade
+from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score import ProfiledEnsemble
+from qbdt.training.profile.shifts import FittedShifts
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Combination", "FoldTrees", "ModelFrame", "best_number", "combine"]
+__all__ = ["Combination", "ModelFrame", "best_number", "combine"]
 
 
-@dataclass(frozen=True, eq=False)
-class FoldTrees:
-    """Trees of one fold: those of F of each strength, and those of the shifts with `values` of sources (node, source).
-
-    `integrals` are those over held-out events after some of the shifts' trees: the last after all of them, the one
-    before without the last tree, and so on.
-    """
-
-    ratios: tuple[tuple[Nodes, ...], ...]
-    shift: tuple[Nodes, ...]
-    values: tuple[Floats, ...]
-    integrals: tuple[Integrals, ...]
-
-    @property
-    def fewest(self) -> int:
-        """Smallest number of trees of the shifts for which integrals are known."""
-        return len(self.shift) + 1 - len(self.integrals)
-
-    def with_shifts(self, number: int) -> FoldTrees:
-        """Return the fold with so many trees of the shifts, or all where there are fewer."""
-        left_out = max(len(self.shift) - number, 0)
-        kept = len(self.shift) - left_out
-        return FoldTrees(self.ratios, self.shift[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
-
-
-def best_number(folds: Sequence[FoldTrees], parameters: Parameters) -> int:
+def best_number(folds: Sequence[FittedShifts], parameters: Parameters) -> int:
     """Number of trees of the shifts, the same in all folds, with the smallest σ_μ of all held-out events together.
 
     A fold alone has too few events for this choice.
     """
-    numbers = range(max(fold.fewest for fold in folds), max(len(fold.shift) for fold in folds) + 1)
+    numbers = range(max(fold.fewest for fold in folds), max(len(fold.trees) for fold in folds) + 1)
 
     def expect(number: int) -> float:
-        return _total([fold.with_shifts(number) for fold in folds], len(folds)).solve(parameters).sigma
+        return _total([fold.cut(number) for fold in folds], len(folds)).solve(parameters).sigma
 
     return min(numbers, key=expect)
 
 
-def _total(folds: Sequence[FoldTrees], n_folds: int) -> Integrals:
+def _total(folds: Sequence[FittedShifts], n_folds: int) -> Integrals:
     """Integrals over the held-out events of some of `n_folds` folds, for as many events as there are in all of them."""
     return reduce(Integrals.__add__, (fold.integrals[-1] for fold in folds)).scaled(n_folds / len(folds))
 
@@ -87,7 +65,7 @@ class Combination:
     widths: Floats
 
     @classmethod
-    def of(cls, folds: Sequence[FoldTrees], n_folds: int, parameters: Parameters) -> Combination:
+    def of(cls, folds: Sequence[FittedShifts], n_folds: int, parameters: Parameters) -> Combination:
         """Best for the held-out events of some of `n_folds` folds.
 
         It is t = Σ_i v_i r_0i + v_c + Σ_k v_k f_k with v of `Integrals.solve`, c_k = −v_k.
@@ -99,6 +77,13 @@ class Combination:
         v = best.coefficients
         squares = np.einsum("ja,ab,jb->j", v, total.gram, v) / total.gram[n_ratios, n_ratios]
         return cls(v[:, :n_ratios], -v[:, n_ratios + 1 :], best.pulls, np.sqrt(np.maximum(squares, 1e-300)))
+
+    @classmethod
+    def without_shifts(cls, parameters: Parameters) -> Combination:
+        """Return scores that are the sum of all ratios, while nothing is known of the shifts."""
+        n, n_sources = len(parameters.interest), len(parameters.sources)
+        none = np.zeros((n, n_sources))
+        return cls(np.ones((n, len(parameters.strengths))), none, none, np.ones(n))
 
     def times(self, shares: Sequence[float]) -> Combination:
         """Return the same with a share of the coefficients of each score."""
@@ -114,33 +99,42 @@ class ModelFrame:
     log_odds: tuple[float, ...]
     categories: Mapping[int, Floats]
 
-    def make_ensemble(self, trees: Sequence[Nodes], weight: float = 1.0) -> Ensemble:
-        """Return a sum of trees of the same weight."""
-        return Ensemble(self.features, tuple(Tree(nodes, weight, self.categories) for nodes in trees))
+    def make_ensemble(self, trees: Sequence[Nodes], weights: Sequence[float]) -> Ensemble:
+        """Return a sum of trees."""
+        own = zip(trees, weights, strict=True)
+        return Ensemble(self.features, tuple(Tree(nodes, weight, self.categories) for nodes, weight in own))
+
+    def make_ratios(self, ratios: Sequence[Sequence[Nodes]]) -> Ratios:
+        """Return the F of each strength of one fold."""
+        sums = tuple(self.make_ensemble(trees, fade(len(trees)).tolist()) for trees in ratios)
+        return Ratios(sums, self.log_odds)
 
 
 def combine(
-    folds: Sequence[FoldTrees],
+    ratios: Sequence[Sequence[Sequence[Nodes]]],
+    folds: Sequence[FittedShifts],
     combination: Combination,
     frame: ModelFrame,
     information: tuple[float, float] | None = None,
 ) -> ProfiledEnsemble | EfficientScores:
-    """Average the sums of trees of some folds.
+    """Average the sums of trees of some folds: those of the F of each strength, by fold, and those of the shifts.
 
     The gains of the ratios and of the shifts are scaled to add up to `information` about μ, where it is given.
     """
-    weight, parameters = 1.0 / len(folds), frame.parameters
+    parameters = frame.parameters
     values = tuple(array for fold in folds for array in fold.values)
-    by_strength = zip(*(fold.ratios for fold in folds), strict=True)
-    ratios = [[nodes.copy() for trees in own for nodes in trees] for own in by_strength]
-    shift = [nodes.copy() for fold in folds for nodes in fold.shift]
+    by_strength = [[fold[i] for fold in ratios if i < len(fold)] for i in range(len(parameters.strengths))]
+    ratio = [[nodes.copy() for trees in own for nodes in trees] for own in by_strength]
+    weights = [[w / len(own) for trees in own for w in fade(len(trees)).tolist()] for own in by_strength]
+    shift = [nodes.copy() for fold in folds for nodes in fold.trees]
+    shift_weights = [1.0 / max(len(folds), 1)] * len(shift)
     if information is not None:
-        _scale_gain([nodes for own in ratios for nodes in own], information[0] / weight)
-        _scale_gain(shift, information[1] / weight)
+        _scale_gain([nodes for own in ratio for nodes in own], [w for own in weights for w in own], information[0])
+        _scale_gain(shift, shift_weights, information[1])
     for nodes, own in zip(shift, values, strict=True):
         nodes["value"] = own @ combination.coefficients[0]
-    sums = tuple(frame.make_ensemble(own, weight) for own in ratios)
-    shifts, sources = frame.make_ensemble(shift, weight), parameters.sources
+    sums = tuple(frame.make_ensemble(*own) for own in zip(ratio, weights, strict=True))
+    shifts, sources = frame.make_ensemble(shift, shift_weights), parameters.sources
     if parameters.is_single_strength:
         coefficients = tuple(combination.coefficients[0].tolist())
         return ProfiledEnsemble(sums[0], shifts, frame.log_odds[0], sources, coefficients, values)
@@ -158,8 +152,8 @@ def combine(
     )
 
 
-def _scale_gain(trees: Sequence[Nodes], total: float) -> None:
-    """Scale the gains of all splits such that they add up to some total."""
-    found = math.fsum(float(nodes["gain"].sum()) for nodes in trees)
+def _scale_gain(trees: Sequence[Nodes], weights: Sequence[float], total: float) -> None:
+    """Scale the gains of all splits such that they add up to some total, each times the weight of its tree."""
+    found = math.fsum(weight * float(nodes["gain"].sum()) for nodes, weight in zip(trees, weights, strict=True))
     for nodes in trees:
         nodes["gain"] *= total / found if found > 0 else 0.0

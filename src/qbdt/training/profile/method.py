@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -18,18 +18,18 @@ from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import Combination, FoldTrees, ModelFrame, best_number, combine
+from qbdt.training.profile.combination import Combination, ModelFrame, best_number, combine
 from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.parameters import Parameters, free_normalisations
 from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
-from qbdt.training.profile.ratio import fit_ratio
-from qbdt.training.profile.ratios import Ratios
+from qbdt.training.profile.ratio import FittedRatio, choose_size, fit_ratio
 from qbdt.training.profile.score import ProfiledEnsemble
-from qbdt.training.profile.shifts import fit_shifts
+from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.settings import Settings
-from qbdt.trees import Binning, Tree
+from qbdt.trees import Tree
+from qbdt.trees.device import open_device
 
 __all__ = ["train_profiled"]
 
@@ -43,15 +43,16 @@ def train_profiled(
     progress: Progress = silent,
     resume: TrainedModel | None = None,
     checkpoint: Callable[[TrainedModel], None] | None = None,
+    device: str | None = None,
 ) -> TrainedModel:
     """Train the profiled method; the arguments are those of `qbdt.training.train`.
 
     The events are divided into five inner folds, or fewer where they do not fill five: `data["inner_folds"]` then says
-    how many, and 1 that nothing is held out. For each, F and the shifts are fitted on the other four, and stop
-    growing where the held-out fold says so; the sums of the five are averaged, and combined to the score that is best
-    for all held-out events together. So it takes no validation sample. `checkpoint` is called after every finished
-    fold, and `resume` takes over finished folds. Interrupting with Ctrl-C returns the model of the finished folds, or F
-    so far where there is none.
+    how many, and 1 that nothing is held out. For each, F is fitted on the other four; all held-out events together say
+    how many of its trees are taken. Then the shifts of each are fitted, and stop growing where the held-out fold says
+    so. The sums of the five are averaged, and combined to the score that is best for all held-out events together. So
+    it takes no validation sample. `checkpoint` is called after every finished sum, and `resume` takes over finished
+    ones. Interrupting with Ctrl-C returns the model of the finished sums, or F so far where there is none.
     """
     monitor = monitor or Monitor()
     if monitor.validation is not None:
@@ -60,15 +61,16 @@ def train_profiled(
         )
     end = End()
     with Workers(n_threads) as workers:
-        events = ProfiledEvents(place_events(_add_free(dataset, settings.free), workers), settings, workers)
+        given = _add_free(dataset, settings.free)
+        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
         state = _Profiling(events, settings, workers, monitor, resume)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
-            advance(len(state.folds) * state.most_trees // events.n_folds)
+            advance(state.n_done * settings.n_trees)
             try:
-                while len(state.folds) < events.n_folds:
-                    state.fit_fold()
-                    if checkpoint is not None and len(state.folds) < events.n_folds:
+                while not state.is_complete:
+                    state.fit_next()
+                    if checkpoint is not None and not state.is_complete:
                         checkpoint(state.result(state.end(Ending.INTERRUPTED)))
             except KeyboardInterrupt:
                 end = state.end(Ending.INTERRUPTED)
@@ -106,33 +108,70 @@ class _Profiling:
         self.monitor = monitor
         self.parameters = events.parameters
         self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
-        self.folds = _resume_folds(resume, events.binning, settings, events.data, self.parameters)
-        self.unfinished: list[list[Nodes]] = []
+        if resume is not None:
+            require_resumable(resume, events.binning, settings, events.data)
+        # Finished sums of trees: F of the first fold for each strength, of the second …; then the shifts by fold
+        self.ratios, self.shifts = _resume(resume, settings, self.parameters)
+        self.unfinished: list[Nodes] = []
         self.n_trees = 0
         self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
     @property
-    def most_trees(self) -> int:
-        """Trees of all folds and all sums, if none stops early."""
-        n_sums = len(self.parameters.strengths) + bool(self.events.sources)
-        return self.events.n_folds * self.settings.n_trees * n_sums
+    def n_strengths(self) -> int:
+        """Number of strengths, each of which has an F."""
+        return len(self.parameters.strengths)
 
-    def fit_fold(self) -> None:
-        """Fit all sums of trees without the next fold."""
-        number, before = len(self.folds), self.n_trees
-        self.unfinished = []
+    @property
+    def n_sums(self) -> int:
+        """Sums of trees in all."""
+        return self.events.n_folds * (self.n_strengths + bool(self.events.sources))
+
+    @property
+    def n_done(self) -> int:
+        """Finished sums of trees, of both kinds."""
+        return len(self.ratios) + len(self.shifts) * bool(self.events.sources)
+
+    @property
+    def most_trees(self) -> int:
+        """Trees of all sums, if none stops early."""
+        return self.n_sums * self.settings.n_trees
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all sums are finished."""
+        return len(self.shifts) == self.events.n_folds
+
+    def fit_next(self) -> None:
+        """Fit the next sum: F without each of the folds, then the shifts without each of them."""
+        before, done = self.n_trees, self.n_done
         given = (self.settings, self.workers)
-        ratios = []
-        for strength in range(len(self.parameters.strengths)):
-            self.unfinished.append([])
-            ratios.append(fit_ratio(self.events.of_strength(strength), number, *given, self._note_ratio_tree))
-        shifts = fit_shifts(self.events, number, self._ratios(ratios), *given, self._note_tree)
-        self.folds.append(FoldTrees(tuple(ratios), shifts.trees, shifts.values, shifts.integrals))
-        self.advance(self.most_trees // self.events.n_folds - (self.n_trees - before))
+        if len(self.ratios) < self.events.n_folds * self.n_strengths:
+            self.unfinished = []
+            fold, strength = divmod(len(self.ratios), self.n_strengths)
+            self.ratios.append(fit_ratio(self.events.of_strength(strength), fold, *given, self._note_ratio_tree))
+        else:
+            fold = len(self.shifts)
+            ratios = self.frame.make_ratios(self.chosen_ratios[fold])
+            self.shifts.append(fit_shifts(self.events, fold, ratios, *given, self._note_tree))
+        self.advance((self.n_done - done) * self.settings.n_trees - (self.n_trees - before))
+
+    @property
+    def chosen_ratios(self) -> list[list[tuple[Nodes, ...]]]:
+        """Trees of F of the finished folds, for each strength: where all are, as many as held-out events ask for."""
+        n, finished = self.n_strengths, len(self.ratios) == self.events.n_folds * self.n_strengths
+        sizes = [choose_size(self.ratios[strength::n]) if finished else None for strength in range(n)]
+        trees = [fitted.trees[: sizes[i % n]] for i, fitted in enumerate(self.ratios)]
+        return [trees[i : i + n] for i in range(0, len(trees), n)]
+
+    @property
+    def chosen_shifts(self) -> list[FittedShifts]:
+        """Shifts of the finished folds: where all are, as many trees of each as is best for all of them together."""
+        number = best_number(self.shifts, self.parameters) if self.is_complete else None
+        return self.shifts if number is None else [fold.cut(number) for fold in self.shifts]
 
     def _note_ratio_tree(self, nodes: Nodes) -> None:
-        self.unfinished[-1].append(nodes)
+        self.unfinished.append(nodes)
         self._note_tree(nodes)
 
     def _note_tree(self, nodes: Nodes) -> None:
@@ -142,42 +181,46 @@ class _Profiling:
         if self.monitor.judge(report, self.events.features, self.workers.n_threads):
             raise _StoppedByCallback
 
-    def _ratios(self, trees: Sequence[Sequence[Nodes]]) -> Ratios:
-        """Return the sums of trees of each strength's F."""
-        return Ratios(tuple(self.frame.make_ensemble(own) for own in trees), self.frame.log_odds)
-
-    def _unfinished_model(self) -> ProfiledEnsemble:
-        """Return the model of the first F so far alone."""
-        trees = self.unfinished[0] if self.unfinished else []
-        return ProfiledEnsemble(self.frame.make_ensemble(trees), self.frame.make_ensemble(()), self.frame.log_odds[0])
-
     def end(self, how: Ending) -> End:
-        return End(how, f"{len(self.folds)} of {self.events.n_folds} folds")
+        return End(how, f"{self.n_done} of {self.n_sums} sums of trees")
 
     def result(self, end: End) -> TrainedModel:
-        events = self.events
-        if not self.folds:
-            return TrainedModel(self._unfinished_model(), events.binning, self.settings, (), end, events.data)
-        folds = self.folds
+        """Return the model of the finished sums, or of F so far; its `parts` are what a training goes on with."""
+        events, ratios, shifts = self.events, self.chosen_ratios, self.chosen_shifts
         expected: tuple[Expectation, ...] = ()
-        if len(folds) == events.n_folds:
-            number = best_number(self.folds, self.parameters)
-            folds = [fold.with_shifts(number) for fold in self.folds]
-            combination = Combination.of(folds, events.n_folds, self.parameters)
-            shares, expected = self._expect(folds, combination)
-            won = expected[0].sigma_full ** -2 - expected[0].unprofiled ** -2
-            information = (expected[0].sigma_stat ** -2, won)
-            model = combine(folds, combination.times(shares), self.frame, information)
+        if not self.shifts:
+            trees = ratios or [[tuple(self.unfinished)]]
+            model = combine(trees, (), Combination.without_shifts(self.parameters), self.frame)
         else:
-            model = combine(folds, Combination.of(folds, events.n_folds, self.parameters), self.frame)
-        data = {**events.data, "parts": [_describe_fold(fold) for fold in folds]}
+            combination, information = Combination.of(shifts, events.n_folds, self.parameters), None
+            if self.is_complete:
+                shares, expected = self._expect(ratios, shifts, combination)
+                won = expected[0].sigma_full ** -2 - expected[0].unprofiled ** -2
+                information = (expected[0].sigma_stat ** -2, won)
+                combination = combination.times(shares)
+            model = combine(ratios, shifts, combination, self.frame, information)
+        data = {**events.data, "parts": self._parts()}
         return TrainedModel(model, events.binning, self.settings, (), end, data, expected)
 
+    def _parts(self) -> list[dict[str, Any]]:
+        """Describe what is finished of each fold, for the model file, whose format calls folds "parts"."""
+        looks = [[list(look) for look in fitted.looks.items()] for fitted in self.ratios]
+        parts: list[dict[str, Any]] = []
+        for fold, trees in enumerate(self.chosen_ratios):
+            counts = [len(own) for own in trees]
+            first = fold * self.n_strengths
+            own_looks = looks[first : first + len(trees)]
+            parts.append({"ratio": counts if self.n_strengths > 1 else counts[0], "looks": own_looks})
+        for part, own in zip(parts, self.chosen_shifts, strict=False):
+            part |= {"shift": len(own.trees), "integrals": [one.to_dict() for one in own.integrals]}
+        return parts
+
     def _expect(
-        self, folds: Sequence[FoldTrees], combination: Combination
+        self, ratios: Sequence[Sequence[Sequence[Nodes]]], shifts: Sequence[FittedShifts], combination: Combination
     ) -> tuple[list[float], tuple[Expectation, ...]]:
         """Share of the shifts' coefficients of each score, and the result to expect of it."""
-        models = [combine([fold], combination, self.frame) for fold in folds]
+        folds = zip(ratios, shifts, strict=True)
+        models = [combine([ratio], [shift], combination, self.frame) for ratio, shift in folds]
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(
@@ -206,36 +249,27 @@ def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> Scorer
     return model.of_parameter(number) if isinstance(model, EfficientScores) else model
 
 
-def _describe_fold(fold: FoldTrees) -> dict[str, Any]:
-    """Numbers of trees and integrals of one fold; the file format calls folds "parts"."""
-    ratios: Any = [len(trees) for trees in fold.ratios]
-    return {
-        "ratio": ratios if len(ratios) > 1 else ratios[0],
-        "shift": len(fold.shift),
-        "integrals": [one.to_dict() for one in fold.integrals],
-    }
-
-
-def _resume_folds(
-    resume: TrainedModel | None, binning: Binning, settings: Settings, data: Mapping[str, Any], parameters: Parameters
-) -> list[FoldTrees]:
-    """Return the finished folds of an earlier training."""
+def _resume(
+    resume: TrainedModel | None, settings: Settings, parameters: Parameters
+) -> tuple[list[FittedRatio], list[FittedShifts]]:
+    """Return the finished sums of an earlier training."""
     if resume is None:
-        return []
-    require_resumable(resume, binning, settings, data)
+        return [], []
     assert isinstance(resume.ensemble, ProfiledEnsemble | EfficientScores)
     if resume.settings.n_trees != settings.n_trees:
-        raise DataError("cannot resume: the folds of a profiled training stop by themselves; n_trees must be the same")
-    model, folds = resume.ensemble, []
+        raise DataError("cannot resume: the sums of a profiled training stop by themselves; n_trees must be the same")
+    model, ratios, folds = resume.ensemble, [], []
     sums = [iter(one.trees) for one in (model.ratios if isinstance(model, EfficientScores) else (model.ratio,))]
     shift = iter(zip(model.shift.trees, model.source_values, strict=True))
     sizes = (len(parameters.sources), len(parameters.strengths))
-    for fold in resume.data.get("parts", []):
-        counts = np.atleast_1d(fold["ratio"]).tolist()
-        own = tuple(tuple(tree.nodes for tree in islice(trees, n)) for trees, n in zip(sums, counts, strict=True))
-        pairs = list(islice(shift, fold["shift"]))
-        integrals = tuple(Integrals.from_dict(one, *sizes) for one in fold["integrals"])
-        folds.append(
-            FoldTrees(own, tuple(tree.nodes for tree, _ in pairs), tuple(array for _, array in pairs), integrals)
-        )
-    return folds
+    for part in resume.data.get("parts", []):
+        if "looks" not in part:
+            raise DataError("cannot resume: the model was trained by an earlier release, which chose trees otherwise")
+        own = zip(sums, np.atleast_1d(part["ratio"]).tolist(), part["looks"], strict=False)
+        ratios += [FittedRatio(tuple(tree.nodes for tree in islice(trees, n)), dict(looks)) for trees, n, looks in own]
+        if "shift" in part:
+            pairs = list(islice(shift, part["shift"]))
+            integrals = tuple(Integrals.from_dict(one, *sizes) for one in part["integrals"])
+            trees = tuple(tree.nodes for tree, _ in pairs)
+            folds.append(FittedShifts(trees, tuple(array for _, array in pairs), integrals))
+    return ratios, folds

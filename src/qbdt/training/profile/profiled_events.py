@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
@@ -17,6 +17,7 @@ from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
+from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
@@ -31,6 +32,7 @@ from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partiti
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
+from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
 __all__ = ["ProfiledEvents", "Scorer", "SignalEvents"]
@@ -199,12 +201,15 @@ class _RatioBuilder:
     scale: float
     left_out: tuple[str, ...] = ()
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> RatioRows:
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         trained, held = self.folds.split(number, dataset, self.fold, nominal=True)
         pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
         own = [replace(one, first=first) for one, first in pairs if one.name not in self.left_out]
         judged = _without(shift_segments(held), self.left_out)
-        return RatioRows(own, judged, self.binning, workers, self.factors, self.scale, memory)
+        given = (own, judged, self.binning, workers, self.factors, self.scale)
+        if isinstance(memory, DeviceMemory):
+            return DeviceRatioRows(*given, memory.device)
+        return RatioRows(*given, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +223,15 @@ class _ShiftBuilder:
     means: Floats
     ratios: Ratios
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ShiftRows:
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, self.fold))
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         shares = partial(self.ratios.shares, n_threads=workers.n_threads)
-        return ShiftRows(trained, held, self.binning, workers, self.means, shares, self.ratios.n_strengths, memory)
+        given = (trained, held, self.binning, workers, self.means, shares, self.ratios.n_strengths)
+        if isinstance(memory, DeviceMemory):
+            return DeviceShiftRows(*given, memory.device)
+        return ShiftRows(*given, memory)
 
 
 @dataclass(frozen=True, eq=False)

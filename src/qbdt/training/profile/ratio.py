@@ -5,11 +5,13 @@ With it r₀ = s/(s + b) = 1/(1 + exp(−F − ln(S/B))), docs/profiled-method.m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from qbdt.arrays import Nodes
+from qbdt.arrays import Floats, Nodes
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.partitions.protocol import total
@@ -21,40 +23,56 @@ from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 
-__all__ = ["fit_ratio"]
+__all__ = ["FittedRatio", "choose_size", "fade", "fit_ratio"]
 
-RIDGE = 1.0
-LEAST = 5.0
-"""Curvature that is added to a node's (λ of N²/(D + λ), the usual one of boosted trees), and the least of a node
-(measured on the physics benchmark, P2): an event of unit weight has at most 1/4, so a node has 20 of them or more."""
+RIDGE = 0.2
+LEAST = 0.2
+"""Curvature that is added to a node's (λ of N²/(D + λ), the usual one of boosted trees), and the least of a node. An
+event of unit weight has 1/4 where F says nothing, so at first a node has at least one. Both were 1 and 5 until measured
+(`make capacity`): a fit lives on the events that are almost surely signal, where p(1 − p) is small,
+and with more the trees cannot follow them there."""
 
-SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the trees that are tried on held-out events: few where densities are smooth, all for a steep tail."""
+CAUTIOUS = 5.0
+FEW = 100.0
+"""Least curvature, that of twenty events, where there are fewer effective events than these on one side: those held out
+are then too few to say how many trees are too many."""
+
+SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1.0)
+"""Shares of the trees that are looked at with held-out events: few where densities are smooth, all for a steep tail."""
 
 PATIENCE = 2
-"""Shares in a row without a smaller σ_μ after which no more trees are grown: one may be a fluctuation."""
+WORSE = 1.1
+"""No more trees are grown after so many looks in a row with a σ_μ so many times the smallest."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRatio:
+    """Trees of one fold, and σ_μ of its held-out events, without sources, after some numbers of trees."""
+
+    trees: tuple[Nodes, ...]
+    looks: Mapping[int, float]
+
+    def at(self, number: int) -> float:
+        """σ_μ after so many trees, or after all where there are fewer."""
+        return self.looks[number] if number in self.looks else self.looks[max(self.looks)]
 
 
 def fit_ratio(
     events: SignalEvents, fold: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
-) -> tuple[Nodes, ...]:
-    """Fit F without the events of one fold; returns its trees.
-
-    F is the mean of the sums of 1, 2, … n trees, so the i-th tree counts 1 − (i − 1)/n: the last ones, which learn the
-    most noise, count least. n is best for the events of the fold: the smallest σ_μ, without sources, of a histogram of
-    F. Their loss would stop too early for what a fit sees of F, the tail of pure signal.
-    """
+) -> FittedRatio:
+    """Fit F without the events of one fold; how many of its trees are taken is decided for all folds together."""
     # Both sides are scaled to the effective number of events (Σw)²/Σw² of the poorer one: then F = 0 means no
     # preference, and curvatures count simulated events, which RIDGE and LEAST are made for.
     sums = [events.trained(fold, side) for side in Side]
     strength = min(one.first * one.first / one.second for one in sums)
     scale, held = events.build_ratio_rows(fold, [strength / one.first for one in sums])
     yields = np.array([one.first for one in sums]) / strength  # scaled weights back to events
-    criterion = NewtonCriterion(RIDGE, LEAST, make_feature_rules(events.binning, settings), workers)
+    least = max(LEAST if strength >= FEW else CAUTIOUS, settings.min_leaf_entries / 4)
+    criterion = NewtonCriterion(RIDGE, least, make_feature_rules(events.binning, settings), workers)
     features = np.arange(len(events.features))
-    looks = {max(1, round(share * settings.n_trees)) for share in SHARES}
+    numbers = {max(1, round(share * settings.n_trees)) for share in SHARES}
     trees: list[Nodes] = []
-    tried: dict[int, float] = {}
+    looks: dict[int, float] = {}
     for number in range(settings.n_trees):
         # A Newton step for the logistic loss: a leaf's output is −Σ gradient/(Σ curvature + λ), see `logistic_pairs`.
         grown = grow_next(events.rows, (scale, scale), criterion, features, settings, number)
@@ -66,22 +84,37 @@ def fit_ratio(
         s, b = (events.rows.ask(total(RatioRows.yields, grown.leaves, scale))[0] / scale * yields).T
         trees.append(with_yields(nodes, s, b))
         after_tree(trees[-1])
-        if len(trees) in looks:
-            tried[len(trees)] = unprofiled_sigma(held)
-            if len(tried) > PATIENCE and _best(tried) not in list(tried)[-PATIENCE:]:
+        if len(trees) in numbers:
+            looks[len(trees)] = unprofiled_sigma(held)
+            if all(sigma > WORSE * min(looks.values()) for sigma in list(looks.values())[-PATIENCE:]):
                 break
-    if len(trees) not in tried:
-        tried[len(trees)] = unprofiled_sigma(held)
-    return _mean_of_sums(trees[: _best(tried)])
+    if len(trees) not in looks:
+        looks[len(trees)] = unprofiled_sigma(held)
+    return FittedRatio(tuple(trees), looks)
 
 
-def _best(tried: dict[int, float]) -> int:
-    """Number of trees with the smallest σ_μ."""
-    return min(tried, key=tried.__getitem__)
+def choose_size(folds: Sequence[FittedRatio]) -> int:
+    """Number of trees, the same in all folds: the most whose σ_μ is not worse than the best beyond its error.
+
+    A fold alone has too few events for this choice, and the smallest σ_μ of all of them together is mostly that of a
+    fluctuation: it asks for too few trees. So this is the rule of one standard error, that of the mean difference of
+    information over the folds. (Their loss would stop too early for what a fit sees of F, the tail of pure signal.)
+    """
+    numbers = sorted({number for fold in folds for number in fold.looks})
+    information: Floats = np.array([[fold.at(number) ** -2 for fold in folds] for number in numbers])
+    lost = information[np.argmax(information.mean(axis=1))] - information
+    error = lost.std(axis=1, ddof=1) / math.sqrt(len(folds)) if len(folds) > 1 else np.zeros(len(numbers))
+    return numbers[int(np.flatnonzero(lost.mean(axis=1) <= error)[-1])]
 
 
-def _mean_of_sums(trees: Sequence[Nodes]) -> tuple[Nodes, ...]:
-    """Trees whose sum is the mean of the sums of the first of these, the first two, and so on."""
-    for i, nodes in enumerate(trees):
-        nodes["value"] *= 1.0 - i / len(trees)
-    return tuple(trees)
+def fade(n_trees: int) -> Floats:
+    """Weights 1, 1 − 1/n, … 1/n of n trees: their sum is the mean of the sums of the first, the first two, and so on.
+
+    The last ones, which learn the most noise, count least.
+
+    Examples
+    --------
+    >>> fade(4)
+    array([1.  , 0.75, 0.5 , 0.25])
+    """
+    return 1.0 - np.arange(n_trees) / max(n_trees, 1)

@@ -42,14 +42,26 @@ to 1/√200 = 7 %. Chosen, not tuned."""
 
 @dataclass(frozen=True)
 class FittedShifts:
-    """Trees, their numbers for each source (node, source), and the integrals over held-out events after each tree.
+    """Trees of one fold, and their `values` for each source (node, source).
 
-    The first integrals are those without any tree.
+    `integrals` are those over held-out events after some of the trees: the last after all of them, the one before
+    without the last tree, and so on.
     """
 
     trees: tuple[Nodes, ...]
     values: tuple[Floats, ...]
     integrals: tuple[Integrals, ...]
+
+    @property
+    def fewest(self) -> int:
+        """Smallest number of trees for which integrals are known."""
+        return len(self.trees) + 1 - len(self.integrals)
+
+    def cut(self, number: int) -> FittedShifts:
+        """Return the first trees, so many of them, or all where there are fewer."""
+        left_out = max(len(self.trees) - number, 0)
+        kept = len(self.trees) - left_out
+        return FittedShifts(self.trees[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
 
 
 def fit_shifts(

@@ -45,7 +45,7 @@ def stacked_variable(
             6.5, 6.0, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1], "hspace": 0.03}
         )
         names = _draw_stack(main, templates, labels)
-        _draw_band(main, edges, total - error, total + error, "stat. ⊕ syst.")
+        _draw_band(main, edges, total - error, total + error, "uncertainty")
         _overlay_signal(main, templates, labels)
         if data is not None:
             _draw_points(main, edges, data, np.sqrt(np.nan_to_num(data)), "data")
@@ -57,7 +57,16 @@ def stacked_variable(
         labels.write_above(main)
         _draw_ratio(ratio, edges, total, error, data)
         ratio.set_xlabel(templates.variable)
+        _count_whole_numbers(ratio, edges)
     return drawn
+
+
+def _count_whole_numbers(axes: Any, edges: Floats) -> None:
+    """Ticks in the middle of bins that hold one whole number each."""
+    centres = (edges[:-1] + edges[1:]) / 2
+    if np.array_equal(centres, np.round(centres)) and np.allclose(np.diff(edges), 1):
+        axes.set_xticks(centres[:: -(-len(centres) // 12)])
+        axes.tick_params(axis="x", which="minor", length=0)
 
 
 def _total_error(templates: TemplateSet) -> Floats:

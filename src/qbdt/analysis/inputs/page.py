@@ -1,0 +1,211 @@
+"""The page of what an analysis reads: every variable in every region, sources, correlations, yields and cut flow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qbdt.analysis.blinding import describe_blinding, find_open_data
+from qbdt.analysis.inputs.cut_flow import CutFlow, count_cuts
+from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
+from qbdt.analysis.inputs.yields import yields_table
+from qbdt.analysis.loader import load_regions
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.schema import Analysis, Variable
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Expression, Kind, Role
+from qbdt.errors import ConfigError
+from qbdt.inference.templates import TemplateSet
+from qbdt.names import choose_words
+from qbdt.progress import Progress, silent
+from qbdt.report import Block, Document, Figure, Fold, Headline, Section
+from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable
+from qbdt.tables import Table
+
+__all__ = ["inputs_document"]
+
+
+def inputs_document(
+    analysis: Analysis, folder: str | Path = ".", variables: Sequence[str] = (), progress: Progress = silent
+) -> Document:
+    """Draw what an analysis reads.
+
+    Parameters
+    ----------
+    analysis, folder, progress
+        As for `load`. Recorded data are shown as the fit shows them: see `fit: blind` and `blind_above`.
+    variables
+        Expressions to draw beside the features and the expressions under `variables`.
+
+    Returns
+    -------
+    Document
+        For `qbdt.report.write_report`.
+    """
+    plan = _Plan.of(analysis, variables)
+    found = load_regions(plan.read, folder, progress).require_disjoint()
+    regions = [_Region(name, plan, _events(found, name)) for name in analysis.regions or [""]]
+    with_data = bool(found.whole.of_role(Role.DATA))
+    blind = with_data and analysis.fit.blind
+    hidden_yields = blind and not all(one.is_open for one in regions)
+    cuts = count_cuts(_without_data(analysis) if hidden_yields else analysis, folder, progress)
+    sections = [Section(one.title, tuple(one.variables())) for one in regions]
+    first = regions[0]
+    sections += [
+        Section("Sources", tuple(first.sources())),
+        Section("Correlations of features", tuple(first.correlations())),
+        Section("Yields", (*(yields_table(r.title, r.events, r.is_open) for r in regions), *_cut_flow(cuts))),
+    ]
+    signal, background = (first.events.total(role) for role in (Role.SIGNAL, Role.BACKGROUND))
+    headlines = (
+        Headline("expected signal", f"{signal:,.4g}", first.title if analysis.regions else ""),
+        Headline("expected background", f"{background:,.4g}"),
+        Headline("sources", str(len(first.events.systematics)), f"{len(plan.names)} variables"),
+    )
+    subtitle = f"{describe_blinding(blind, with_data)} What the analysis reads, before any training."
+    return Document(f"{analysis.name}: inputs", subtitle, headlines, tuple(s for s in sections if s.blocks))
+
+
+def _cut_flow(cuts: CutFlow | None) -> list[Table]:
+    return [] if cuts is None else [cuts.table()]
+
+
+def _events(found: RegionEvents, region: str) -> Dataset:
+    return found.select(region) if region else found.every_event()
+
+
+def _without_data(analysis: Analysis) -> Analysis:
+    simulated = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
+    return analysis.model_copy(update={"samples": simulated})
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is drawn: the analysis, the one that also reads expressions, and the names of all variables."""
+
+    analysis: Analysis
+    read: Analysis
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, analysis: Analysis, variables: Sequence[str]) -> _Plan:
+        own = {name: v.expression for name, v in analysis.variables.items() if v.expression is not None}
+        asked = {text: text for text in variables if text not in (*analysis.features, *own)}
+        extra = {**own, **asked}
+        if not extra:
+            return cls(analysis, analysis, tuple(analysis.features))
+        if analysis.dataset is not None:
+            raise ConfigError(
+                f"{next(iter(extra))}: a dataset that comes with qbdt has no other columns than its features"
+            )
+        for text in extra.values():
+            Expression(text)
+        features = [*analysis.features, *extra]
+        columns = {
+            **analysis.columns,
+            **{name: text for name, text in extra.items() if name != text or not _plain(text)},
+        }
+        missing = analysis.missing if isinstance(analysis.missing, dict) else [*analysis.missing, float("nan")]
+        read = analysis.model_copy(update={"features": features, "columns": columns, "missing": missing})
+        return cls(analysis, read, tuple(features))
+
+
+def _plain(text: str) -> bool:
+    """Whether an expression is the name of a column."""
+    return Expression(text).names == {text}
+
+
+class _Region:
+    """Events of one region and the figures of its variables."""
+
+    def __init__(self, name: str, plan: _Plan, events: Dataset) -> None:
+        self._name, self._plan, self.events = name, plan, events
+        self._labels = plan.analysis.figure_labels()
+        self._filled: dict[str, TemplateSet] = {}
+
+    @property
+    def title(self) -> str:
+        """Name of the region."""
+        return f"Region {self._name}" if self._name else "Variables"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no bin of any variable hides recorded data."""
+        return not any(np.isnan(data).any() for data in map(self._data, self._names) if data is not None)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._plan.names or self.events.features
+
+    def _variable(self, name: str) -> Variable:
+        return self._plan.analysis.variables.get(name, Variable())
+
+    def _templates(self, name: str) -> TemplateSet:
+        if name not in self._filled:
+            edges = choose_edges(self.events, name, self._variable(name))
+            self._filled[name] = fill_variable(self.events, name, edges, self._labels.variable(name))
+        return self._filled[name]
+
+    def _data(self, name: str) -> Floats | None:
+        """Recorded events per bin, NaN where they are hidden."""
+        templates = self._templates(name)
+        shown = find_open_data({self._name: templates}, self._plan.analysis)
+        return templates.data if shown is None else shown[self._name]
+
+    def variables(self) -> Iterator[Block]:
+        """Every variable, linear and, on demand, logarithmic."""
+        words = choose_words(self._names)
+        prefix = f"{self._name}-" if self._name else ""
+        logarithmic = []
+        for name, word in zip(self._names, words, strict=True):
+            yield self._figure(name, f"{prefix}{word}", log=False)
+            logarithmic.append(self._figure(name, f"{prefix}{word}-log", log=True))
+        yield Fold("With logarithmic axes", tuple(logarithmic))
+
+    def _figure(self, name: str, word: str, log: bool) -> Figure:
+        templates, data = self._templates(name), self._data(name)
+        columns: dict[str, Any] = {"low": templates.edges[:-1].tolist(), "high": templates.edges[1:].tolist()}
+        columns |= {process.name: process.nominal.tolist() for process in templates.processes}
+        columns |= {} if data is None else {"data": [None if np.isnan(n) else n for n in data.tolist()]}
+        drawn = stacked_variable(templates, self._labels, log=log, data=data, title=self._name)
+        return Figure(word, drawn, f"{name}; under- and overflow in the outer bins.", columns)
+
+    def sources(self) -> Iterator[Figure]:
+        """Each source in the feature that it moves most, for background and signal."""
+        moved = _most_moved(self.events)
+        names = [s.name for s in self.events.systematics if s.kind is not Kind.NORM]
+        for source, word in zip(names, choose_words(names), strict=True):
+            name = moved.get(source) or self._names[0]
+            edges = self._templates(name).edges
+            found = {str(role): source_shape(self.events, source, name, edges, role) for role in Role}
+            shapes = {title: shape for title, shape in found.items() if shape is not None}
+            columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
+            for title, shape in shapes.items():
+                columns |= {f"{title} {side}": getattr(shape, side).tolist() for side in shape._fields}
+            drawn = source_shapes(source, self._labels.variable(name), edges, shapes, self._labels)
+            caption = f"{source} in {name}, which it moves most; bands are the statistics of the shift."
+            yield Figure(f"source-{word}", drawn, caption, columns)
+
+    def correlations(self) -> Iterator[Figure]:
+        """Correlations of all features, of signal and of background."""
+        features = self.events.with_features(self._plan.analysis.features or self.events.features)
+        titles = [self._labels.variable(name) for name in features.features]
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            matrix = correlate(features, role)
+            columns: dict[str, Any] = {"feature": list(features.features)}
+            columns |= {name: matrix[:, i].tolist() for i, name in enumerate(features.features)}
+            caption = f"Correlations of features, {role}."
+            yield Figure(f"correlation-{role}", feature_correlation(titles, matrix, str(role)), caption, columns)
+
+
+def _most_moved(events: Dataset) -> Mapping[str, str]:
+    """Feature that each source moves most, over all processes."""
+    best: dict[str, tuple[float, str]] = {}
+    for row in events.summary().sources:
+        if row.moves is not None and abs(row.moves_up or 0.0) >= best.get(row.name, (0.0, ""))[0]:
+            best[row.name] = (abs(row.moves_up or 0.0), row.moves)
+    return {source: name for source, (_, name) in best.items()}

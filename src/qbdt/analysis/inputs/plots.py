@@ -1,0 +1,65 @@
+"""From an analysis to a folder of figures of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qbdt.analysis.blinding import open_data
+from qbdt.analysis.inputs.page import inputs_document
+from qbdt.analysis.schema import Analysis
+from qbdt.errors import ConfigError, OutputError
+from qbdt.progress import Progress, silent
+from qbdt.report import PAGE, write_report
+from qbdt.report.style import save
+
+__all__ = ["plot_inputs"]
+
+FORMATS = ("png", "pdf", "svg")
+
+
+def plot_inputs(
+    analysis: Analysis,
+    folder: str | Path,
+    out: str | Path,
+    *,
+    variables: Sequence[str] = (),
+    formats: Sequence[str] = (),
+    unblind: bool = False,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Path:
+    """Draw what an analysis reads into a folder: a page that needs nothing else, notes in Markdown, and all figures.
+
+    Parameters
+    ----------
+    analysis, folder
+        The analysis, and where relative paths of its files start.
+    out
+        Folder to write to; made if it is not there. Figures are in `figures/` as SVG, all of them in `figures.pdf`.
+    variables
+        Expressions to draw beside the features.
+    formats
+        png or pdf: write each figure in these formats too.
+    unblind
+        Show all recorded data.
+    force
+        Replace an earlier page.
+    progress
+        Told how far reading and drawing have come.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise ConfigError(f"formats: {unknown[0]!r}: must be {', '.join(FORMATS)}")
+    if not force and (Path(out) / PAGE).exists():
+        raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
+    document = inputs_document(open_data(analysis) if unblind else analysis, folder, variables, progress)
+    page = write_report(document, Path(out), progress)
+    for ending in formats:
+        for figure in document.figures():
+            save(figure.drawn, Path(out) / "figures" / f"{figure.name}.{ending}")
+    return page.resolve()

@@ -1,0 +1,189 @@
+"""A device with memory of its own: arrays there, and kernels that run on them.
+
+Kernels are C++ that a GPU's compiler and, in tests, that of the CPU understand (`prelude.cuh`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from qbdt.errors import ConfigError, DeviceError, require
+from qbdt.trees.rows import in_memory
+
+__all__ = ["Device", "DeviceArray", "DeviceMemory", "Kernels", "kernel_source", "open_device"]
+
+DeviceArray: TypeAlias = Any
+"""An array in the memory of a device; slices of it are arrays too."""
+
+HERE = Path(__file__).parent
+
+THREADS = 512
+"""Threads of a block, where a kernel does not ask for more."""
+
+FREE_SHARED = 48 << 10
+"""Bytes of shared memory that a block gets without asking."""
+
+SMALL = 1 << 14
+"""Bytes up to which arrays go out through memory that the device reads directly."""
+
+STAGED = 1 << 20
+"""Bytes up to which arrays come back through memory that the device writes to directly: half the time."""
+
+
+class Kernels(Protocol):
+    """Kernels of one source."""
+
+    def launch(
+        self, name: str, blocks: tuple[int, int, int], arguments: Sequence[Any], shared: int = 0, threads: int = THREADS
+    ) -> None:
+        """Run a kernel after all that were launched before; numbers among the arguments have numpy's types.
+
+        `shared` are the bytes that threads of a block share, `threads` how many a block has: a power of two.
+        """
+
+
+class Device(Protocol):
+    """Memory and kernels of a device."""
+
+    n_units: int
+    """Blocks that it runs at the same time."""
+
+    def zeros(self, size: int, dtype: DTypeLike) -> DeviceArray:
+        """Return an array of zeros."""
+
+    def upload(self, array: NDArray[Any]) -> DeviceArray:
+        """Copy an array to the device."""
+
+    def download(self, array: DeviceArray) -> NDArray[Any]:
+        """Copy an array from the device, after all kernels that were launched."""
+
+    def compile(self, source: Path) -> Kernels:
+        """Kernels of a source file."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMemory:
+    """A `Memory` of rows that are kept on a device; arrays of rows that no device has are ordinary ones."""
+
+    device: Device
+
+    def __call__(self, name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an ordinary array of zeros."""
+        return in_memory(name, size, dtype)
+
+
+def kernel_source(path: Path) -> str:
+    """Return the text of a source file behind what all kernels share."""
+    return "\n".join(one.read_text(encoding="utf-8") for one in (HERE / "prelude.cuh", path))
+
+
+def open_device(name: str | None) -> Device | None:
+    """Device of a name: "cuda", "cuda:1"; None, the CPU, for None.
+
+    Raises
+    ------
+    ConfigError
+        Where there is no such name.
+    DeviceError
+        Where there is no such device, or its driver is missing.
+    """
+    if name is None:
+        return None
+    kind, _, number = str(name).partition(":")
+    if kind != "cuda" or not (number or "0").isdecimal():
+        raise ConfigError(f"device={name!r}: must be None for the CPU, 'cuda', or 'cuda:1' for the second GPU")
+    return _open_cuda(int(number or 0))
+
+
+@cache
+def _open_cuda(number: int) -> Device:
+    cupy = require("cupy", "device='cuda'")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"device='cuda': no GPU can be used here: {error}") from None
+    if number >= count:
+        raise DeviceError(f"device='cuda:{number}': there are {count} GPUs, counted from 0")
+    return CudaDevice(cupy, number)
+
+
+class CudaDevice:
+    """A GPU, through CuPy."""
+
+    def __init__(self, cupy: Any, number: int) -> None:
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        self.n_units = int(self._device.attributes["MultiProcessorCount"])
+        self._staged, self._ring = (
+            np.frombuffer(cupy.cuda.alloc_pinned_memory(STAGED), np.uint8, STAGED) for _ in "ab"
+        )
+        self._next = 0
+        self._compiled: dict[Path, _CudaKernels] = {}
+
+    def zeros(self, size: int, dtype: DTypeLike) -> DeviceArray:
+        """Return an array of zeros."""
+        with self._device:
+            return self._cupy.zeros(size, dtype=dtype)
+
+    def upload(self, array: NDArray[Any]) -> DeviceArray:
+        """Copy an array to the device."""
+        with self._device:
+            if array.nbytes > SMALL or array.nbytes == 0:
+                return self._cupy.asarray(np.ascontiguousarray(array))
+            return self._upload_small(np.ascontiguousarray(array))
+
+    def _upload_small(self, array: NDArray[Any]) -> DeviceArray:
+        """Copy a small array by way of memory that the device reads directly: a tenth of the time."""
+        if self._next + SMALL > STAGED:
+            self._cupy.cuda.get_current_stream().synchronize()  # all that was put there before has been read
+            self._next = 0
+        staged = self._ring[self._next : self._next + array.nbytes]
+        self._next += -(-array.nbytes // 64) * 64
+        staged[:] = array.reshape(-1).view(np.uint8)
+        out = self._cupy.empty(array.shape, array.dtype)
+        out.data.copy_from_host_async(staged.ctypes.data, array.nbytes)
+        return out
+
+    def download(self, array: DeviceArray) -> NDArray[Any]:
+        """Copy an array from the device."""
+        with self._device:
+            if array.nbytes > STAGED or array.nbytes == 0:
+                return np.asarray(array.get())
+            staged = self._staged[: array.nbytes].view(array.dtype).reshape(array.shape)
+            array.get(out=staged)
+            return np.array(staged)
+
+    def compile(self, source: Path) -> Kernels:
+        """Kernels of a source file, compiled the first time they are asked for."""
+        if source not in self._compiled:
+            options = ("--std=c++17", "--fmad=false")
+            module = self._cupy.RawModule(code=kernel_source(source), options=options)
+            self._compiled[source] = _CudaKernels(module, self._device)
+        return self._compiled[source]
+
+
+class _CudaKernels:
+    """Compiled kernels of one source."""
+
+    def __init__(self, module: Any, device: Any) -> None:
+        self._module, self._device = module, device
+        self._known: dict[str, Any] = {}
+
+    def launch(
+        self, name: str, blocks: tuple[int, int, int], arguments: Sequence[Any], shared: int = 0, threads: int = THREADS
+    ) -> None:
+        """Run a kernel."""
+        with self._device:
+            kernel = self._known.get(name)
+            if kernel is None:
+                kernel = self._known[name] = self._module.get_function(name)
+                if shared > FREE_SHARED:
+                    kernel.max_dynamic_shared_size_bytes = shared
+            kernel(blocks, (threads,), tuple(arguments), shared_mem=shared)

@@ -1,0 +1,52 @@
+"""Trainings on a device give the models of the CPU, bit by bit; here its kernels are compiled for the CPU."""
+
+import pytest
+
+from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
+from qbdt.training import Settings, train
+from qbdt.training.paper import device_growth
+from qbdt.trees.device import open_device
+from tests.device.trainings import draw_training
+
+
+@pytest.mark.parametrize(("method", "seed"), [*(("paper", i) for i in range(6)), *(("profile", i) for i in range(4))])
+def test_random_trainings_give_the_models_of_the_cpu(method, seed, host_device):
+    dataset, settings = draw_training(seed, method, 400)
+    expected, found = (train(dataset, settings, n_threads=1, device=device) for device in (None, "cuda"))
+    assert found.ensemble.trees == expected.ensemble.trees
+    assert (found.end, found.data) == (expected.end, expected.data)
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_where_the_device_may_be_wrong_the_cpu_decides(agrees, host_device, monkeypatch):
+    grown = []
+
+    def repeat(self, record, gains):
+        grown.append(original(self, record, gains) if agrees else None)
+        return grown[-1]
+
+    original = device_growth.DeviceGrowth._repeat
+    monkeypatch.setattr(device_growth.DeviceGrowth, "_repeat", repeat)
+    dataset, settings = draw_training(5, "paper", 300)
+    expected, found = (train(dataset, settings, n_threads=1, device=device) for device in (None, "cuda"))
+    assert found.ensemble.trees == expected.ensemble.trees
+    assert [one is not None for one in grown] == [agrees] * len(grown) != []
+
+
+def test_a_training_on_a_device_resumes(host_device):
+    dataset, settings = draw_training(4, "paper", 300)
+    short = train(dataset, Settings(**{**settings.to_dict(), "n_trees": 2}), n_threads=1)
+    expected = train(dataset, settings, n_threads=1)
+    assert train(dataset, settings, n_threads=1, resume=short, device="cuda").ensemble.trees == expected.ensemble.trees
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:x", "", 0])
+def test_unknown_devices_are_named(name):
+    with pytest.raises(ConfigError, match=f"device={name!r}: must be None"):
+        open_device(name)
+
+
+def test_what_is_missing_is_said():
+    """Before anything slow starts."""
+    with pytest.raises((MissingDependencyError, DeviceError), match="device='cuda"):
+        train(draw_training(1, "paper")[0], Settings(method="paper"), device="cuda:99")
