@@ -61,7 +61,7 @@ physics: setup  ## what fits quote, against tuned peers; hours the first time, a
 	cp docs/_figures/physics-results-head.txt qbdt-bench/all.md
 	for p in P1 P2 P3 P4; do checks="--check without"; \
 	  case $$p in P1) checks="$$checks --check times";; P4) checks="$$checks --check noise";; esac; \
-	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 3 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
+	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 12 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    --out benchmarks/physics-$$p.json --markdown qbdt-bench/$$p.md --force || exit 1; \
 	  { printf '\n## %s\n\n' $$p; cat qbdt-bench/$$p.md; } >> qbdt-bench/all.md; done
 	mv qbdt-bench/all.md docs/physics-results.md

@@ -68,7 +68,7 @@ def test_summary_of_the_results_is_copied_from_their_tables():
 def test_the_comparison_on_cms_files_is_copied_from_its_results():
     """The table of the page is that behind its figure, and the profiled method adds at most half of the best peer."""
     found = Comparison.from_dict(json.loads(CMS_RESULTS.read_text(encoding="utf-8")))
-    page = re.sub(r"[ │]+", " ", (ROOT / "docs" / "compare.md").read_text(encoding="utf-8"))
+    page = re.sub(r"[\s│]+", " ", (ROOT / "docs" / "compare.md").read_text(encoding="utf-8"))
     for row in make_comparison_tables(found)[0].rows:
         assert " ".join(row).strip() in page, f"make compare-cms: copy what it prints into docs/compare.md: {row}"
     assert make_sentence(found) in page

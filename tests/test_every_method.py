@@ -14,7 +14,7 @@ from qbdt.data.samples.public_files import paper_tautaugamma
 from qbdt.studies.benchmark import problems
 from qbdt.studies.comparison import contestants
 from qbdt.studies.paper import measurement, published_split, study
-from qbdt.studies.paper.methods import METHODS
+from qbdt.studies.paper.paper_methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce

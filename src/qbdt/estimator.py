@@ -41,6 +41,7 @@ from qbdt.training import (
     train,
 )
 from qbdt.trees import BinningChoice, Tree
+from qbdt.trees.device import open_device
 
 __all__ = ["CrossTrainedClassifier", "QBDTClassifier"]
 
@@ -50,6 +51,7 @@ Sources = Sequence[FlatSystematic | Systematic]
 
 PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
+    "device": '"cuda" to train on a GPU, None for the CPU. Results never depend on it.',
     "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
     "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
     "or a mask over all.",
@@ -105,6 +107,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         early_stopping: int | None = None,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
+        device: str | None = None,
     ) -> None:
         self.method = method
         self.n_trees = n_trees
@@ -130,6 +133,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.early_stopping = early_stopping
         self.callbacks = callbacks
         self.verbose = verbose
+        self.device = device
 
     def fit(
         self,
@@ -169,6 +173,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
+        open_device(self.device)  # says what is missing before events are looked at
         prepared = [self._prepare(X, y, sample_weight, systematics, process)]
         settings = self._make_settings()
         monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
@@ -180,6 +185,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             progress=self._progress,
             resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
+            device=self.device,
         )
         return self
 
@@ -457,7 +463,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for fold in range(rule.k):
             events = dataset.without_fold(fold)
             events = events if isinstance(X, Dataset) else events.without_identifiers()
-            options: dict[str, Any] = {"n_threads": template.n_threads, "progress": template._progress}
+            options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
+            options["progress"] = template._progress
             trainings.append(train(events, settings, monitor=monitor, **options))
             if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
                 raise KeyboardInterrupt

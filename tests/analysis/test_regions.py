@@ -256,7 +256,7 @@ def collect_text(folder, document):
 def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, files, tmp_path, capsys):
     import shutil
 
-    from qbdt.analysis.page import run_document
+    from qbdt.analysis.run_page import run_document
 
     copy = tmp_path / "run"
     shutil.copytree(blind.folder, copy, ignore=shutil.ignore_patterns("fit-*"))

@@ -288,7 +288,7 @@ def test_scored_files_do_not_collide_whatever_the_names_are(tmp_path):
 
 
 def test_the_profiled_method_runs_to_a_report(files, tmp_path):
-    from qbdt.analysis.page import run_document
+    from qbdt.analysis.run_page import run_document
 
     text = ANALYSIS.replace("{method: paper, n_trees: 20, n_leaves: 4}", "{method: profile, n_trees: 5, n_leaves: 4}")
     analysis = parse_analysis(text)

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from qbdt.analysis.analysis_file import parse_analysis
-from qbdt.analysis.page import run_document
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
+from qbdt.analysis.run_page import run_document
 from qbdt.cli.app import app
 from qbdt.errors import ConfigError, OutputError
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from qbdt.cli.app import app
 from qbdt.studies import paper
 from qbdt.studies.paper import study
-from qbdt.studies.paper.methods import get_method
+from qbdt.studies.paper.paper_methods import get_method
 from tests.studies.paper.events import imitation_instead
 
 

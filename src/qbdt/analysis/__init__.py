@@ -8,9 +8,9 @@ from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
-from qbdt.analysis.page import run_document
 from qbdt.analysis.run import Run, run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
+from qbdt.analysis.run_page import run_document
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.score_tables import load_named_events, score_tables, training_samples
 

@@ -38,7 +38,9 @@ def split_eras(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> dict
 
 def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) -> Analysis:
     own = analysis.eras[era]
-    samples = {name: _sample_in_era(s, era) for name, s in analysis.samples.items() if s.files or era in s.eras}
+    samples = {
+        name: _sample_in_era(s, era) for name, s in analysis.samples.items() if s.files or s.from_data or era in s.eras
+    }
     sources: dict[str, Source] = {}
     for name, source in analysis.systematics.items():
         processes = [process for process in acts_on[name] if process in samples]

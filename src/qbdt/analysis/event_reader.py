@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from qbdt.analysis.data_driven import Contribution, Transfer, rename_process, split_data_driven
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.input_files import PLACEHOLDERS, divide_files, insert_process, list_files, match_sources, name_files
 from qbdt.analysis.normalisation import Normalisation, count_generated
@@ -97,6 +100,8 @@ class EventReader:
         """Weights and shifts of some events of each process, for the families that act on it."""
         found = {}
         for process, files in self._analysis.samples.items():
+            if files.from_data is not None:
+                continue
             acting = {_source_of(name) for name, processes in self._acts_on.items() if process in processes}
             chosen = {name: sampler for name, sampler in samplers.items() if name in acting}
             if chosen:
@@ -127,11 +132,52 @@ class EventReader:
     def _in_era(self, era: str, analysis: Analysis) -> EventReader:
         if not era:
             return self
-        loader = EventReader(analysis, self._folder, self._rule, self._progress, self._partition)
-        loader._era, loader._bases = era, self._bases
-        return loader
+        reader = self._with(analysis)
+        reader._era = era
+        return reader
 
     def _read_era(self) -> Dataset:
+        """Events of all samples in files, and of backgrounds that are made of these."""
+        plain, contributions = split_data_driven(self._analysis, self._acts_on)
+        if not contributions:
+            return self._read_files()
+        transfers = {one.process: one for one in self.transfers()}
+        pieces = [self._with(plain)._read_files()]
+        for one in contributions:
+            scale = transfers[one.process].ratio if one.process in transfers else 1.0
+            piece = self._with(one.analysis)._read_files().scaled(scale)
+            pieces.append(rename_process(piece, one.origin, one.process))
+        joined = Dataset.concatenate(pieces)
+        sources = [transfer.source() for transfer in transfers.values()]
+        return Dataset(joined.samples, [*joined.systematics, *sources], joined.folds)
+
+    def transfers(self) -> list[Transfer]:
+        """Ratios of yields that backgrounds from data are multiplied with; all files are read, whatever the share."""
+        _, contributions = split_data_driven(self._analysis, self._acts_on)
+        found = []
+        for process, sample in self._analysis.samples.items():
+            if sample.from_data is not None and sample.from_data.ratio is not None:
+                ratio, own = sample.from_data.ratio, [c for c in contributions if c.process == process]
+                sides = [self._count(own, selection) for selection in (ratio.numerator, ratio.denominator)]
+                found.append(Transfer.of(process, *sides))
+        return found
+
+    def _count(self, contributions: Sequence[Contribution], selection: str) -> tuple[float, float]:
+        """Yield and its variance in a selection, what is subtracted included."""
+        total = variance = 0.0
+        for one in contributions:
+            reader = EventReader(one.with_selection(selection), self._folder, None, self._progress)
+            weight = reader._read_files().sample(one.origin).events.weight
+            total, variance = total + float(weight.sum()), variance + float(np.square(weight).sum())
+        return total, variance
+
+    def _with(self, analysis: Analysis) -> EventReader:
+        """Return a reader of another analysis in the same era."""
+        reader = EventReader(analysis, self._folder, self._rule, self._progress, self._partition)
+        reader._era, reader._bases = self._era, self._bases
+        return reader
+
+    def _read_files(self) -> Dataset:
         samples: list[Sample] = []
         weights: dict[str, VariedColumns] = {}
         for process, files in self._analysis.samples.items():

@@ -78,9 +78,10 @@ def match_sources(analysis: Analysis) -> dict[str, list[str]]:
 def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles]) -> list[str]:
     """Processes that a source acts on; every pattern must match one, and none of them recorded data."""
     simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
+    from_files = [process for process in simulated if samples[process].from_data is None]
     found: list[str] = []
-    for pattern in source.processes:
-        matched = [pattern] if pattern in simulated else fnmatch.filter(simulated, pattern)
+    for pattern in source.processes:  # a background from data is meant only where it is named
+        matched = [pattern] if pattern in simulated else fnmatch.filter(from_files, pattern)
         if not matched:
             role = " (it is recorded data)" if pattern in samples else ""
             raise DataError(

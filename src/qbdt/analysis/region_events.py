@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.analysis.region_schema import Region
 from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
-from qbdt.names import choose_words
+from qbdt.files import choose_words
 
 __all__ = ["RegionEvents", "add_region_columns", "read_conditions", "read_observables", "require_none_shared"]
 

@@ -40,6 +40,7 @@ from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model
+from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
 
@@ -81,6 +82,7 @@ def run_analysis(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
     cluster: ClusterRun | None = None,
+    device: str | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -102,43 +104,54 @@ def run_analysis(
         Start anew: drop what an earlier run left in the folder.
     origin
         Entries of the provenance in `result.json`, beside versions, settings and the files that were read.
-    progress
-        Told how far each step has come.
-    say
-        Told which step begins, or was done before.
+    progress, say
+        Told how far each step has come, and which step begins or was done before.
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
+    device
+        "cuda" to train on a GPU; results are the same.
 
     Returns
     -------
     Run
     """
+    _require_device(device, cluster)
     analysis = open_data(analysis) if unblind else analysis
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    place = _LocalRun(n_threads) if cluster is None else cluster
-    steps: list[str] = []
-
-    def note(text: str) -> None:
-        steps.append(text)
-        say(text)
-
+    place, note = cluster or _LocalRun(n_threads), _Notes(say)
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
-            _train_and_score(analysis, data, root, place, n_threads, progress, note)
+            _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
             lock.require()
             results.update("run", scored=_digest_files(root / "scored"))
         source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
-        if _has_fit(root, results):
-            note("fit: there already")
-        else:
-            note("fit")
+        note("fit: there already" if (known := _has_fit(root, results)) else "fit")
+        if not known:
             results.put("result", _fit(analysis, root, place, figures, source, progress))
         lock.require()
-        result = results.find("result")
-    return Run(root, result, tuple(steps))
+        return Run(root, results.find("result"), tuple(note.steps))
+
+
+class _Notes:
+    """Keeps the steps of a run as they are told."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.steps: list[str] = []
+        self._say = say
+
+    def __call__(self, text: str) -> None:
+        self.steps.append(text)
+        self._say(text)
+
+
+def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
+    """Refuse a device that is not there before anything is read."""
+    open_device(device)
+    if device is not None and cluster is not None:
+        raise ConfigError(f"device={device!r}: a run on a cluster trains on its workers' cores")
 
 
 class _LocalRun:
@@ -208,7 +221,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
     chosen = analysis.training.systematics
-    samples = {name: sample for name, sample in analysis.samples.items() if sample.role != "data"}
+    used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
+    samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.what_is_trained(), list_files(seen, data)]
@@ -253,9 +267,9 @@ def _train_and_score(
     data: Path,
     root: Path,
     place: _LocalRun | ClusterRun,
-    n_threads: int | None,
     progress: Progress,
     note: Callable[[str], None],
+    **where: Any,
 ) -> None:
     events: Any = place.read(analysis, data, progress, note)
     trained = train_into(
@@ -263,9 +277,9 @@ def _train_and_score(
         restrict_sources(events, analysis.training.systematics),
         training_settings(analysis),
         resume=True,
-        n_threads=n_threads,
         progress=progress,
         say=note,
+        **where,
     )
     if not trained.complete:
         raise KeyboardInterrupt

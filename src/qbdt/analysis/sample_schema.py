@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from qbdt.analysis.schema_fields import Colour, ExpressionText, LabelText
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["Era", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
+__all__ = ["DataDriven", "Era", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
 
 
 class Generated(Section):
@@ -65,6 +65,25 @@ class Era(Section):
     selection: ExpressionText | None = Field(None, description="selection in this era, instead of the one at the top")
 
 
+class TransferRatio(Section):
+    """Two selections whose yields, data less simulation, make a factor."""
+
+    numerator: ExpressionText = Field(description="selection of the events above the line")
+    denominator: ExpressionText = Field(description="selection of the events below the line")
+
+
+class DataDriven(Section):
+    """A background made of other samples' events in another selection."""
+
+    samples: Names = Field(description="samples whose events are taken: recorded data, most often")
+    subtract: OptionalNames = Field([], description="simulated samples whose events are subtracted")
+    selection: ExpressionText = Field(description="events to take, instead of the selection at the top")
+    weight: ExpressionText = Field("1", description="factor on the weight of each event: a fake or transfer factor")
+    ratio: TransferRatio | None = Field(
+        None, description="factor from the yields of two more selections: with it the background is an ABCD estimate"
+    )
+
+
 class SampleFiles(Section):
     """One process and where its events are."""
 
@@ -84,6 +103,9 @@ class SampleFiles(Section):
     generated: GeneratedEvents | None = Field(
         None, description="generated events or their sum of weights: a number, or what to sum over all files"
     )
+    from_data: DataDriven | None = Field(
+        None, description="a background made of other samples' events in another selection, instead of files"
+    )
     eras: dict[str, SampleEra] = Field({}, description="what is different by era; without files, only these eras")
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     color: Colour | None = Field(None, description="fill colour in figures: a name such as orange, or #rrggbb")
@@ -95,6 +117,13 @@ class SampleFiles(Section):
 
     @model_validator(mode="after")
     def _has_files(self) -> SampleFiles:
+        if self.from_data is not None:
+            others = ("files", "weight", "selection", "cross_section", "generated", "tree", "eras")
+            if given := [key for key in others if key in self.model_fields_set]:
+                raise ValueError(f"from_data and {given[0]}: its events are those of other samples; remove one")
+            if self.role != "background":
+                raise ValueError(f"from_data: role {self.role}: a background is made of them")
+            return self
         if not self.files and not (self.eras and all(era.files for era in self.eras.values())):
             raise ValueError("files is missing")
         for era, own in {"": self, **self.eras}.items():

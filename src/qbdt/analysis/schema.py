@@ -293,6 +293,21 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _made_of_samples(self) -> Analysis:
+        """Backgrounds from data take events of samples in files, and subtract simulated ones."""
+        files = [name for name, sample in self.samples.items() if sample.from_data is None]
+        simulated = [name for name in files if self.samples[name].role != "data"]
+        for name, sample in self.samples.items():
+            rule = sample.from_data
+            for key, named, known in (
+                *([("samples", rule.samples, files), ("subtract", rule.subtract, simulated)] if rule else []),
+            ):
+                if unknown := [one for one in named if one not in known]:
+                    place = f"samples.{name}.from_data.{key}"
+                    raise ValueError(f"{place}: no sample {unknown[0]} in files; there are: {', '.join(known)}")
+        return self
+
+    @model_validator(mode="after")
     def _categories_have_no_order(self) -> Analysis:
         if both := [name for name in self.categorical if self.training.monotonic_constraints.get(name)]:
             raise ValueError(f"training.monotonic_constraints: {both[0]} is categorical: its values have no order")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from qbdt.studies.comparison import Plan
 
 __all__: list[str] = []
+
+WIDTH = 80
+"""Columns that the table and the sentence below it fit into."""
 
 Out = Annotated[Path, typer.Option("--out", "--output", "-o", help="Folder for everything.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes; one for each core by default.")]
@@ -78,5 +82,5 @@ def _run(plan: Plan, out: Path, jobs: int | None, force: bool, as_json: bool, qu
         print_json({**found.to_dict(), "report": str((out / PAGE).resolve())})
         return
     show(make_comparison_tables(found))
-    typer.echo(make_sentence(found))
+    typer.echo(textwrap.fill(make_sentence(found), WIDTH))
     typer.echo(f"\nReport: {(out / PAGE).resolve()}")

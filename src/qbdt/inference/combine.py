@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Role
+from qbdt.files import choose_words
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
-from qbdt.names import choose_words
 
 __all__ = ["write_datacard"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from qbdt.data import Dataset, Role
+from qbdt.data import Dataset, FoldRule, Role
 from qbdt.errors import DataError, OutputError
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
@@ -35,6 +35,7 @@ def cross_train(
     resume: CrossTrainedModel | None = None,
     checkpoint: Callable[[CrossTrainedModel], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
+    device: str | None = None,
 ) -> CrossTrainedModel:
     """Train one model for each fold, without its events and without their shifted copies.
 
@@ -44,7 +45,7 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads, progress
+    n_threads, progress, device
         As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
@@ -65,11 +66,7 @@ def cross_train(
     >>> len(crossed.trainings), crossed.folds.columns
     (3, ('event_number',))
     """
-    rule = dataset.folds
-    if rule is None:
-        raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
-    if resume is not None and resume.folds != rule:
-        raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
+    rule = _require_rule(dataset, resume)
     earlier = () if resume is None else resume.trainings
     done: list[TrainedModel] = []
 
@@ -84,11 +81,26 @@ def cross_train(
             say(f"train fold{fold}: there already")
             done.append(before)
             continue
-        say(f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees"))
-        done.append(train(events, settings, n_threads=n_threads, progress=progress, resume=before, checkpoint=report))
+        say(_describe_start(fold, before))
+        options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
+        done.append(train(events, settings, resume=before, checkpoint=report, **options))
         if not done[-1].complete:
             break
     return CrossTrainedModel(tuple(done), rule)
+
+
+def _require_rule(dataset: Dataset | PartitionedEvents, resume: CrossTrainedModel | None) -> FoldRule:
+    """Return the fold rule of the events, which an earlier training must have had too."""
+    rule = dataset.folds
+    if rule is None:
+        raise DataError("the dataset has no fold rule: name an identifier column that divides the events")
+    if resume is not None and resume.folds != rule:
+        raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
+    return rule
+
+
+def _describe_start(fold: int, before: TrainedModel | None) -> str:
+    return f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees")
 
 
 def train_into(
@@ -102,6 +114,7 @@ def train_into(
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
+    device: str | None = None,
 ) -> AnyTrainedModel:
     """Train into a model file: one model, or one for each fold where the dataset has a fold rule.
 
@@ -109,7 +122,7 @@ def train_into(
     ----------
     path
         The model file. It is also written during training, and on Ctrl-C.
-    dataset, settings, n_threads, progress, say
+    dataset, settings, n_threads, progress, say, device
         As for `cross_train`.
     resume
         Go on from the file, if it is there.
@@ -130,7 +143,8 @@ def train_into(
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     write = _Writer(target, force or earlier is not None, extra)
-    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "resume": earlier, "checkpoint": write}
+    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
+    options |= {"resume": earlier, "checkpoint": write}
     result: AnyTrainedModel
     if dataset.folds is None:
         result = train(dataset, settings, **options)

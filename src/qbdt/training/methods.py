@@ -67,14 +67,6 @@ def train(
     method: Any = train_profiled if settings.method == "profile" else train_paper
     handed_over = [dataset]
     del dataset  # so that the method can let go of it when its own arrays are filled
-    trained: TrainedModel = method(
-        handed_over.pop(),
-        settings,
-        n_threads=n_threads,
-        monitor=monitor,
-        progress=progress,
-        resume=resume,
-        checkpoint=checkpoint,
-        device=device,
-    )
+    options: dict[str, Any] = {"n_threads": n_threads, "monitor": monitor, "progress": progress, "device": device}
+    trained: TrainedModel = method(handed_over.pop(), settings, resume=resume, checkpoint=checkpoint, **options)
     return trained

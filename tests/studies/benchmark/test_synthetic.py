@@ -8,7 +8,7 @@ from qbdt.inference.templates.template_set import ProcessTemplates, Shift, Templ
 from qbdt.studies.benchmark.synthetic import LIMIT, measure_exact, measure_sigma_of_signal, measure_synthetic
 from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.comparison.nested_training import Cache
-from qbdt.studies.methods import Trained
+from qbdt.studies.trainers import Trained
 
 EXACT = np.array([15.10, 16.05, 16.05, 15.96, 17.37])
 """t* from the true densities, 20 equal-signal bins, as measured for the design of this benchmark."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qbdt.studies.comparison.contestants import Contestant
-from qbdt.studies.methods import Trained
+from qbdt.studies.trainers import Trained
 
 
 @dataclass

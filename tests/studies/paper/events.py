@@ -6,8 +6,8 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
-from qbdt.studies.paper.methods import BINNING
 from qbdt.studies.paper.numbers import SOURCES
+from qbdt.studies.paper.paper_methods import BINNING
 
 
 def imitation(n_signal=500, n_background=1500, seed=5):

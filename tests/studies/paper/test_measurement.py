@@ -11,7 +11,7 @@ from qbdt.inference.templates.template_set import ProcessTemplates, Shift, Templ
 from qbdt.report.document import Verdict
 from qbdt.studies.paper import numbers as paper
 from qbdt.studies.paper.measurement import measure_templates, score_events, smooth
-from qbdt.studies.paper.methods import METHODS, get_method
+from qbdt.studies.paper.paper_methods import METHODS, get_method
 from qbdt.studies.paper.paper_tables import format_cell
 from qbdt.studies.paper.random_halves import Difference, compare, standard_deviations
 from qbdt.studies.paper.statements import judge

@@ -9,12 +9,12 @@ import pytest
 from qbdt.errors import ConfigError
 from qbdt.report.document import Figure, Statement
 from qbdt.studies.paper import measurement, study
-from qbdt.studies.paper.methods import METHODS, PROFILED, get_method
-from qbdt.studies.paper.page import make_document
+from qbdt.studies.paper.paper_methods import METHODS, PROFILED, get_method
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.random_halves import Task, evaluate_half
 from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Options, reproduce
+from qbdt.studies.paper.study_page import make_document
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def check_eras(
     if len(light) < 2:
         return
     samples = {name: sample for name, sample in analysis.samples.items() if name not in hidden}
-    off = {"features": [], "systematics": {}, "folds": None, "regions": {}, "missing": []}
+    off: dict[str, Any] = {"features": [], "systematics": {}, "folds": None, "regions": {}, "missing": []}
     bare = analysis.model_copy(update={**off, "samples": samples})
     rates: dict[str, dict[str, float]] = {}
     for era, dataset in load_eras(bare, folder, progress).items():

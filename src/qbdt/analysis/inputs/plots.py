@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qbdt.analysis.blinding import open_data
-from qbdt.analysis.inputs.page import inputs_document
+from qbdt.analysis.inputs.inputs_page import inputs_document
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError, OutputError
 from qbdt.progress import Progress, silent

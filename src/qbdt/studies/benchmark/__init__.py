@@ -8,11 +8,13 @@ from qbdt.studies.benchmark.benchmark_tables import format_markdown, make_physic
 from qbdt.studies.benchmark.criteria import check_criteria
 from qbdt.studies.benchmark.physics import CHECKS, Options, run_physics
 from qbdt.studies.benchmark.problems import EventFolders
+from qbdt.studies.benchmark.results import PhysicsResults
 
 __all__ = [
     "CHECKS",
     "EventFolders",
     "Options",
+    "PhysicsResults",
     "check_criteria",
     "format_markdown",
     "make_physics_tables",

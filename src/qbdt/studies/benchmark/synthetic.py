@@ -16,7 +16,7 @@ from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, infe
 from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill, optimise_edges
 from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, collect_scores
-from qbdt.studies.methods import Parameters, Scorer
+from qbdt.studies.trainers import Parameters, Scorer
 
 __all__ = [
     "COLUMNS",

@@ -24,7 +24,7 @@ from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role, SplitFolds
 from qbdt.files import StepFolder, digest, replace_file
 from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.comparison.measurement import measure_scores
-from qbdt.studies.methods import Parameters, Scorer, Trained
+from qbdt.studies.trainers import Parameters, Scorer, Trained
 
 __all__ = [
     "Cache",

@@ -15,8 +15,8 @@ from qbdt.report import Figure
 from qbdt.report.figures import correlation, draw_tree, envelope, roc_curves, train_and_test, training_curves, variable
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 from qbdt.statistics import significance
-from qbdt.studies.paper.methods import BINNING, PROFILED, PaperMethod
 from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
+from qbdt.studies.paper.paper_methods import BINNING, PROFILED, PaperMethod
 from qbdt.studies.paper.study import Study
 
 __all__ = [

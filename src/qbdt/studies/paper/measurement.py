@@ -19,7 +19,7 @@ from qbdt.data import Dataset, Events, HashFolds
 from qbdt.inference import FitSettings, build_templates, fit_asimov, measure_sensitivity
 from qbdt.inference.templates import ModelArrays, ProcessTemplates, TemplateSet, bound_shifts, merge_unusable_bins
 from qbdt.statistics import quadratic_difference
-from qbdt.studies.methods import Scorer
+from qbdt.studies.trainers import Scorer
 
 __all__ = [
     "Constant",

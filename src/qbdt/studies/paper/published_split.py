@@ -19,7 +19,6 @@ from qbdt.inference import (
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, score_histogram
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
-from qbdt.studies.methods import Trained
 from qbdt.studies.paper.measurement import (
     SCALE,
     make_templates,
@@ -28,8 +27,9 @@ from qbdt.studies.paper.measurement import (
     score_events,
     smooth,
 )
-from qbdt.studies.paper.methods import PaperMethod
 from qbdt.studies.paper.numbers import CASES, SOURCES
+from qbdt.studies.paper.paper_methods import PaperMethod
+from qbdt.studies.trainers import Trained
 
 __all__ = ["evaluate_published_split", "split_by_parity"]
 

@@ -14,7 +14,7 @@ from qbdt.files import StepFolder
 from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_events
-from qbdt.studies.paper.methods import get_method
+from qbdt.studies.paper.paper_methods import get_method
 from qbdt.studies.processes import run_tasks
 
 __all__ = ["Difference", "Task", "compare", "evaluate_half", "run_halves", "standard_deviations"]

@@ -10,7 +10,6 @@ import numpy as np
 from qbdt.report import Statement, Verdict
 from qbdt.statistics import significance
 from qbdt.studies.paper.figures import naive_significance
-from qbdt.studies.paper.methods import PROFILED
 from qbdt.studies.paper.numbers import (
     CASES,
     CORRELATION,
@@ -20,6 +19,7 @@ from qbdt.studies.paper.numbers import (
     SOURCE_SIGNIFICANCE,
     SOURCES,
 )
+from qbdt.studies.paper.paper_methods import PROFILED
 from qbdt.studies.paper.random_halves import Difference, standard_deviations
 from qbdt.studies.paper.study import Study
 

@@ -17,7 +17,7 @@ from qbdt.data import Dataset
 from qbdt.errors import ConfigError
 from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
-from qbdt.studies.paper.methods import METHODS, PaperMethod
+from qbdt.studies.paper.paper_methods import METHODS, PaperMethod
 from qbdt.studies.paper.published_split import evaluate_published_split
 from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halves
 

@@ -206,10 +206,9 @@ class _RatioBuilder:
         pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
         own = [replace(one, first=first) for one, first in pairs if one.name not in self.left_out]
         judged = _without(shift_segments(held), self.left_out)
-        given = (own, judged, self.binning, workers, self.factors, self.scale)
         if isinstance(memory, DeviceMemory):
-            return DeviceRatioRows(*given, memory.device)
-        return RatioRows(*given, memory)
+            return DeviceRatioRows(own, judged, self.binning, self.factors, self.scale, memory)
+        return RatioRows(own, judged, self.binning, workers, self.factors, self.scale, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +227,10 @@ class _ShiftBuilder:
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         shares = partial(self.ratios.shares, n_threads=workers.n_threads)
-        given = (trained, held, self.binning, workers, self.means, shares, self.ratios.n_strengths)
+        given = (self.means, shares, self.ratios.n_strengths)
         if isinstance(memory, DeviceMemory):
-            return DeviceShiftRows(*given, memory.device)
-        return ShiftRows(*given, memory)
+            return DeviceShiftRows(trained, held, self.binning, *given, memory)
+        return ShiftRows(trained, held, self.binning, workers, *given, memory)
 
 
 @dataclass(frozen=True, eq=False)

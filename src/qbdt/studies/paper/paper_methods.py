@@ -13,7 +13,9 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
-from qbdt.studies.methods import (
+from qbdt.studies.paper.measurement import Constant
+from qbdt.studies.paper.numbers import SOURCES
+from qbdt.studies.trainers import (
     EventTable,
     Method,
     Parameters,
@@ -27,8 +29,6 @@ from qbdt.studies.methods import (
     fit_xgboost,
     make_event_table,
 )
-from qbdt.studies.paper.measurement import Constant
-from qbdt.studies.paper.numbers import SOURCES
 
 __all__ = ["BINNING", "METHODS", "PROFILED", "PaperMethod", "get_method"]
 

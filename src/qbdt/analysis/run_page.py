@@ -19,8 +19,8 @@ from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
+from qbdt.files import choose_words
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points
-from qbdt.names import choose_words
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Code, Document, Figure, Headline, Labels, Section, Text, provenance_tables
 from qbdt.report.figures import (

@@ -11,8 +11,8 @@ from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Fold, Headline, Section, Text, provenance_tables
 from qbdt.studies.paper import figures
 from qbdt.studies.paper import paper_tables as tables
-from qbdt.studies.paper.methods import PROFILED
 from qbdt.studies.paper.numbers import CASES, SIGNIFICANCE, SOURCES
+from qbdt.studies.paper.paper_methods import PROFILED
 from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Study
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis
-from qbdt.analysis.page import run_document
 from qbdt.analysis.run import run_analysis
+from qbdt.analysis.run_page import run_document
 from qbdt.errors import ConfigError
 from qbdt.report.page import render_markdown
 

@@ -1,0 +1,134 @@
+"""Backgrounds from data: a sample made of other samples' events in another selection, times a weight.
+
+Each contributing sample is read by itself under its own name, with its own normalisation and sources; what is
+subtracted has the opposite sign. Joined under the new name they are the background: a source that moves a subtracted
+process moves the background with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbdt.analysis.sample_schema import DataDriven
+from qbdt.analysis.schema import Analysis, Source
+from qbdt.data import Dataset, Role, Sample, Systematic
+from qbdt.errors import DataError
+
+__all__ = ["Contribution", "Transfer", "rename_process", "split_data_driven"]
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Events of one sample that make up, or are subtracted from, a background from data.
+
+    Attributes
+    ----------
+    process
+        The background.
+    origin
+        The sample whose events are taken.
+    analysis
+        Analysis that reads them, with this sample only.
+    sign
+        1, or −1 where they are subtracted.
+    """
+
+    process: str
+    origin: str
+    analysis: Analysis
+    sign: int
+
+    def with_selection(self, selection: str) -> Analysis:
+        """Return the analysis that counts the events in another selection, without sources and features."""
+        off: dict[str, Any] = {"systematics": {}, "features": [], "folds": None, "regions": {}, "missing": []}
+        return self.analysis.model_copy(update={**off, "selection": selection})
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Ratio of the yields of two selections, data less simulation, and its statistical error."""
+
+    process: str
+    ratio: float
+    error: float
+
+    @classmethod
+    def of(cls, process: str, numerator: tuple[float, float], denominator: tuple[float, float]) -> Transfer:
+        """Divide two yields, each with its variance."""
+        for what, (total, _) in (("numerator", numerator), ("denominator", denominator)):
+            if total <= 0:
+                raise DataError(
+                    f"samples.{process}.from_data.ratio.{what}: {total:.4g} events are left after subtraction: "
+                    "a positive number is needed"
+                )
+        relative = np.sqrt(sum(variance / total**2 for total, variance in (numerator, denominator)))
+        ratio = numerator[0] / denominator[0]
+        return cls(process, ratio, ratio * float(relative))
+
+    def source(self) -> Systematic:
+        """Return the statistical error as a source of the background."""
+        size = min(self.error / self.ratio, 0.99)
+        return Systematic.norm(f"{self.process}_ratio", size, processes=[self.process])
+
+
+def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
+    """Return the analysis without backgrounds from data, and what these are made of.
+
+    Parameters
+    ----------
+    analysis
+        An analysis without eras.
+    acts_on
+        Processes that each source acts on.
+    """
+    made = {name: sample.from_data for name, sample in analysis.samples.items() if sample.from_data is not None}
+    if not made:
+        return analysis, []
+    plain = {name: sample for name, sample in analysis.samples.items() if name not in made}
+    bare = analysis.model_copy(
+        update={"samples": plain, "systematics": _sources(analysis, acts_on, {name: name for name in plain})}
+    )
+    found = [c for name, rule in made.items() for c in _contributions(analysis, name, rule, acts_on) if c is not None]
+    return bare, found
+
+
+def _contributions(
+    analysis: Analysis, name: str, rule: DataDriven, acts_on: Mapping[str, Sequence[str]]
+) -> Iterator[Contribution]:
+    for sign, origins in ((1, rule.samples), (-1, rule.subtract)):
+        for origin in (one for one in origins if one in analysis.samples):  # not all are in every era
+            sample = analysis.samples[origin]
+            own = sample.weight or ("1" if sample.role == "data" else analysis.weight)
+            changed = {"role": "background", "weight": f"({own}) * ({rule.weight})", "scale": sign * sample.scale}
+            read = analysis.model_copy(
+                update={
+                    "samples": {origin: sample.model_copy(update=changed)},
+                    "selection": rule.selection,
+                    "systematics": _sources(analysis, acts_on, {origin: origin, name: origin}),
+                }
+            )
+            yield Contribution(name, origin, read, sign)
+
+
+def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> dict[str, Source]:
+    """Sources that act on some processes, under the names that these are read with."""
+    found = {}
+    for source, rule in analysis.systematics.items():
+        processes = list(dict.fromkeys(names[process] for process in acts_on[source] if process in names))
+        if processes:
+            found[source] = rule.model_copy(update={"processes": processes})
+    return found
+
+
+def rename_process(dataset: Dataset, old: str, new: str) -> Dataset:
+    """Return a dataset of one process under another name."""
+    sample = dataset.sample(old)
+    sources = [
+        Systematic(s.name, s.kind, {new: s.up[old]}, None if s.down is None else {new: s.down[old]})
+        for s in dataset.systematics
+    ]
+    return Dataset([Sample(new, Role.BACKGROUND, sample.events)], sources, dataset.folds)

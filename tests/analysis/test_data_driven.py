@@ -1,0 +1,140 @@
+"""Backgrounds from data: events of another selection with a weight, simulation subtracted, and ABCD."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.loader import load, load_partitions
+from qbdt.errors import ConfigError, DataError
+
+ANALYSIS = """\
+features: [x]
+weight: w
+selection: iso < 0.2 and os
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet, scale: 0.5}
+  data: {role: data, files: data.parquet}
+  fakes:
+    role: background
+    from_data: {samples: data, subtract: ttbar, selection: iso > 0.2 and os, weight: ff}
+systematics:
+  scale: {kind: shape, processes: [higgs, ttbar], up: {columns: {x: x * 1.1}}, down: {columns: {x: x * 0.9}}}
+  factor: {kind: weight, processes: fakes, up: nominal * 1.2, down: nominal * 0.8}
+  ttbar_xs: {kind: norm, processes: ttbar, size: 0.1}
+  lumi: {kind: norm, processes: "*", size: 0.02}
+folds: {columns: event, k: 2}
+"""
+ABCD = (
+    "from_data: {samples: data, subtract: ttbar, selection: iso > 0.2 and os, "
+    "ratio: {numerator: iso < 0.2 and not os, denominator: iso > 0.2 and not os}}"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fakes")
+    random = np.random.default_rng(5)
+    for name, n, isolated in (("higgs", 300, 0.9), ("ttbar", 500, 0.8), ("data", 4000, 0.3)):
+        columns = {
+            "x": random.normal(5, 1, n),
+            "w": np.full(n, 0.4),
+            "ff": random.uniform(0.1, 0.3, n),
+            "iso": np.where(random.random(n) < isolated, 0.1, 0.5),
+            "os": random.random(n) < 0.6,
+            "event": np.arange(n),
+        }
+        pa.parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+    return folder
+
+
+def columns_of(folder, name):
+    table = pa.parquet.read_table(folder / f"{name}.parquet")
+    return {column: table[column].to_numpy() for column in table.column_names}
+
+
+def from_data(text):
+    start = text.index("    from_data:")
+    return text[: start + 4], text[start:].split("\n", 1)[1]
+
+
+def with_abcd():
+    before, after = from_data(ANALYSIS)
+    return parse_analysis(f"{before}{ABCD}\n{after}")
+
+
+def test_data_of_another_selection_less_simulation(folder):
+    data = load(parse_analysis(ANALYSIS), folder)
+    recorded, ttbar = columns_of(folder, "data"), columns_of(folder, "ttbar")
+    taken, subtracted = ((c["iso"] > 0.2) & c["os"] for c in (recorded, ttbar))
+    expected = np.concatenate([recorded["ff"][taken], -0.5 * 0.4 * ttbar["ff"][subtracted]])
+    fakes = data.sample("fakes").events
+    np.testing.assert_allclose(fakes.weight, expected, rtol=1e-12)
+    assert data.sample("data").events.n_rows == np.sum((recorded["iso"] < 0.2) & recorded["os"])
+
+
+def test_sources_of_what_is_subtracted_move_the_background(folder):
+    data = load(parse_analysis(ANALYSIS), folder)
+    fakes = data.sample("fakes").events
+    n_data = int(np.sum(fakes.weight > 0))
+    ratio = data.varied("ttbar_xs", "up")["fakes"].weight / fakes.weight
+    np.testing.assert_allclose(ratio, np.repeat([1.0, 1.1], [n_data, fakes.n_rows - n_data]), rtol=1e-12)
+    np.testing.assert_allclose(data.varied("factor", "down")["fakes"].weight, 0.8 * fakes.weight, rtol=1e-12)
+    moved = data.varied("scale", "up")["fakes"]
+    np.testing.assert_allclose(moved.column("x")[:n_data], fakes.column("x")[:n_data], rtol=1e-12)
+    np.testing.assert_allclose(moved.column("x")[n_data:], 1.1 * fakes.column("x")[n_data:], rtol=1e-6)
+    assert data.systematic("factor").processes == ("fakes",)
+    lumi = data.varied("lumi", "up")["fakes"].weight / fakes.weight  # only through what is subtracted
+    np.testing.assert_allclose(lumi, np.repeat([1.0, 1.02], [n_data, fakes.n_rows - n_data]), rtol=1e-12)
+
+
+def test_abcd(folder):
+    data = load(with_abcd(), folder)
+    recorded, ttbar = columns_of(folder, "data"), columns_of(folder, "ttbar")
+
+    def count(isolated, opposite):
+        total, variance = 0.0, 0.0
+        for c, weight in ((recorded, 1.0), (ttbar, -0.2)):
+            chosen = ((c["iso"] < 0.2) == isolated) & (c["os"] == opposite)
+            total, variance = total + weight * chosen.sum(), variance + weight**2 * chosen.sum()
+        return total, variance
+
+    b, c, d = count(False, True), count(True, False), count(False, False)
+    assert data.sample("fakes").events.total == pytest.approx(b[0] * c[0] / d[0], rel=1e-12)
+    error = data.varied("fakes_ratio", "up")["fakes"].total / data.sample("fakes").events.total - 1
+    assert error == pytest.approx(np.sqrt(c[1] / c[0] ** 2 + d[1] / d[0] ** 2), rel=1e-9)
+
+
+def test_partitions_have_the_ratio_of_all_events(folder):
+    whole, parts = load(with_abcd(), folder), [part() for part in load_partitions(with_abcd(), folder, 2)]
+    total = sum(part.sample("fakes").events.total for part in parts)
+    assert total == pytest.approx(whole.sample("fakes").events.total, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("subtract: ttbar", "subtract: tbar", r"samples.fakes.from_data.subtract: no sample tbar in files"),
+        ("subtract: ttbar", "subtract: data", r"samples.fakes.from_data.subtract: no sample data in files"),
+        ("{samples: data", "{samples: fakes", r"samples.fakes.from_data.samples: no sample fakes in files"),
+        (
+            "    role: background\n    from",
+            "    role: signal\n    from",
+            "from_data: role signal: a background is",
+        ),
+        ("    role: background\n    from", "    role: background\n    files: a\n    from", "from_data and files"),
+    ],
+)
+def test_bad_backgrounds_from_data(old, new, message):
+    assert old in ANALYSIS
+    with pytest.raises(ConfigError, match=message):
+        parse_analysis(ANALYSIS.replace(old, new))
+
+
+def test_nothing_left_to_divide_by(folder):
+    before, after = from_data(ANALYSIS)
+    empty = ABCD.replace("denominator: iso > 0.2 and not os", "denominator: iso > 9")
+    with pytest.raises(DataError, match=r"samples.fakes.from_data.ratio.denominator: 0 events are left after subtr"):
+        load(parse_analysis(f"{before}{empty}\n{after}"), folder)
