@@ -18,7 +18,16 @@ from qbdt.report.figures import write_figures
 
 __all__ = ["fit_scored", "write_fit_folder"]
 
-OWNED = ("fit.json", "templates.json", "measurement.json", "workspace.json", "histfactory", "combine", "figures")
+OWNED = (
+    "fit.json",
+    "templates.json",
+    "measurement.json",
+    "workspace.json",
+    "hs3.json",
+    "histfactory",
+    "combine",
+    "figures",
+)
 """What a fit writes: an earlier one's are replaced together, other files in the folder stay."""
 
 
