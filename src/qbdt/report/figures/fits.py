@@ -18,6 +18,13 @@ from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
 __all__ = ["correlation", "likelihood_scan", "pulls", "ranking", "write_figures"]
 
 
+NARROW = 7
+"""Parameters up to which a matrix of correlations is too narrow for all of the line above."""
+
+ABOVE_AXIS = 38
+"""Points between axes that have a second axis on top, with its numbers and title, and the line above both."""
+
+
 def pulls(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     """Post-fit value and uncertainty of each source in units of its prior, with bands of one and two deviations."""
     sources = summary.sources
@@ -72,6 +79,7 @@ def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
             )
         above.set_xlim(-2, 2)
         above.set_xlabel(r"$(\hat{\theta} - \theta_0)\,/\,\Delta\theta$ (points)")
+        labels.write_above(axes, lift=ABOVE_AXIS)
     return drawn
 
 
@@ -96,6 +104,8 @@ def correlation(summary: FitSummary, labels: Labels = PLAIN) -> Any:
         axes.set_yticks(range(size), names)
         axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
         drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
+        narrow = size <= NARROW  # no room for luminosity and energy beside the experiment
+        (replace(labels, energy=None, luminosity=None) if narrow else labels).write_above(axes)
     return drawn
 
 
