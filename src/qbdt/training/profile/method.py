@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.settings import Settings
 from qbdt.trees import Tree
-from qbdt.trees.device import open_device
+from qbdt.trees.device import DeviceMemory, open_device
 
 __all__ = ["train_profiled"]
 
@@ -66,8 +67,9 @@ def train_profiled(
     end = End()
     with Workers(n_threads) as workers:
         given = _add_free(dataset, settings.free)
-        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
-        state = _Profiling(events, settings, workers, monitor, resume)
+        memory = DeviceMemory.of(open_device(device))
+        events = ProfiledEvents(place_events(given, workers, memory), settings, workers)
+        state = _Profiling(events, settings, workers, monitor, resume, memory)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
             advance(state.n_done * settings.n_trees)
@@ -104,6 +106,7 @@ class _Profiling:
         workers: Workers,
         monitor: Monitor,
         resume: TrainedModel | None,
+        memory: DeviceMemory | None,
     ) -> None:
         self.events = events
         self.settings = settings
@@ -111,6 +114,7 @@ class _Profiling:
         self.monitor = monitor
         self.parameters = events.parameters
         self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
+        self.judging = self.frame if memory is None else replace(self.frame, judging=(memory, events.binning))
         if resume is not None:
             require_resumable(resume, events.binning, settings, events.data)
         # Finished sums of trees: F of the first fold for each strength, of the second …; then the shifts by fold
@@ -154,7 +158,8 @@ class _Profiling:
             self._skip_trees(len(ratio.trees))
             yield
         chosen, settings = self.chosen_ratios, self.settings
-        ratios = {fold: self.frame.make_ratios(chosen[fold]) for fold in range(len(self.shifts), self.events.n_folds)}
+        pending = range(len(self.shifts), self.events.n_folds)
+        ratios = {fold: self.judging.make_ratios(chosen[fold]) for fold in pending}
         jobs = [partial(fit_shifts, fold, own, settings, self._note_tree) for fold, own in ratios.items()]
         for shifts in self._fit_at_once(jobs):
             self.shifts.append(shifts)
@@ -242,7 +247,7 @@ class _Profiling:
     ) -> tuple[list[float], tuple[Expectation, ...]]:
         """Share of the shifts' coefficients of each score, and the result to expect of it."""
         folds = zip(ratios, shifts, strict=True)
-        models = [combine([ratio], [shift], combination, self.frame) for ratio, shift in folds]
+        models = [combine([ratio], [shift], combination, self.judging) for ratio, shift in folds]
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(
@@ -257,13 +262,11 @@ class _Profiling:
     ) -> tuple[float, Expectation]:
         parameter, events = self.parameters.interest[number], self.events
         judged = (self.parameters, number, combination.pulls[number])
-        is_source = parameter >= len(self.parameters.strengths)
-        strength = None if is_source or self.parameters.is_single_strength else parameter
-        tried = ALL if is_source else SHARES
-        share, expected = choose_share(events.build_score_rows(models, tried, strength=strength), tried, *judged)
+        tried = ALL if parameter >= len(self.parameters.strengths) else SHARES
+        share, expected = choose_share(events.build_score_rows(models, tried), tried, *judged)
         if events.is_smoothed:  # a fit has the weights as given
             both = (tried[0], share)
-            expected = expect_result(events.build_score_rows(models, both, as_given=True, strength=strength), *judged)
+            expected = expect_result(events.build_score_rows(models, both, as_given=True), *judged)
         return share, expected
 
 
