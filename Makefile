@@ -7,7 +7,7 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper capacity weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity weights measurements \
   defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -61,7 +61,7 @@ physics: setup  ## what fits quote, against tuned peers; hours the first time, a
 	cp docs/_figures/physics-results-head.txt qbdt-bench/all.md
 	for p in P1 P2 P3 P4; do checks="--check without"; \
 	  case $$p in P1) checks="$$checks --check times";; P4) checks="$$checks --check noise";; esac; \
-	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 3 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
+	  $(THREADS) $(BIN)/qbdt bench physics -p $$p $$checks --budget 12 --data ../shared/data $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    --out benchmarks/physics-$$p.json --markdown qbdt-bench/$$p.md --force || exit 1; \
 	  { printf '\n## %s\n\n' $$p; cat qbdt-bench/$$p.md; } >> qbdt-bench/all.md; done
 	mv qbdt-bench/all.md docs/physics-results.md
@@ -76,8 +76,12 @@ compare-cms: setup  ## qbdt compare on CMS Open Data in ../shared, and its figur
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
 
-toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
+toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; with a control region, coverage of interval and limit
 	$(BIN)/python -m validation.toys
+	$(BIN)/python -m validation.coverage
+
+fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
+	$(BIN)/python -m validation.fits
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper

@@ -40,7 +40,9 @@ from qbdt.training import (
     gain_shares,
     train,
 )
+from qbdt.training.profile import EfficientScores
 from qbdt.trees import BinningChoice, Tree
+from qbdt.trees.device import open_device
 
 __all__ = ["CrossTrainedClassifier", "QBDTClassifier"]
 
@@ -48,13 +50,19 @@ Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 Columns = Mapping[str, NDArray[Any]]
 Sources = Sequence[FlatSystematic | Systematic]
 
+PROCESS = "process of the label"
+"""Column that names the process of each row, where y has several signal labels."""
+
 PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
+    "device": '"cuda" to train on a GPU, None for the CPU. Results never depend on it.',
     "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
     "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
     "or a mask over all.",
     "monotonic_constraints": "By name or position +1 for a feature with which the score must not fall, −1 for one with "
     "which it must not rise; or a list of +1, −1 and 0 over all features.",
+    "strengths": 'For "profile": several signal strengths by name, and the labels of y (or signal processes) that each '
+    "multiplies; the smallest label is the background. There is a score for each strength.",
     "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
     "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
     "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
@@ -105,6 +113,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         early_stopping: int | None = None,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
+        device: str | None = None,
     ) -> None:
         self.method = method
         self.n_trees = n_trees
@@ -130,6 +139,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.early_stopping = early_stopping
         self.callbacks = callbacks
         self.verbose = verbose
+        self.device = device
 
     def fit(
         self,
@@ -152,7 +162,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Rows × features: an array, a pandas or Arrow table. NaN is a missing value, and a pandas categorical a
             categorical feature. Or a `Dataset`, which has all that follows up to `process`.
         y
-            1 for signal, 0 (or −1) for background; of any two other labels the larger is signal.
+            1 for signal, 0 (or −1) for background; of any two other labels the larger is signal. With `strengths` there
+            may be more labels: the smallest is the background.
         sample_weight
             True expected yields; negative ones are allowed.
         systematics
@@ -169,6 +180,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
+        open_device(self.device)  # says what is missing before events are looked at
         prepared = [self._prepare(X, y, sample_weight, systematics, process)]
         settings = self._make_settings()
         monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
@@ -180,11 +192,15 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             progress=self._progress,
             resume=_read_earlier(resume),
             checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
+            device=self.device,
         )
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1)."""
+        """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1).
+
+        With several parameters of interest there is a column for each.
+        """
         return self.ensemble_.score(self._make_events(X), self.n_threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
@@ -196,12 +212,22 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Every tree divides the weights' ratio of signal to background by exp((2p − 1) W), so exp(score) is the estimate
         of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does. For "profile"
-        it is (1 + score)/2, which orders events as t* does but is no estimate of a probability.
+        it is (1 + score)/2, which orders events as t* does but is no estimate of a probability. With several strengths
+        it is the share of each one's signal, as (row, label).
         """
+        if isinstance(self.ensemble_, EfficientScores):
+            shares = self.ensemble_.shares(self._make_events(X), self.n_threads, equal_yields=True)
+            return np.column_stack([1.0 - shares.sum(axis=0), *shares])
         return self.ensemble_.probabilities(self.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: signal where the score is positive."""
+        """Label of each row: signal where the score is positive; with several strengths the most likely one."""
+        if isinstance(self.ensemble_, EfficientScores):
+            if len(self.classes_) != len(self.ensemble_.strengths) + 1:
+                raise DataError(
+                    "a strength has several labels: which one a row has is not predicted; see predict_proba"
+                )
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
         score = self.decision_function(X)
         return np.asarray(self.classes_[(score > 0).astype(np.intp)])
 
@@ -278,12 +304,20 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _make_settings(self) -> Settings:
         features = self._names()
         values = {name: getattr(self, name) for name in Settings.rules()}
-        values["strengths"] = self.strengths or {}
+        values["strengths"] = self._name_strengths()
         if self.categories_:
             given = Settings.for_features(features, categorical_features=self.categorical_features)
             values["categorical_features"] = [*given.categorical_features, *self.categories_]
         seed = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **{**values, "random_state": seed})
+
+    def _name_strengths(self) -> dict[str, Any]:
+        """Strengths with the names of processes in place of labels of y."""
+        if not self.strengths:
+            return {}
+        labels = {} if len(self.classes_) == 2 else {label: _name_signal(label) for label in self.classes_.tolist()}
+        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in self.strengths.items()}
+        return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
 
     def _extra(self) -> dict[str, Any]:
         known = {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
@@ -302,11 +336,14 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError("y is empty: events of signal and background are both needed")
         check_classification_targets(values)
         self.classes_ = np.unique(values)
-        if len(self.classes_) > 2:
-            raise DataError(f"Only binary classification is supported: y has {len(self.classes_)} classes")
+        if len(self.classes_) > 2 and not self.strengths:
+            raise DataError(
+                f"Only binary classification is supported: y has {len(self.classes_)} classes; for several signals "
+                "name the strength of each label, strengths={'mu_1': [1], 'mu_2': [2]}"
+            )
         if len(self.classes_) < 2:
             raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
-        return np.asarray(values == self.classes_[1], dtype=np.int8)
+        return np.asarray(values != self.classes_[0], dtype=np.int8)
 
     def _prepare(
         self,
@@ -329,9 +366,18 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
-        sources = [self._encode_source(source) for source in systematics]
         columns = {**table, **as_columns(X, apart)} if apart else table
+        if len(self.classes_) > 2:
+            if process is not None:
+                raise DataError("process: y has several signal labels, which name the processes; give one of the two")
+            process, columns = PROCESS, self._add_process(columns, y)
+        sources = [self._encode_source(source) for source in systematics]
         return Dataset.from_arrays(columns, labels, weight, sources, process=process, folds=folds)
+
+    def _add_process(self, table: Any, y: Any) -> dict[str, Any]:
+        """Columns of a table with one for the process of each row, made of its label."""
+        names = np.array(["background", *map(_name_signal, self.classes_[1:].tolist())])
+        return {**as_columns(table), PROCESS: names[np.searchsorted(self.classes_, np.asarray(y))]}
 
     def _take_dataset(self, dataset: Dataset, *others: Any) -> Dataset:
         """Take events that have their labels, weights, sources and processes."""
@@ -353,7 +399,11 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         def encode(side: Any) -> Any:
             table, labels, weight = side
-            return number_categories(table, self.categories_), self._encode_known(labels, source.name), weight
+            known, table = self._encode_known(labels, source.name), number_categories(table, self.categories_)
+            if len(self.classes_) > 2:
+                named = table if has_names(table) else as_columns(table, self._names())
+                table = self._add_process(named, labels)
+            return table, known, weight
 
         sides = [None if side is None else encode(side) for side in (source.up, source.down)]
         return FlatSystematic(source.name, source.kind, *sides)
@@ -363,7 +413,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         unknown = values[~np.isin(values, self.classes_)]
         if unknown.size:
             raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
-        return np.asarray(values == self.classes_[1], dtype=np.int8)
+        return np.asarray(values != self.classes_[0], dtype=np.int8)
 
     def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
@@ -457,7 +507,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for fold in range(rule.k):
             events = dataset.without_fold(fold)
             events = events if isinstance(X, Dataset) else events.without_identifiers()
-            options: dict[str, Any] = {"n_threads": template.n_threads, "progress": template._progress}
+            options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
+            options["progress"] = template._progress
             trainings.append(train(events, settings, monitor=monitor, **options))
             if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
                 raise KeyboardInterrupt
@@ -518,6 +569,11 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return _make_unweighted(as_columns(table, model.features), identifiers)
 
 
+def _name_signal(label: Any) -> str:
+    """Name of the process of a signal label."""
+    return f"signal {label}"
+
+
 def _make_parameters(settings: Settings) -> dict[str, Any]:
     """Parameters of an estimator that trains with these settings."""
     values = {name: getattr(settings, name) for name in Settings.rules()}
@@ -535,9 +591,9 @@ def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> E
 def _read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
     """Labels of background and signal that are kept with a model."""
     classes = extra.get("classes", [0, 1])
-    plain = isinstance(classes, list) and len(classes) == 2 and all(isinstance(c, str | int | float) for c in classes)
+    plain = isinstance(classes, list) and len(classes) >= 2 and all(isinstance(c, str | int | float) for c in classes)
     if not plain or np.array(classes).dtype.kind == "O":
-        raise ModelFileError("classes: two labels are needed")
+        raise ModelFileError("classes: two labels or more are needed")
     return np.array(classes)
 
 

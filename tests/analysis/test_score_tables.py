@@ -4,7 +4,7 @@ from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.score_tables import _named
 from qbdt.data import Role
 from qbdt.data.readers import read_columns, write_tables
-from qbdt.names import choose_file_names, choose_words
+from qbdt.files import choose_file_names, choose_words
 
 
 def test_tables_do_not_overwrite_each_other(tmp_path):

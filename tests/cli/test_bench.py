@@ -71,7 +71,7 @@ def test_checks_with_noise_and_times(quick, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-p", "P5"], "no problem P5; there are: P1, P2"),
+        (["-p", "P6"], "no problem P6; there are: P1, P2"),
         (["-p", "P2"], "data=None: a folder with cms_htautau/ is needed"),
         (["-p", "P3", "--data", "absent"], "data=absent: a folder with tautaugamma/"),
         (["-c", "CatBoost"], "no contestant CatBoost"),

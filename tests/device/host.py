@@ -39,7 +39,7 @@ class HostKernels:
 
     def launch(self, name, blocks, arguments, shared=0, threads=0):
         assert shared <= 227 * 1024
-        assert 0 < threads <= 1024 or threads == 0
+        assert 0 <= threads <= 1024
         assert threads & (threads - 1) == 0
         converted = [as_argument(one) for one in arguments]
         kernel = getattr(self._library, name)

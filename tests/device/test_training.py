@@ -1,11 +1,13 @@
 """Trainings on a device give the models of the CPU, bit by bit; here its kernels are compiled for the CPU."""
 
+import numpy as np
 import pytest
 
+from qbdt.arrays import NODE
 from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
-from qbdt.training import Settings, train
-from qbdt.training.paper import device_growth
-from qbdt.trees.device import open_device
+from qbdt.training import Settings, device_growth, train
+from qbdt.trees import Ensemble, Tree
+from qbdt.trees.device import open_device, score_on_device
 from tests.device.trainings import draw_training
 
 
@@ -25,8 +27,8 @@ def test_where_the_device_may_be_wrong_the_cpu_decides(agrees, host_device, monk
         grown.append(original(self, record, gains) if agrees else None)
         return grown[-1]
 
-    original = device_growth.DeviceGrowth._repeat
-    monkeypatch.setattr(device_growth.DeviceGrowth, "_repeat", repeat)
+    original = device_growth.DeviceGrowth.depths
+    monkeypatch.setattr(device_growth.DeviceGrowth, "depths", repeat)
     dataset, settings = draw_training(5, "paper", 300)
     expected, found = (train(dataset, settings, n_threads=1, device=device) for device in (None, "cuda"))
     assert found.ensemble.trees == expected.ensemble.trees
@@ -50,3 +52,22 @@ def test_what_is_missing_is_said():
     """Before anything slow starts."""
     with pytest.raises((MissingDependencyError, DeviceError), match="device='cuda"):
         train(draw_training(1, "paper")[0], Settings(method="paper"), device="cuda:99")
+
+
+@pytest.mark.parametrize(("method", "seed"), [("paper", 0), ("paper", 2), ("profile", 3), ("profile", 6)])
+def test_scores_are_those_of_the_cpu(method, seed, host_device):
+    dataset, settings = draw_training(seed, method, 300)
+    for ensemble in train(dataset, settings, n_threads=1).ensemble.components.values():
+        for sample in dataset.samples:
+            for events in (sample.events, sample.events[::-2], sample.events[np.arange(5)], sample.events[:0]):
+                assert np.array_equal(score_on_device(ensemble, events, host_device), ensemble.score(events, 1))
+
+
+def test_trees_without_cuts_are_scored(host_device):
+    dataset, _ = draw_training(1, "paper", 300)
+    nodes = np.zeros(1, NODE)
+    nodes["feature"], nodes["value"] = -1, 0.5
+    events = dataset.samples[0].events
+    for trees in ((), (Tree(nodes, 2.0),)):
+        found = score_on_device(Ensemble(dataset.features, trees), events, host_device)
+        assert found.tolist() == [1.0 * len(trees)] * events.n_rows

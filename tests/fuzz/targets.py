@@ -19,12 +19,12 @@ from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_names, example_text
 from qbdt.data import Expression
 from qbdt.data.readers import read_events
+from qbdt.files import choose_file_names, choose_words
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.templates import TemplateSet
 from qbdt.inference.workspace import build_workspace, read_workspace
 from qbdt.models import read_any_model
 from qbdt.models.file_text import checksum, parse_text
-from qbdt.names import choose_file_names, choose_words
 from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
 from tests.inference.models import smooth_templates
 

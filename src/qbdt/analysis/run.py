@@ -26,6 +26,7 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
+from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
@@ -40,6 +41,7 @@ from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model
+from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
 
@@ -81,6 +83,7 @@ def run_analysis(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
     cluster: ClusterRun | None = None,
+    device: str | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -106,11 +109,14 @@ def run_analysis(
         Told how far each step has come, and which step begins or was done before.
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
+    device
+        "cuda" to train on a GPU; results are the same.
 
     Returns
     -------
     Run
     """
+    _require_device(device, cluster)
     analysis = open_data(analysis) if unblind else analysis
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
@@ -119,7 +125,7 @@ def run_analysis(
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
-            _train_and_score(analysis, data, root, place, n_threads, progress, note)
+            _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
             lock.require()
             results.update("run", scored=_digest_files(root / "scored"))
         source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
@@ -140,6 +146,13 @@ class _Notes:
     def __call__(self, text: str) -> None:
         self.steps.append(text)
         self._say(text)
+
+
+def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
+    """Refuse a device that is not there before anything is read."""
+    open_device(device)
+    if device is not None and cluster is not None:
+        raise ConfigError(f"device={device!r}: a run on a cluster trains on its workers' cores")
 
 
 class _LocalRun:
@@ -165,7 +178,7 @@ class _LocalRun:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-        self._scored = self._events.transform(lambda each: {name: models.score(each, self._n_threads)})
+        self._scored = self._events.transform(lambda each: name_scores(models, each, name, self._n_threads))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -255,19 +268,20 @@ def _train_and_score(
     data: Path,
     root: Path,
     place: _LocalRun | ClusterRun,
-    n_threads: int | None,
     progress: Progress,
     note: Callable[[str], None],
+    **where: Any,
 ) -> None:
+    require_fit(training_settings(analysis), analysis.systematics)
     events: Any = place.read(analysis, data, progress, note)
     trained = train_into(
         root / MODEL_FILE,
         restrict_sources(events, analysis.training.systematics),
         training_settings(analysis),
         resume=True,
-        n_threads=n_threads,
         progress=progress,
         say=note,
+        **where,
     )
     if not trained.complete:
         raise KeyboardInterrupt

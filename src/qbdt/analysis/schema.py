@@ -22,7 +22,7 @@ from qbdt.analysis.source_schema import (
 )
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -121,6 +121,10 @@ class Training(_Training):
 
     if TYPE_CHECKING:  # read here; types cannot see the others
         method: str = "profile"
+
+    strengths: dict[str, Names] = Field({}, description=Settings.rules()["strengths"].description)
+    free: OptionalNames = Field([], description=Settings.rules()["free"].description)
+    of_interest: OptionalNames = Field([], description=Settings.rules()["of_interest"].description)
 
     @property
     def partner_file(self) -> _PartnerFile | None:
@@ -319,7 +323,9 @@ class Analysis(Section):
         """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
         if self.training.method == "profile":
             given = self.fit.model_fields_set
-            own = {"transform": "none", "binning": "optimised"}
+            own: dict[str, Any] = {"transform": "none", "binning": "optimised"}
+            if strengths := {name: list(names) for name, names in self.training.strengths.items()}:
+                own |= {"parameters": strengths, "binning": "cells", "bins": 40}
             changed = {key: value for key, value in own.items() if key not in given}
             self.__dict__["fit"] = self.fit.model_copy(update=changed)
         return self

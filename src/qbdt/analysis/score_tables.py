@@ -13,7 +13,7 @@ from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
-from qbdt.names import choose_file_names, choose_words
+from qbdt.files import choose_file_names, choose_words
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 

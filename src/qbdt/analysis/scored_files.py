@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Events, Kind, Role, Systematic
-from qbdt.files import make_folder, replace_folder
+from qbdt.files import choose_file_names, choose_words, make_folder, replace_folder
 from qbdt.inference import FitSettings
-from qbdt.names import choose_file_names, choose_words
 
 __all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_scored", "write_tables"]
 

@@ -28,6 +28,7 @@ from qbdt.progress import Progress, silent, visible
 __all__ = [
     "AnalysisFile",
     "DataFolder",
+    "Device",
     "Force",
     "Json",
     "Quiet",
@@ -108,6 +109,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Unblind = Annotated[bool, typer.Option("--unblind", help="Show results on recorded data, and all of these.")]
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
+Device = Annotated[str | None, typer.Option("--device", help="cuda: train on a GPU; the model is the same.")]
 
 
 def bar(quiet: bool) -> Progress:

@@ -8,7 +8,20 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, Unblind, app, bar, note, origin, print_json
+from qbdt.cli.app import (
+    AnalysisFile,
+    DataFolder,
+    Device,
+    Json,
+    Quiet,
+    Threads,
+    Unblind,
+    app,
+    bar,
+    note,
+    origin,
+    print_json,
+)
 from qbdt.errors import ConfigError
 
 __all__: list[str] = []
@@ -22,6 +35,7 @@ def run(
     ] = Path("run"),
     data: DataFolder = None,
     threads: Threads = None,
+    device: Device = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
     dask: Annotated[bool, typer.Option("--dask", help="Run on a Dask cluster; on this machine by default.")] = False,
     scheduler: Annotated[
@@ -58,6 +72,7 @@ def run(
             data or analysis.parent,
             out,
             n_threads=threads,
+            device=device,
             figures=figures,
             unblind=unblind,
             force=force,

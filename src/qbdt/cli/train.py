@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Threads, app, bar, note, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Device, Force, Json, Quiet, Threads, app, bar, note, print_json
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the model file that is there.")] = False,
     force: Force = False,
     threads: Threads = None,
+    device: Device = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,7 +41,9 @@ def train(
     """
     from qbdt.analysis import load_for_training, read_analysis, training_settings
     from qbdt.models import train_into
+    from qbdt.trees.device import open_device
 
+    open_device(device)  # says what is missing before events are read
     plan = read_analysis(analysis)
     done = train_into(
         out,
@@ -50,6 +53,7 @@ def train(
         force=force,
         extra={"analysis": str(analysis), "data": str(data or analysis.parent)},
         n_threads=threads,
+        device=device,
         progress=bar(quiet),
         say=note(quiet),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from qbdt.errors import FitError
-from qbdt.names import choose_file_names
+from qbdt.files import choose_file_names
 
 __all__ = ["read_xml", "write_xml"]
 

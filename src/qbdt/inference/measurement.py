@@ -18,8 +18,8 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.errors import FitError, find_repeated
+from qbdt.files import choose_words
 from qbdt.inference.templates.template_set import Note, TemplateSet
-from qbdt.names import choose_words
 
 __all__ = ["RESERVED", "Measurement"]
 

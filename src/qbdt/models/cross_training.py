@@ -35,6 +35,7 @@ def cross_train(
     resume: CrossTrainedModel | None = None,
     checkpoint: Callable[[CrossTrainedModel], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
+    device: str | None = None,
 ) -> CrossTrainedModel:
     """Train one model for each fold, without its events and without their shifted copies.
 
@@ -44,7 +45,7 @@ def cross_train(
         Signal, background and systematic sources, with a fold rule.
     settings
         How to train each.
-    n_threads, progress
+    n_threads, progress, device
         As for `qbdt.training.train`.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
@@ -81,7 +82,8 @@ def cross_train(
             done.append(before)
             continue
         say(_describe_start(fold, before))
-        done.append(train(events, settings, n_threads=n_threads, progress=progress, resume=before, checkpoint=report))
+        options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
+        done.append(train(events, settings, resume=before, checkpoint=report, **options))
         if not done[-1].complete:
             break
     return CrossTrainedModel(tuple(done), rule)
@@ -112,6 +114,7 @@ def train_into(
     n_threads: int | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
+    device: str | None = None,
 ) -> AnyTrainedModel:
     """Train into a model file: one model, or one for each fold where the dataset has a fold rule.
 
@@ -119,7 +122,7 @@ def train_into(
     ----------
     path
         The model file. It is also written during training, and on Ctrl-C.
-    dataset, settings, n_threads, progress, say
+    dataset, settings, n_threads, progress, say, device
         As for `cross_train`.
     resume
         Go on from the file, if it is there.
@@ -140,7 +143,8 @@ def train_into(
     if not target.parent.is_dir():
         raise OutputError(f"{target}: there is no folder {target.parent}")
     write = _Writer(target, force or earlier is not None, extra)
-    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "resume": earlier, "checkpoint": write}
+    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
+    options |= {"resume": earlier, "checkpoint": write}
     result: AnyTrainedModel
     if dataset.folds is None:
         result = train(dataset, settings, **options)

@@ -23,7 +23,7 @@ from qbdt.trees.binning import Binning, category_edges
 from qbdt.trees.kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
 from qbdt.trees.tree import Tree
 
-__all__ = ["Ensemble"]
+__all__ = ["Ensemble", "PackedTrees"]
 
 CHUNK = 8192
 """Rows scored at a time: their codes stay in the second-level cache."""
@@ -56,6 +56,24 @@ class _SmallTrees(NamedTuple):
     spans: NDArray[np.uint8]
     masks: NDArray[np.uint8] | NDArray[np.uint16]
     tables: Floats
+
+
+class PackedTrees(NamedTuple):
+    """All trees of a sum as arrays, for kernels elsewhere: codes among `binning`, and a column for each of `sets`.
+
+    Nodes of tree i start at roots[i]; a row goes right where cut ≤ code ≤ last; children are counted from the root.
+    """
+
+    binning: Binning
+    n_columns: int
+    sets: list[tuple[int, bytes]]
+    roots: Fixed
+    features: NDArray[np.int32]
+    cuts: NDArray[np.int32]
+    lasts: NDArray[np.int32]
+    lefts: NDArray[np.int32]
+    rights: NDArray[np.int32]
+    outputs: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +232,11 @@ class Ensemble:
                 name, found = self.features[i], edges[-1].size
                 raise DataError(f"feature {name} is cut at {found} places: at most {MAX_THRESHOLDS} can be scored")
         return Binning(tuple(self.features[i] for i in used), tuple(edges), categories)
+
+    @property
+    def packed(self) -> PackedTrees:
+        """All trees as arrays; there must be one."""
+        return PackedTrees(self._binning, self._n_columns, self._sets, self._roots, *self._nodes, self._outputs)
 
     @cached_property
     def _n_columns(self) -> int:

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from qbdt.data.folds import HashFolds
+from qbdt.studies.benchmark.physics import Options
 from qbdt.studies.benchmark.problems import (
     LOST,
     SCATTER,
+    THIN,
     TILT,
     add_sources,
+    get_problem,
     make_resampled_sources,
     make_shuffled_sources,
     make_tilted_sources,
@@ -60,3 +63,14 @@ def test_resampled_events_stay_in_their_folds(data):
     part = more.fold(1)
     known = set(part.sample("background").events.identifier("event_number").tolist())
     assert set(part.varied("resampled0", "up")["background"].identifier("event_number").tolist()) <= known
+
+
+def test_thin_problems_keep_the_yields_and_draw_other_events_in_every_division(data):
+    problem = get_problem("P4/8")
+    kept = [problem.division(data, seed).data for seed in (1, 2)]
+    for one in kept:
+        assert one.sample("background").events.n_rows == pytest.approx(3000 / 8, rel=0.2)
+        assert one.total("background") == pytest.approx(data.total("background"), rel=0.2)
+    first, second = (set(one.sample("background").events.identifier("event_number").tolist()) for one in kept)
+    assert first != second
+    assert Options(("P1", "P5")).problems == ("P1", *THIN)

@@ -105,6 +105,15 @@ def test_tables_hold_every_contestant_and_say_what_holds(bench):
         table.to_markdown()
 
 
+def test_sizes_are_compared_with_the_best_peer_of_each():
+    records = fits("P4/8", "XGBoost", (1.0, 1.1), 1.2) + fits("P4/8", OURS, (1.5, 1.6), 1.2)
+    chosen = ({"problem": "P4/8", "contestant": "XGBoost", "seed": 1, "settings": [{"max_depth": 3}] * 5},)
+    found = PhysicsResults(tuple(records), titles={"P4/8": "thin: 10 events"}, settings=chosen)
+    text = "\n".join(str(table) for table in make_physics_tables(found))
+    assert "P5: σ_μ against the number of simulated events" in text
+    assert "max_depth 3" in text
+
+
 def test_plain_values(bench):
     plain = bench.to_dict()
     assert plain["fits"][0]["result"]["delta_mu"] == pytest.approx(1.0)

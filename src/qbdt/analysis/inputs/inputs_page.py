@@ -19,8 +19,8 @@ from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Expression, Kind, Role
 from qbdt.errors import ConfigError
+from qbdt.files import choose_words
 from qbdt.inference.templates import TemplateSet
-from qbdt.names import choose_words
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Fold, Headline, Section
 from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable

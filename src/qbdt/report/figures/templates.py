@@ -64,7 +64,7 @@ def stacked(
             _mark_hidden(axes, axis.edges, counts)
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
-        title = f"after the fit, {_name_strengths(summary)}" if postfit else "before the fit, μ = 1"
+        title = f"after the fit{_name_strengths(summary)}" if postfit else "before the fit, μ = 1"
         above = "" if region is None else f"{labels.region(region)}\n"
         main.text(0.03, 0.95, above + title, transform=main.transAxes, va="top")
         labels.write_above(main)
@@ -75,8 +75,8 @@ def stacked(
 
 def _name_strengths(summary: FitSummary) -> str:
     if len(summary.strengths) == 1:
-        return f"μ = {summary.mu:.2f}"
-    return ", ".join(f"{strength.name} = {strength.mu:.2f}" for strength in summary.strengths)
+        return f", μ = {summary.mu:.2f}"
+    return "".join(f"\n{strength.name} = {strength.mu:.2f}" for strength in summary.strengths)
 
 
 def _mark_hidden(axes: Any, edges: Floats, counts: Floats) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.criteria import Criterion, check_criteria, compare_records, find_best_peer
+from qbdt.studies.benchmark.physics import NO_SOURCES
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, BINS, FitRecord, PhysicsResults
 from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
 from qbdt.studies.comparison.contestants import OURS
@@ -36,6 +38,8 @@ def make_physics_tables(bench: PhysicsResults) -> list[Table]:
             tables.append(_fits(bench, problem, f"{problem}: {title}; {binning.replace('_', '-')} bins", binning))
         tables.append(_differences(bench, problem))
         tables.append(_checks(bench, problem))
+        tables.append(_settings(bench, problem))
+    tables.append(_sizes(bench))
     if bench.times:
         tables.append(_times(bench))
     tables.append(_criteria(check_criteria(bench)))
@@ -80,6 +84,35 @@ def _differences(bench: PhysicsResults, problem: str) -> Table:
             rows.append((binning.replace("_", "-"), str(bins), peer, *cells))
     header = ("binning", "bins", "best peer", *(name for name, _ in FIGURES))
     return Table(f"{problem}: {OURS} − best peer, paired, mean ± its error", header, tuple(rows))
+
+
+def _settings(bench: PhysicsResults, problem: str) -> Table:
+    """Settings that tuning chose, and for how many folds of all divisions."""
+    chosen: Counter[tuple[str, str]] = Counter()
+    for entry in bench.settings:
+        if entry["problem"] == problem and entry["contestant"] != OURS:
+            for settings in entry["settings"]:
+                chosen[entry["contestant"], ", ".join(f"{name} {value}" for name, value in settings.items())] += 1
+    rows = tuple((*key, str(count)) for key, count in chosen.items())
+    return Table(f"{problem}: settings that tuning chose", ("method", "settings", "folds"), rows)
+
+
+def _sizes(bench: PhysicsResults) -> Table:
+    """P5: the profiled method against the best peer at every size; 20 bins."""
+    rows = []
+    for problem, title in bench.titles.items():
+        for setup, value in ((ALL_SOURCES, "sigma_full"), (NO_SOURCES, "sigma_stat")):
+            peer = find_best_peer(bench, problem, "equal_signal", 20, setup)
+            mine = bench.select(problem, setup, contestant=OURS, binning="equal_signal", bins=20)
+            if "/" not in problem or peer is None or not mine:
+                continue
+            theirs = bench.select(problem, setup, contestant=peer, binning="equal_signal", bins=20)
+            ratios = [getattr(a.result, value) / getattr(b.result, value) for a, b in zip(mine, theirs, strict=True)]
+            error = f" ± {np.std(ratios, ddof=1) / math.sqrt(len(ratios)):.3f}" if len(ratios) > 1 else ""
+            figures = (_spread(mine, attrgetter(value)), _spread(theirs, attrgetter(value)))
+            rows.append((problem, title.partition(": ")[2], setup, *figures, peer, f"{np.mean(ratios):.3f}{error}"))
+    header = ("problem", "events", "sources", f"σ_μ {OURS}", "σ_μ best peer", "best peer", "ratio")
+    return Table("P5: σ_μ against the number of simulated events, equal-signal bins", header, tuple(rows))
 
 
 def _checks(bench: PhysicsResults, problem: str) -> Table:

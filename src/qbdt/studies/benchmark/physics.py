@@ -15,6 +15,7 @@ from qbdt.data.samples import inferno
 from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 from qbdt.studies.benchmark.problems import (
+    THIN,
     EventFolders,
     Problem,
     add_sources,
@@ -54,7 +55,7 @@ class Options:
     Attributes
     ----------
     problems
-        Names, of P1 … P4.
+        Names, of P1 … P5; P5 is all of `THIN`, which may be named alone.
     contestants
         Names; None for all that are installed.
     budget
@@ -73,7 +74,7 @@ class Options:
 
     problems: tuple[str, ...]
     contestants: tuple[str, ...] | None = None
-    budget: int = 8
+    budget: int = 12
     seeds: int | None = None
     folders: EventFolders = field(default_factory=EventFolders)
     cache: Path = Path("qbdt-bench")
@@ -93,14 +94,17 @@ class Options:
         words += [word for name in self.contestants or () for word in ("-c", name)]
         words += ["--budget", str(self.budget)]
         words += ["--seeds", str(self.seeds)] * (self.seeds is not None)
-        public = any(name in ("P2", "P3") for name in self.problems)
+        public = any(name.startswith(("P2", "P3")) for name in self.problems)
         words += ["--data", "FOLDER"] * (public and self.folders.data is not None)
-        words += ["--sample", "SAMPLE"] * (self.folders.sample is not None and "P4" in self.problems)
+        generated = self.folders.sample is not None and any(name.startswith("P4") for name in self.problems)
+        words += ["--sample", "SAMPLE"] * generated
         words += ["--events", str(self.synthetic_events)] * (SYNTHETIC in self.problems)
         words += [word for name in self.checks for word in ("--check", name)] or ["--no-checks"]
         return shlex.join(["qbdt", "bench", "physics", *words])
 
     def __post_init__(self) -> None:
+        each = [THIN if name == "P5" else (name,) for name in self.problems]
+        object.__setattr__(self, "problems", tuple(name for names in each for name in names))
         for name, value in (("budget", self.budget), ("seeds", self.seeds), ("events", self.synthetic_events)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name}={value}: must be at least 1")
@@ -134,7 +138,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
         problem = get_problem(name)
         data = problem.load(options.folders)
         fits, settings = _run_problem(problem, data, options, cache, progress)
-        titles = {**found.titles, name: f"{problem.title}: {_count_events(data)}"}
+        titles = {**found.titles, name: f"{problem.title}: {_count_events(problem.division(data, 1).data)}"}
         found = replace(found, fits=found.fits + fits, settings=found.settings + settings, titles=titles)
     if "times" in options.checks and _takes_part(options):
         found = replace(found, times=tuple(_measure_times(options, progress)))

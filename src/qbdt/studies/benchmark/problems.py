@@ -7,12 +7,13 @@ larger one that `qbdt generate tautaugamma` made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from qbdt.analysis.diagnosis import thin_events
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Sample, Systematic
 from qbdt.data.samples import cms_htautau, paper_tautaugamma, tautaugamma
@@ -21,6 +22,7 @@ from qbdt.studies.comparison.nested_training import Division
 
 __all__ = [
     "PROBLEMS",
+    "THIN",
     "EventFolders",
     "Problem",
     "add_sources",
@@ -67,10 +69,12 @@ class Problem:
     inner_folds: int
     folds: int
     seeds: int  # Number of divisions that are averaged over
+    thinned: int = 1  # One of so many events is kept, in every division others
 
     def division(self, data: Dataset, seed: int) -> Division:
-        """Divide the events."""
-        return Division(data, (self.identifier,), self.inner_folds, self.folds, seed)
+        """Divide the events, or those of them that are kept."""
+        kept = data if self.thinned == 1 else thin_events(data, 1 / self.thinned, seed)
+        return Division(kept, (self.identifier,), self.inner_folds, self.folds, seed)
 
 
 PROBLEMS = (
@@ -104,12 +108,20 @@ PROBLEMS = (
 )
 
 
+THIN = tuple(f"{name}/{thinned}" for name in ("P2", "P4") for thinned in (2, 4, 8))
+"""The problems of P5: P2 and P4 with half, a quarter and an eighth of their simulated events, at the same yields."""
+
+
 def get_problem(name: str) -> Problem:
-    """Return one problem."""
+    """Return one problem; "P4/8" is P4 with one of eight events."""
+    whole, _, thinned = name.partition("/")
     for problem in PROBLEMS:
         if problem.name == name:
             return problem
-    raise ConfigError(f"no problem {name}; there are: P1, {', '.join(p.name for p in PROBLEMS)}")
+        if problem.name == whole and name in THIN:
+            title = f"{problem.title}, one of {thinned} events"
+            return replace(problem, name=name, title=title, seeds=10, thinned=int(thinned))
+    raise ConfigError(f"no problem {name}; there are: P1, {', '.join([*(p.name for p in PROBLEMS), *THIN])}")
 
 
 TILT = 0.02

@@ -91,20 +91,36 @@ def _fit_ours(data: Dataset, settings: Parameters, seed: int, *, method: str) ->
     return fit_qbdt(data, {"method": method, **settings}, seed)
 
 
+PEER_SIZES = (
+    (300, 0.05, 8, 20),
+    (500, 0.1, 31, 50),
+    (1000, 0.1, 8, 20),
+    (500, 0.1, 16, 50),
+    (300, 0.05, 4, 100),
+    (2000, 0.05, 8, 100),
+    (1000, 0.05, 31, 100),
+    (300, 0.05, 63, 100),
+    (1000, 0.05, 63, 500),
+    (2000, 0.05, 4, 20),
+    (500, 0.05, 16, 500),
+    (100, 0.1, 31, 20),
+)
+"""Trees, learning rate, leaves and least events of a leaf that peers are tuned over before anything is drawn, in an
+order that lets a small budget span them too."""
+
 CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "LightGBM",
         fit_on_table(fit_lightgbm),
-        (
-            {"n_trees": 300, "learning_rate": 0.05, "num_leaves": 8},
-            {"n_trees": 1000, "learning_rate": 0.1, "num_leaves": 8},
-            {"n_trees": 500, "learning_rate": 0.1, "num_leaves": 16, "min_data_in_leaf": 50, "feature_fraction": 0.7},
+        tuple(
+            {"n_trees": trees, "learning_rate": rate, "num_leaves": leaves, "min_data_in_leaf": least}
+            for trees, rate, leaves, least in PEER_SIZES
         ),
         {
-            "n_trees": (200, 400, 800),
+            "n_trees": (100, 300, 1000, 2000),
             "learning_rate": (0.05, 0.1, 0.2),
-            "num_leaves": (4, 8, 16, 32),
-            "min_data_in_leaf": (20, 100),
+            "num_leaves": (4, 8, 16, 31, 63),
+            "min_data_in_leaf": (20, 100, 500),
             "feature_fraction": (0.5, 1.0),
             "bagging_fraction": (0.5, 1.0),
             "lambda_l2": (0.0, 10.0),
@@ -114,16 +130,19 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "XGBoost",
         fit_on_table(fit_xgboost),
-        (
-            {"n_estimators": 300, "learning_rate": 0.1, "max_depth": 4},
-            {"n_estimators": 800, "learning_rate": 0.1, "max_depth": 4},
-            {"n_estimators": 500, "learning_rate": 0.05, "max_depth": 3},
-            {"n_estimators": 400, "learning_rate": 0.1, "max_depth": 6, "min_child_weight": 10.0, "subsample": 0.7},
+        tuple(
+            {
+                "n_estimators": trees,
+                "learning_rate": rate,
+                "max_depth": (leaves - 1).bit_length() + 1,
+                "min_child_weight": least / 10,
+            }
+            for trees, rate, leaves, least in PEER_SIZES
         ),
         {
-            "n_estimators": (200, 400, 800),
+            "n_estimators": (100, 300, 1000, 2000),
             "learning_rate": (0.05, 0.1, 0.2),
-            "max_depth": (2, 3, 4, 5, 6),
+            "max_depth": (2, 3, 4, 5, 6, 8),
             "min_child_weight": (1.0, 10.0, 50.0),
             "colsample_bytree": (0.5, 1.0),
             "subsample": (0.5, 1.0),
@@ -134,16 +153,15 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "scikit-learn HGB",
         fit_on_table(fit_hist_gradient_boosting),
-        (
-            {"max_iter": 300, "learning_rate": 0.05, "max_leaf_nodes": 8},
-            {"max_iter": 500, "learning_rate": 0.1, "max_leaf_nodes": 8},
-            {"max_iter": 500, "learning_rate": 0.1, "max_leaf_nodes": 16, "min_samples_leaf": 50},
+        tuple(
+            {"max_iter": trees, "learning_rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": least}
+            for trees, rate, leaves, least in PEER_SIZES
         ),
         {
-            "max_iter": (200, 400, 800),
+            "max_iter": (100, 300, 1000, 2000),
             "learning_rate": (0.05, 0.1, 0.2),
-            "max_leaf_nodes": (4, 8, 16, 32),
-            "min_samples_leaf": (20, 100),
+            "max_leaf_nodes": (4, 8, 16, 31, 63),
+            "min_samples_leaf": (20, 100, 500),
             "max_features": (0.5, 1.0),
             "l2_regularization": (0.0, 10.0),
         },

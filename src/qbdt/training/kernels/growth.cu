@@ -1,9 +1,11 @@
-// A whole tree of the paper's method without systematic sources, grown on a device without asking anybody.
+// A whole tree grown on a device without asking anybody: of the paper's method without systematic sources, judged by Q
+// of s and b, or of the profiled method, judged by N²/(D + λ). Both have two sums of integers: here s is s or N, b is b
+// or D.
 //
-// After each division the histogram of the smaller child is summed (rows.cu) and `scan_nodes` finds the best cut of both
-// children and the node to divide next. Gains are those of the CPU up to the rounding of logarithms, so every decision
-// is taken with a margin: where two choices are closer than that, the tree is marked, and grown again by the CPU's
-// decisions. All integers are exact.
+// After each division the histogram of the smaller child is summed (rows.cu) and a scan finds the best cut of both
+// children and the node to divide next. Gains N²/(D + λ) are those of the CPU to the last bit. Those in Q are so up to
+// the rounding of logarithms, so every decision is taken with a margin: where two choices are closer than that, the tree
+// is marked, and grown again by the CPU's decisions. All integers are exact.
 
 #define MARGIN 1e-10  // a hundred thousand times what logarithms are rounded by
 #define INFINITE __longlong_as_double(0x7ff0000000000000ll)
@@ -11,7 +13,13 @@
 #define SERIES_TERMS 18
 
 enum State { NODE, FEATURE, LEFT, RIGHT, SMALLER, N_NODES, N_LEFT, FIRST_NEW, SECOND_NEW, IS_MARKED, N_SCANNED };
-enum Record { SPLIT_FEATURE, SPLIT_CUT, SPLIT_MISSING, LEFT_SIGNAL, LEFT_BACKGROUND, LEFT_CHILD, SIGNAL, BACKGROUND, FIELDS };
+// How cuts are judged: in Q where `is_exact` is 0; units of s and b (of Q: those of the root), λ, and least D.
+struct Judge {
+  int is_exact;
+  double of_s, of_b, ridge, least;
+};
+
+enum Record { SPLIT_FEATURE, SPLIT_CUT, SPLIT_MISSING, LEFT_SIGNAL, LEFT_BACKGROUND, LEFT_CHILD, SIGNAL, BACKGROUND, GAIN_BITS, FIELDS };
 #define NONE_MISSING 2
 
 struct Nodes {
@@ -43,10 +51,23 @@ __device__ double significance(double s, double b) {
   return 2.0 * ((s + b) * log1p(u) - s);
 }
 
-// Q of one side of a cut, or −1 where such a node is not allowed.
-__device__ double side_value(i64 s, i64 b, double of_s, double of_b) {
+// N²/(D + λ), or −1 where the denominator is too small for a node, as `pair_value`.
+__device__ double pair_value(double n, double d, double ridge, double least) {
+  return d < least || d + ridge <= 0.0 ? -1.0 : n * n / (d + ridge);
+}
+
+// Value of one side of a cut, or −1 where such a node is not allowed.
+__device__ double side_value(i64 s, i64 b, Judge judge) {
+  if (judge.is_exact) return pair_value(s * judge.of_s, b * judge.of_b, judge.ridge, judge.least);
   if (b <= 0) return -1.0;
-  return s <= 0 ? 0.0 : significance(s * of_s, b * of_b);
+  return s <= 0 ? 0.0 : significance(s * judge.of_s, b * judge.of_b);
+}
+
+// Value of a whole node.
+__device__ double node_value(i64 s, i64 b, Judge judge) {
+  if (!judge.is_exact) return significance(s * judge.of_s, b * judge.of_b);
+  double value = pair_value(s * judge.of_s, b * judge.of_b, judge.ridge, -INFINITE);
+  return value > 0.0 ? value : 0.0;
 }
 
 __device__ Cut no_cut() {
@@ -107,8 +128,8 @@ KERNEL begin_tree(int n_leaves, i64 size, i64* histograms, int* state, i64* reco
 }
 
 // Write down the best cut of a new node, and whether it may be divided.
-__device__ void describe_node(int node, const Cut* cuts, const int* features, int n_features, int max_depth, int* state,
-                              Nodes nodes) {
+__device__ void describe_node(int node, const Cut* cuts, const int* features, int n_features, int max_depth, Judge judge,
+                              int* state, Nodes nodes) {
   i64* own = nodes.record + (i64)FIELDS * node;
   Cut best = no_cut();
   int feature = -1;
@@ -126,19 +147,20 @@ __device__ void describe_node(int node, const Cut* cuts, const int* features, in
   own[LEFT_SIGNAL] = best.s;
   own[LEFT_BACKGROUND] = best.b;
   nodes.gain[node] = best.gain;
-  double of_s = 1.0 / nodes.record[SIGNAL], of_b = 1.0 / nodes.record[BACKGROUND];
-  double s = own[SIGNAL] * of_s, b = own[BACKGROUND] * of_b;
-  double margin = MARGIN * (fabs(s) + fabs(b) + significance(s, b) + (feature < 0 ? 0.0 : fabs(best.gain)));
+  own[GAIN_BITS] = __double_as_longlong(best.gain);
+  double s = own[SIGNAL] * judge.of_s, b = own[BACKGROUND] * judge.of_b;
+  double size = fabs(s) + fabs(b) + node_value(own[SIGNAL], own[BACKGROUND], judge) + (feature < 0 ? 0.0 : fabs(best.gain));
+  double margin = judge.is_exact ? 0.0 : MARGIN * size;
   nodes.margin[node] = margin;
   bool may = feature >= 0 && nodes.depth[node] < max_depth;
   nodes.is_open[node] = may && best.gain > 0.0;
   // A gain of exactly zero is that of cuts without signal on either side: the node stays a leaf whichever is first.
-  if (may && best.gain != 0.0 && best.gain > -margin && (best.gain < margin || best.gain - best.second < margin))
+  if (!judge.is_exact && may && best.gain != 0.0 && best.gain > -margin && (best.gain < margin || best.gain - best.second < margin))
     state[IS_MARKED] = 1;
 }
 
 // Choose the open node of the largest gain, of equals the first, and say how to divide it.
-__device__ void choose_node(int* state, u8* goes_right, Nodes nodes) {
+__device__ void choose_node(Judge judge, int* state, u8* goes_right, Nodes nodes) {
   int chosen = -1;
   for (int node = 0; node < state[N_NODES]; node++)
     if (nodes.is_open[node] && (chosen < 0 || nodes.gain[node] > nodes.gain[chosen])) chosen = node;
@@ -147,7 +169,8 @@ __device__ void choose_node(int* state, u8* goes_right, Nodes nodes) {
   state[FIRST_NEW] = state[SECOND_NEW] = -1;
   if (state[NODE] < 0) return;
   for (int node = 0; node < state[N_NODES]; node++)
-    if (node != chosen && nodes.is_open[node] && nodes.gain[chosen] - nodes.gain[node] < nodes.margin[chosen] + nodes.margin[node])
+    if (node != chosen && nodes.is_open[node] && !judge.is_exact &&
+        nodes.gain[chosen] - nodes.gain[node] < nodes.margin[chosen] + nodes.margin[node])
       state[IS_MARKED] = 1;
   i64* own = nodes.record + (i64)FIELDS * chosen;
   int left = state[N_NODES], right = left + 1;
@@ -166,24 +189,54 @@ __device__ void choose_node(int* state, u8* goes_right, Nodes nodes) {
   nodes.is_open[chosen] = nodes.is_open[left] = nodes.is_open[right] = 0;
   nodes.depth[left] = nodes.depth[right] = nodes.depth[chosen] + 1;
   // Where no value is missing, later ones follow most of the background.
-  double of_b = 1.0 / nodes.record[BACKGROUND];
-  bool is_left = own[SPLIT_MISSING] == NONE_MISSING ? one[BACKGROUND] * of_b > other[BACKGROUND] * of_b : own[SPLIT_MISSING] == 1;
+  bool follows = one[BACKGROUND] * judge.of_b > other[BACKGROUND] * judge.of_b;
+  bool is_left = own[SPLIT_MISSING] == NONE_MISSING ? follows : own[SPLIT_MISSING] == 1;
   for (int code = 0; code < BINS; code++) goes_right[code] = code >= own[SPLIT_CUT];
   goes_right[MISSING] = !is_left;
 }
 
+// Best cut of a feature among those that send missing values one way; `best` has a place for each thread.
+__device__ Cut best_cut(i64 left[2][BINS], int n, int option, i64 lost_s, i64 lost_b, i64 s, i64 b, Judge judge,
+                        Cut* best) {
+  double q = node_value(s, b, judge);
+  Cut found = no_cut();
+  FOR_THREADS(i, 0, n) {
+    Cut one = no_cut();
+    one.s = left[0][i] + (option == 1 ? lost_s : 0);
+    one.b = left[1][i] + (option == 1 ? lost_b : 0);
+    double before = side_value(one.s, one.b, judge), after = side_value(s - one.s, b - one.b, judge);
+    if (before < 0.0 || after < 0.0) continue;
+    one.gain = judge.is_exact ? before + after : before + after - q;
+    one.key = option << 8 | (int)(i + 1);
+    found = better(found, one, s, b);
+  }
+  __syncthreads();
+  best[threadIdx.x] = found;
+  __syncthreads();
+  for (int step = blockDim.x / 2; step > 0; step /= 2) {
+    if (threadIdx.x < step) best[threadIdx.x] = better(best[threadIdx.x], best[threadIdx.x + step], s, b);
+    __syncthreads();
+  }
+  found = best[0];
+  if (judge.is_exact) found.gain -= q;  // the CPU compares sums of both sides within a feature
+  return found;
+}
+
 // Find the best cut of each feature (x) of the new nodes (y); the block that ends last chooses the next node. Histograms
-// of nodes are (node, segment, feature, bin); that of the larger child is found from its parent's and its sibling's.
+// of nodes are (node, segment, feature, bin), or, without segments, (node, feature, bin, pair); that of the larger child
+// is found from its parent's and its sibling's.
 KERNEL scan_nodes(int n_features, int n_segments, const int* sides, const int* features, const i64* n_cuts,
-                  int max_depth, int n_all, i64* histograms, Cut* cuts, int* state, u8* goes_right,
-                  i64* record, double* gain, double* margin, int* depth, int* is_open) {
+                  int max_depth, int n_all, int is_exact, double of_s, double of_b, double ridge, double least,
+                  i64* histograms, Cut* cuts, int* state, u8* goes_right, i64* record,
+                  double* gain, double* margin, int* depth, int* is_open) {
   Nodes nodes = {record, gain, margin, depth, is_open};
+  Judge judge = {is_exact, of_s, of_b, ridge, least};
   __shared__ i64 left[2][BINS], partial[32];
   __shared__ int any_missing, is_last;
   SHARED(Cut, best);
   int node = blockIdx.y == 0 ? state[FIRST_NEW] : state[SECOND_NEW], feature = features[blockIdx.x];
   if (node >= 0) {
-    i64 size = (i64)n_segments * n_all * BINS;
+    i64 size = (i64)(is_exact ? 2 : n_segments) * n_all * BINS;
     bool is_root = node == 0, is_summed = is_root || node == state[SMALLER];
     i64* own = histograms + node * size;
     const i64 *above = histograms + state[NODE] * size, *other = histograms + state[SMALLER] * size;
@@ -191,16 +244,17 @@ KERNEL scan_nodes(int n_features, int n_segments, const int* sides, const int* f
     __syncthreads();
     FOR_THREADS(bin, 0, BINS) {
       left[0][bin] = left[1][bin] = 0;
-      for (int s = 0; s < n_segments; s++) {
-        i64 at = ((i64)s * n_all + feature) * BINS + bin;
+      for (int k = 0; k < (is_exact ? 2 : n_segments); k++) {
+        i64 at = is_exact ? 2 * ((i64)feature * BINS + bin) + k : ((i64)k * n_all + feature) * BINS + bin;
         i64 value = is_summed ? own[at] : above[at] - other[at];
         if (!is_summed) own[at] = value;
-        left[sides[s]][bin] += value;
+        left[is_exact ? k : sides[k]][bin] += value;
         if (bin == MISSING && value != 0) any_missing = 1;
       }
     }
     __syncthreads();
     i64 lost_s = left[0][MISSING], lost_b = left[1][MISSING];
+    __syncthreads();
     accumulate(left[0], partial);
     accumulate(left[1], partial);
     i64 s = left[0][BINS - 1], b = left[1][BINS - 1];
@@ -208,28 +262,14 @@ KERNEL scan_nodes(int n_features, int n_segments, const int* sides, const int* f
       record[SIGNAL] = s;
       record[BACKGROUND] = b;
     }
-    double of_s = 1.0 / (is_root ? s : nodes.record[SIGNAL]), of_b = 1.0 / (is_root ? b : nodes.record[BACKGROUND]);
-    double q = significance(s * of_s, b * of_b);
-    Cut found = no_cut();
+    if (!is_exact) {
+      judge.of_s = 1.0 / (is_root ? s : record[SIGNAL]);
+      judge.of_b = 1.0 / (is_root ? b : record[BACKGROUND]);
+    }
     int n = (int)n_cuts[feature];
-    FOR_THREADS(i, 0, any_missing ? 2 * n : n) {
-      int option = i >= n, cut = (int)i - option * n + 1;
-      Cut one = no_cut();
-      one.s = left[0][cut - 1] + (option ? lost_s : 0);
-      one.b = left[1][cut - 1] + (option ? lost_b : 0);
-      double before = side_value(one.s, one.b, of_s, of_b), after = side_value(s - one.s, b - one.b, of_s, of_b);
-      if (before < 0.0 || after < 0.0) continue;
-      one.gain = before + after - q;
-      one.key = (any_missing ? option : NONE_MISSING) << 8 | cut;
-      found = better(found, one, s, b);
-    }
-    best[threadIdx.x] = found;
-    __syncthreads();
-    for (int step = blockDim.x / 2; step > 0; step /= 2) {
-      if (threadIdx.x < step) best[threadIdx.x] = better(best[threadIdx.x], best[threadIdx.x + step], s, b);
-      __syncthreads();
-    }
-    if (threadIdx.x == 0) cuts[blockIdx.y * n_features + blockIdx.x] = best[0];
+    Cut found = best_cut(left, n, any_missing ? 0 : NONE_MISSING, lost_s, lost_b, s, b, judge, best);
+    if (any_missing) found = better(found, best_cut(left, n, 1, lost_s, lost_b, s, b, judge, best), s, b);
+    if (threadIdx.x == 0) cuts[blockIdx.y * n_features + blockIdx.x] = found;
   }
   __threadfence();
   __syncthreads();
@@ -241,9 +281,13 @@ KERNEL scan_nodes(int n_features, int n_segments, const int* sides, const int* f
   __syncthreads();
   if (threadIdx.x != 0) return;
   const Cut* known = n_features < 64 ? best : cuts;
+  if (!is_exact) {
+    judge.of_s = 1.0 / record[SIGNAL];
+    judge.of_b = 1.0 / record[BACKGROUND];
+  }
   int one = state[FIRST_NEW], other = state[SECOND_NEW];
-  if (one >= 0) describe_node(one, known, features, n_features, max_depth, state, nodes);
-  if (other >= 0) describe_node(other, known + n_features, features, n_features, max_depth, state, nodes);
+  if (one >= 0) describe_node(one, known, features, n_features, max_depth, judge, state, nodes);
+  if (other >= 0) describe_node(other, known + n_features, features, n_features, max_depth, judge, state, nodes);
   state[N_SCANNED] = 0;
-  choose_node(state, goes_right, nodes);
+  choose_node(judge, state, goes_right, nodes);
 }

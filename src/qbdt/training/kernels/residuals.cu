@@ -153,6 +153,11 @@ KERNEL add_outputs(int n_segments, const int* leaves, const int* ranges, const i
   }
 }
 
+// Write a column of a table, (row, column).
+KERNEL place_column(i64 n, int width, int column, const double* given, double* out) {
+  FOR_ALL(i, 0, n) out[i * width + column] = given[i];
+}
+
 KERNEL add_values(i64 n, const double* given, double* out) { FOR_ALL(i, 0, n) out[i] += given[i]; }
 
 // Sums over a leaf's rows (y) of a segment: Σ w, and of nominal rows Σ n, all Σ n r₀, all Σ n f_k, all Σ of columns, each

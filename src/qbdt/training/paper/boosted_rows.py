@@ -74,7 +74,7 @@ class _RowBuilder:
         pairs = zip(quantities.segments, count_before(self.rows)[number], strict=True)
         segments = [replace(one, first=first) for one, first in pairs]
         if isinstance(memory, DeviceMemory):
-            return DeviceWeightedRows(segments, self.binning, workers, memory.device)
+            return DeviceWeightedRows(segments, self.binning, memory)
         return WeightedRows(segments, self.binning, workers, memory)
 
 

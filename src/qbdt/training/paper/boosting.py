@@ -15,16 +15,16 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
+from qbdt.training.device_growth import DeviceGrowth, grow_plain
 from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.paper.boosted_rows import Prepared, prepare_events
-from qbdt.training.paper.device_growth import DeviceGrowth
 from qbdt.training.paper.device_rows import DeviceWeightedRows
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, Tree
-from qbdt.trees.device import open_device
+from qbdt.trees.device import DeviceMemory, open_device
 from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
 __all__ = ["train_paper"]
@@ -45,7 +45,9 @@ def train_paper(
 ) -> TrainedModel:
     """Train by the paper's method, whatever `settings.method` says; parameters are those of `qbdt.training.train`."""
     with Workers(n_threads) as workers:
-        prepared = prepare_events(place_events(dataset, workers, open_device(device)), settings, workers)
+        prepared = prepare_events(
+            place_events(dataset, workers, DeviceMemory.of(open_device(device))), settings, workers
+        )
         boosting = _Boosting(prepared, settings, workers.n_threads, monitor or Monitor())
         # Only the binned rows are needed from here on; the caller may have kept no other reference to the events.
         del dataset, prepared
@@ -71,7 +73,6 @@ class _Boosting:
         self._features, self._data, self._binning, self._rows, self._criterion = prepared
         self._n_threads = n_threads
         self._monitor = monitor
-        self._growth: DeviceGrowth | None = None
         self._end: End | None = None  # until it ends
         self.trees: list[Tree] = []
         monitor.start(self._features)
@@ -107,7 +108,7 @@ class _Boosting:
         settings, criterion = self._settings, self._criterion
         features = draw_features(settings, len(self.trees), len(self._features))
         depth = settings.max_depth or settings.n_leaves
-        if (growth := self._device_growth(rows, depth)) and (grown := growth.grow(features)):
+        if (growth := self._device_growth(rows, depth)) and (grown := grow_plain(growth, criterion, features)):
             return grown
         root, systematics = rows.histogram(0), SystematicHistograms(rows)
         sums = criterion.normalise(root, systematics.of(0), features, self._rows.units)
@@ -121,9 +122,10 @@ class _Boosting:
         n_leaves, is_plain = self._settings.n_leaves, self._criterion.is_plain and self._settings.growth == "leaves"
         if not (is_plain and isinstance(rows, DeviceWeightedRows) and DeviceGrowth.fits(rows, n_leaves)):
             return None
-        if self._growth is None:
-            self._growth = DeviceGrowth(rows, self._criterion, self._binning.n_cuts, n_leaves, depth)
-        return self._growth
+        if rows.growth is None:
+            rows.growth = DeviceGrowth(rows, self._binning.n_cuts, n_leaves, depth)
+        growth: DeviceGrowth = rows.growth
+        return growth
 
     def replay(self, earlier: TrainedModel | None) -> None:
         """Re-weight the rows by the trees of an earlier training on them."""

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, SUM_BITS, Fixed, Floats, Indices
-from qbdt.threads import Workers
 from qbdt.training.kernels.weights import ALL_ROWS
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.trees import Binning
-from qbdt.trees.device import QUAD, THREADS, Device, DeviceArray
+from qbdt.trees.device import QUAD, THREADS, DeviceArray, DeviceMemory
 from qbdt.trees.rows import Segment, Side
 
 __all__ = ["DeviceWeightedRows"]
@@ -27,9 +26,10 @@ PLANE = 8
 class DeviceWeightedRows(DevicePartitionRows):
     """What `WeightedRows` are in ordinary memory: see there."""
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers, device: Device) -> None:
-        super().__init__(segments, binning, workers, device)
-        layout = self.layout
+    def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
+        super().__init__(segments, binning, memory)
+        layout, device = self.layout, self.device
+        self.histogram_size = layout.histogram_size
         self._weights = device.compile(SOURCE)
         self._floats = device.upload(np.concatenate([segment.events.weight for segment in segments]).astype(np.float64))
         self._fixed = device.zeros(layout.n_rows, np.int64)
@@ -37,7 +37,7 @@ class DeviceWeightedRows(DevicePartitionRows):
         self._largest: Floats = np.zeros(2)
         self._found: Floats = np.zeros(2)
         self._extra_floats, self._columns = self._load_columns(segments)
-        self.sides = device.upload(np.array(layout.sides, dtype=np.int32))
+        self._sides = device.upload(np.array(layout.sides, dtype=np.int32))
         nominal = np.arange(layout.n_segments) < layout.n_nominal
         bases = np.where(nominal, np.arange(layout.n_segments) * layout.n_features * BINS, -1)
         self._nominal_bases = device.upload(bases.astype(np.int64))
@@ -70,10 +70,10 @@ class DeviceWeightedRows(DevicePartitionRows):
     def histogram(self, node: int) -> Fixed:
         """Sums of weights of a node's nominal rows for every feature and bin: `Layout.place` says where."""
         out = self.device.zeros(self.layout.histogram_size, np.int64)
-        self.fill_weights(self.number(node), out)
+        self.fill_histogram(self.number(node), out)
         return self.device.download(out)
 
-    def fill_weights(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
+    def fill_histogram(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
         """Add a node's nominal histogram to `out`; that of node i from i × `node_step` on."""
         self._fill(1, node, self._fixed, self._nominal_bases, out, node_step)
 
@@ -102,7 +102,7 @@ class DeviceWeightedRows(DevicePartitionRows):
         """Multiply the weights of each leaf's rows by its factors (one row per leaf: signal, background)."""
         chosen = self.device.upload(np.array(leaves, dtype=np.int32))
         given = self.device.upload(np.array(factors, dtype=np.float64).ravel())
-        nodes = (np.int32(self.layout.n_segments), chosen, *self._places, self.sides, given)
+        nodes = (np.int32(self.layout.n_segments), chosen, *self._places, self._sides, given)
         arguments = (*nodes, self._starts, self._growth_offsets, self._floats, self._growth)
         self._weights.launch("boost_rows", (2 * self.device.n_units, len(leaves), 1), arguments)
 

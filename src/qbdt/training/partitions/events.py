@@ -13,7 +13,7 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
 from qbdt.training.partitions.protocol import Partition, Partitions
-from qbdt.trees.device import Device, DeviceMemory
+from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import in_memory
 
 __all__ = ["PartitionedEvents", "copy_rows", "divide_dataset", "place_events"]
@@ -59,12 +59,13 @@ class PartitionedEvents:
         return InMemoryPartitions(self.partitions, workers)
 
 
-def place_events(events: Dataset | PartitionedEvents, workers: Workers, device: Device | None = None) -> Partitions:
+def place_events(
+    events: Dataset | PartitionedEvents, workers: Workers, memory: DeviceMemory | None = None
+) -> Partitions:
     """Rows of a training where its events ask for them: a dataset is one partition, in memory or on a device."""
     if isinstance(events, Dataset):
-        memory = in_memory if device is None else DeviceMemory(device)
-        return OnePartition(_Share(events, 0, 1), workers, memory)
-    if device is not None:
+        return OnePartition(_Share(events, 0, 1), workers, in_memory if memory is None else memory)
+    if memory is not None:
         raise ConfigError("device='cuda' trains on a dataset in memory; these events are in partitions")
     return events.place(workers)
 

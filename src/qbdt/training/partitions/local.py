@@ -12,6 +12,7 @@ from qbdt.data import Dataset
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine, method_of
 from qbdt.training.partitions.spread import SpreadPartitions
+from qbdt.trees.device import DeviceMemory
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Memory, in_memory
 
@@ -41,6 +42,8 @@ class OnePartition:
         self._rows = build(0, self._read(), self._workers, self._memory)
         if final:
             self._partition = None
+            if isinstance(self._memory, DeviceMemory):
+                self._memory.forget_tables()
 
     def tell(self, method: Callable[Concatenate[Any, P], object], *arguments: P.args, **_: P.kwargs) -> None:
         """Change the rows."""

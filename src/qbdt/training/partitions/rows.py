@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed
-from qbdt.trees.device import DeviceRows
+from qbdt.trees.device import DeviceArray, DeviceRows
 from qbdt.trees.rows import BinnedRows, NodeHistograms
 
 __all__ = ["DevicePartitionRows", "PartitionRows"]
@@ -74,6 +75,16 @@ class PartitionRows(BinnedRows, _OwnHistograms):
 
 class DevicePartitionRows(DeviceRows, _OwnHistograms):
     """The same in the memory of a device."""
+
+    histogram_size: int
+    """Sums of a node's histogram."""
+
+    growth: Any = None
+    """Memory in which trees grow on the device, once it is needed."""
+
+    @abstractmethod
+    def fill_histogram(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
+        """Add the histogram of a node, whose number is on the device, to `out`; node i's from i × `node_step` on."""
 
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node, see `DeviceRows.split`."""

@@ -22,7 +22,8 @@ from qbdt.training.profile.ratio import fade
 from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts
-from qbdt.trees import Ensemble, Tree
+from qbdt.trees import Binning, Ensemble, Tree
+from qbdt.trees.device import DeviceEnsemble, DeviceMemory
 
 __all__ = ["Combination", "ModelFrame", "best_number", "combine"]
 
@@ -92,17 +93,24 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class ModelFrame:
-    """What the models of all folds have in common; `categories` are by number of the feature."""
+    """What the models of all folds have in common; `categories` are by number of the feature.
+
+    Where the rows of a training are on a device, `judging` is that memory and the bins, for models that score them.
+    """
 
     features: tuple[str, ...]
     parameters: Parameters
     log_odds: tuple[float, ...]
     categories: Mapping[int, Floats]
+    judging: tuple[DeviceMemory, Binning] | None = None
 
     def make_ensemble(self, trees: Sequence[Nodes], weights: Sequence[float]) -> Ensemble:
         """Return a sum of trees."""
         own = zip(trees, weights, strict=True)
-        return Ensemble(self.features, tuple(Tree(nodes, weight, self.categories) for nodes, weight in own))
+        made = tuple(Tree(nodes, weight, self.categories) for nodes, weight in own)
+        if self.judging is not None:
+            return DeviceEnsemble(self.features, made, *self.judging)
+        return Ensemble(self.features, made)
 
     def make_ratios(self, ratios: Sequence[Sequence[Nodes]]) -> Ratios:
         """Return the F of each strength of one fold."""

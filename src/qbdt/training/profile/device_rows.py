@@ -14,12 +14,11 @@ import numpy as np
 
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.data import Events
-from qbdt.threads import Workers
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.training.profile.shift_rows import SumScales, SumSlots
 from qbdt.trees import Binning
-from qbdt.trees.device import Device, DeviceArray
+from qbdt.trees.device import Device, DeviceArray, DeviceMemory
 from qbdt.trees.kernels import LIMBS, exact_sum
 from qbdt.trees.rows import Segment, Side
 
@@ -36,10 +35,10 @@ THREADS = 256
 class DevicePairRows(DevicePartitionRows):
     """Binned rows with a numerator and a denominator; the first `n_trained` segments are trained on."""
 
-    def __init__(
-        self, segments: Sequence[Segment], binning: Binning, workers: Workers, n_trained: int, device: Device
-    ) -> None:
-        super().__init__(segments, binning, workers, device)
+    def __init__(self, segments: Sequence[Segment], binning: Binning, n_trained: int, memory: DeviceMemory) -> None:
+        super().__init__(segments, binning, memory)
+        device = self.device
+        self.histogram_size = 2 * self.layout.n_features * BINS
         self._residuals = device.compile(SOURCE)
         self._n_trained = n_trained
         self._trained = self.layout.whole[:n_trained]
@@ -62,10 +61,14 @@ class DevicePairRows(DevicePartitionRows):
 
     def histogram(self, node: int) -> Fixed:
         """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
-        out = self.device.zeros(2 * self.layout.n_features * BINS, np.int64)
+        out = self.device.zeros(self.histogram_size, np.int64)
         for leaf in self._undivided(node):
-            self._fill(2, self.number(leaf), self._pairs, self._pair_bases, out)
+            self.fill_histogram(self.number(leaf), out)
         return self.device.download(out)
+
+    def fill_histogram(self, node: DeviceArray, out: DeviceArray, node_step: int = 0) -> None:
+        """Add a node's histogram to `out`; that of node i from i × `node_step` on."""
+        self._fill(2, node, self._pairs, self._pair_bases, out, node_step)
 
     def _over(self, n: int, name: str, *arguments: DeviceArray) -> None:
         """Run a kernel over n rows."""
@@ -95,13 +98,13 @@ class DeviceRatioRows(DevicePairRows):
         trained: Sequence[Segment],
         held: Sequence[ShiftSegment],
         binning: Binning,
-        workers: Workers,
         factors: Sequence[float],
         scale: float,
-        device: Device,
+        memory: DeviceMemory,
     ) -> None:
         segments = [*trained, *(one.segment for one in held)]
-        super().__init__(segments, binning, workers, len(trained), device)
+        super().__init__(segments, binning, len(trained), memory)
+        device = self.device
         weights = [segment.events.weight * factors[segment.side] for segment in trained]
         self._weight = device.upload(np.concatenate(weights))
         self._log_ratio = device.zeros(self.layout.n_rows, np.float64)
@@ -174,10 +177,10 @@ class _Nominal:
 
     def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats, device: Device) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
-        columns = np.empty((n_rows, n_columns))
-        for j, (_, column) in enumerate(segment.columns):
-            columns[:, j] = column()
-        self.columns = device.upload(columns.ravel())
+        self.columns = device.zeros(n_rows * n_columns, np.float64)
+        for j, (_, column) in enumerate(segment.columns if n_rows else ()):
+            given = (np.int64(n_rows), np.int32(n_columns), np.int32(j), device.upload(column()), self.columns)
+            device.compile(SOURCE).launch("place_column", (4 * device.n_units, 1, 1), given)
         self.current = device.zeros(n_rows * n_sources, np.float64)
         self.ratio = device.upload(np.ascontiguousarray(ratio.T).ravel())
         self.sources = [source for source, _ in segment.columns]
@@ -191,14 +194,14 @@ class DeviceShiftRows(DevicePairRows):
         trained: Sequence[ShiftSegment],
         held: Sequence[ShiftSegment],
         binning: Binning,
-        workers: Workers,
         means: Floats,
         shares: Callable[[Events], Floats],
         n_ratios: int,
-        device: Device,
+        memory: DeviceMemory,
     ) -> None:
         segments = [*trained, *held]
-        super().__init__([one.segment for one in segments], binning, workers, len(trained), device)
+        super().__init__([one.segment for one in segments], binning, len(trained), memory)
+        device = self.device
         self.n_sources, self._n_ratios = len(means), n_ratios
         self._means = np.array(means)
         self._factors = [one.factors for one in segments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -29,7 +30,7 @@ from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.settings import Settings
 from qbdt.trees import Tree
-from qbdt.trees.device import open_device
+from qbdt.trees.device import DeviceMemory, open_device
 
 __all__ = ["train_profiled"]
 
@@ -62,8 +63,9 @@ def train_profiled(
     end = End()
     with Workers(n_threads) as workers:
         given = _add_free(dataset, settings.free)
-        events = ProfiledEvents(place_events(given, workers, open_device(device)), settings, workers)
-        state = _Profiling(events, settings, workers, monitor, resume)
+        memory = DeviceMemory.of(open_device(device))
+        events = ProfiledEvents(place_events(given, workers, memory), settings, workers)
+        state = _Profiling(events, settings, workers, monitor, resume, memory)
         with progress("training", state.most_trees) as advance:
             state.advance = advance
             advance(state.n_done * settings.n_trees)
@@ -101,6 +103,7 @@ class _Profiling:
         workers: Workers,
         monitor: Monitor,
         resume: TrainedModel | None,
+        memory: DeviceMemory | None,
     ) -> None:
         self.events = events
         self.settings = settings
@@ -108,6 +111,7 @@ class _Profiling:
         self.monitor = monitor
         self.parameters = events.parameters
         self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
+        self.judging = self.frame if memory is None else replace(self.frame, judging=(memory, events.binning))
         if resume is not None:
             require_resumable(resume, events.binning, settings, events.data)
         # Finished sums of trees: F of the first fold for each strength, of the second …; then the shifts by fold
@@ -152,7 +156,7 @@ class _Profiling:
             self.ratios.append(fit_ratio(self.events.of_strength(strength), fold, *given, self._note_ratio_tree))
         else:
             fold = len(self.shifts)
-            ratios = self.frame.make_ratios(self.chosen_ratios[fold])
+            ratios = self.judging.make_ratios(self.chosen_ratios[fold])
             self.shifts.append(fit_shifts(self.events, fold, ratios, *given, self._note_tree))
         self.advance((self.n_done - done) * self.settings.n_trees - (self.n_trees - before))
 
@@ -220,7 +224,7 @@ class _Profiling:
     ) -> tuple[list[float], tuple[Expectation, ...]]:
         """Share of the shifts' coefficients of each score, and the result to expect of it."""
         folds = zip(ratios, shifts, strict=True)
-        models = [combine([ratio], [shift], combination, self.frame) for ratio, shift in folds]
+        models = [combine([ratio], [shift], combination, self.judging) for ratio, shift in folds]
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(
@@ -235,13 +239,11 @@ class _Profiling:
     ) -> tuple[float, Expectation]:
         parameter, events = self.parameters.interest[number], self.events
         judged = (self.parameters, number, combination.pulls[number])
-        is_source = parameter >= len(self.parameters.strengths)
-        strength = None if is_source or self.parameters.is_single_strength else parameter
-        tried = ALL if is_source else SHARES
-        share, expected = choose_share(events.build_score_rows(models, tried, strength=strength), tried, *judged)
+        tried = ALL if parameter >= len(self.parameters.strengths) else SHARES
+        share, expected = choose_share(events.build_score_rows(models, tried), tried, *judged)
         if events.is_smoothed:  # a fit has the weights as given
             both = (tried[0], share)
-            expected = expect_result(events.build_score_rows(models, both, as_given=True, strength=strength), *judged)
+            expected = expect_result(events.build_score_rows(models, both, as_given=True), *judged)
         return share, expected
 
 

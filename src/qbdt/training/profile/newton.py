@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, Fixed, Floats
+from qbdt.arrays import BINS, Fixed, Floats, Indices
 from qbdt.threads import Workers
+from qbdt.training.device_growth import PairJudge
 from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
 
@@ -46,9 +47,28 @@ class NewtonCriterion:
         self._workers = workers
         self._factor: Floats = np.ones(2)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all features are cut on, and cuts may go either way."""
+        return not self._features.categorical and not self._features.constrained
+
+    @property
+    def n_cuts(self) -> Indices:
+        """Number of cuts of every feature."""
+        return self._features.n_cuts
+
+    @property
+    def judge(self) -> PairJudge:
+        """Numbers by which cuts of the tree that was started are judged."""
+        return PairJudge(float(self._factor[0]), float(self._factor[1]), self._ridge, self._least)
+
+    def scale(self, factor: Floats) -> None:
+        """Take the value of one unit of N and D."""
+        self._factor = np.asarray(factor, dtype=np.float64)
+
     def start_tree(self, root: Fixed, factor: Floats) -> Fixed:
         """Take the value of one unit of N and D; return the sums of the root from its histogram."""
-        self._factor = np.asarray(factor, dtype=np.float64)
+        self.scale(factor)
         return np.asarray(root[: 2 * BINS].reshape(BINS, 2).sum(axis=0))
 
     def describe(self, sums: Fixed) -> Yield:

@@ -9,17 +9,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Nodes
+from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
+from qbdt.training.device_growth import DeviceGrowth, grow_pairs
 from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
 from qbdt.training.partitions.protocol import Call, Partitions
-from qbdt.training.partitions.rows import PartitionRows
+from qbdt.training.partitions.rows import DevicePartitionRows, PartitionRows
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
-from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
+from qbdt.trees.growth import Grown, LeafGrowth, RowStore, TreeGrower
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
 __all__ = ["STEP", "PairRows", "fixed_scale", "grow_next", "with_yields"]
@@ -118,12 +119,27 @@ def grow_next(
     `rows` are `PairRows`; `scales` are the powers of two that their numerators and denominators are multiplied by.
     """
     _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, *draw_rows(settings, number))))
-    root = nodes.histogram(0)
-    sums = criterion.start_tree(root, 1.0 / np.array(scales))
     features = allowed[draw_features(settings, number, len(allowed))]
     depth = settings.max_depth or settings.n_leaves
-    grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
+    grown = _grow_on_device(nodes, criterion, 1.0 / np.array(scales), features, settings.n_leaves, depth)
+    if grown is None:
+        root = nodes.histogram(0)
+        sums = criterion.start_tree(root, 1.0 / np.array(scales))
+        grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
     return grown if len(grown.leaves) > 1 else None
+
+
+def _grow_on_device(
+    nodes: RowStore, criterion: NewtonCriterion, factor: Floats, features: Indices, n_leaves: int, depth: int
+) -> Grown | None:
+    """Grow a tree on the device that the rows are on, where it can judge splits by itself."""
+    is_able = isinstance(nodes, DevicePartitionRows) and criterion.is_plain and DeviceGrowth.fits(nodes, n_leaves)
+    if not is_able or not isinstance(nodes, DevicePartitionRows):
+        return None
+    if nodes.growth is None:
+        nodes.growth = DeviceGrowth(nodes, criterion.n_cuts, n_leaves, depth)
+    criterion.scale(factor)
+    return grow_pairs(nodes.growth, criterion.judge, features)
 
 
 def with_yields(nodes: Nodes, s: Floats, b: Floats) -> Nodes:

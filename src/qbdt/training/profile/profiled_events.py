@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
+
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
@@ -133,18 +135,24 @@ class ProfiledEvents:
         """Whether weights differ from those given, because some of these are negative."""
         return self.rows is not self._as_given
 
-    def build_score_rows(
-        self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False, strength: int | None = None
-    ) -> HeldScores:
+    def build_score_rows(self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False) -> HeldScores:
         """Score every fold by the model that was trained without it, with some shares of its second sum.
 
         The rows have the weights that are trained on, or those given, negative ones included. Bins will hold equal
-        signal of one strength, or of all.
+        signal, where several signals count alike.
         """
         rows = self._as_given if as_given else self.rows
-        signal = None if strength is None else tuple(self._signals[strength])
-        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale, signal))
+        builder = _ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale, self._signal_factors)
+        rows.build(builder)
         return HeldScores(rows, self._segments, len(shares), self._signals)
+
+    @property
+    def _signal_factors(self) -> dict[int, float] | None:
+        """Factors of the segments of signal with which the signals of all strengths have the same yield."""
+        if len(self._signals) == 1:
+            return None
+        odds = np.array(self.log_odds)
+        return {i: math.exp(odds.min() - odds[j]) for j, own in enumerate(self._signals) for i in own}
 
     @property
     def _weight_scale(self) -> float:
@@ -206,10 +214,9 @@ class _RatioBuilder:
         pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
         own = [replace(one, first=first) for one, first in pairs if one.name not in self.left_out]
         judged = _without(shift_segments(held), self.left_out)
-        given = (own, judged, self.binning, workers, self.factors, self.scale)
         if isinstance(memory, DeviceMemory):
-            return DeviceRatioRows(*given, memory.device)
-        return RatioRows(*given, memory)
+            return DeviceRatioRows(own, judged, self.binning, self.factors, self.scale, memory)
+        return RatioRows(own, judged, self.binning, workers, self.factors, self.scale, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,10 +235,10 @@ class _ShiftBuilder:
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         shares = partial(self.ratios.shares, n_threads=workers.n_threads)
-        given = (trained, held, self.binning, workers, self.means, shares, self.ratios.n_strengths)
+        given = (self.means, shares, self.ratios.n_strengths)
         if isinstance(memory, DeviceMemory):
-            return DeviceShiftRows(*given, memory.device)
-        return ShiftRows(*given, memory)
+            return DeviceShiftRows(trained, held, self.binning, *given, memory)
+        return ShiftRows(trained, held, self.binning, workers, *given, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +249,7 @@ class _ScoreBuilder:
     models: tuple[Scorer, ...]
     shares: tuple[float, ...]
     scale: float
-    signal: tuple[int, ...] | None = None
+    factors: Mapping[int, float] | None = None
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
@@ -251,4 +258,4 @@ class _ScoreBuilder:
 
         held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
-        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.signal)
+        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.factors)

@@ -6,7 +6,6 @@ Kernels are C++ that a GPU's compiler and, in tests, that of the CPU understand 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -15,9 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from qbdt.errors import ConfigError, DeviceError, require
-from qbdt.trees.rows import in_memory
 
-__all__ = ["Device", "DeviceArray", "DeviceMemory", "Kernels", "kernel_source", "open_device"]
+__all__ = ["Device", "DeviceArray", "Kernels", "kernel_source", "open_device"]
 
 DeviceArray: TypeAlias = Any
 """An array in the memory of a device; slices of it are arrays too."""
@@ -66,17 +64,6 @@ class Device(Protocol):
 
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file."""
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceMemory:
-    """A `Memory` of rows that are kept on a device; arrays of rows that no device has are ordinary ones."""
-
-    device: Device
-
-    def __call__(self, name: str, size: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return an ordinary array of zeros."""
-        return in_memory(name, size, dtype)
 
 
 def kernel_source(path: Path) -> str:

@@ -209,8 +209,3 @@ KERNEL add_columns(const u8* codes, int stride, const int* node_of, int n_segmen
     __syncthreads();
   }
 }
-
-// Bin codes of one feature, as (row, feature), from those with eight features to a word.
-KERNEL lay_out_word(const u64* words, i64 n_rows, int stride, int word, u8* codes) {
-  FOR_ALL(row, 0, n_rows) *(u64*)(codes + row * stride + 8 * word) = words[row];
-}

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, Indices
-from qbdt.threads import Workers
 from qbdt.trees.binning import Binning
-from qbdt.trees.device.device import Device, DeviceArray
-from qbdt.trees.rows import Layout, Segment, encode_segments, in_memory
+from qbdt.trees.device.device import DeviceArray
+from qbdt.trees.device.memory import DeviceMemory
+from qbdt.trees.rows import Layout, Segment
 
 __all__ = ["DeviceRows"]
 
@@ -40,13 +40,13 @@ FIRST_NODES = 64
 class DeviceRows:
     """Bin codes of the rows of some segments on a device, and the nodes that they are in."""
 
-    def __init__(self, segments: Sequence[Segment], binning: Binning, workers: Workers, device: Device) -> None:
+    def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
         self.layout = Layout(segments, len(binning.features))
-        self.device = device
+        self.device = device = memory.device
         self._kernels = device.compile(SOURCE)
         self._groups = FeatureGroups(self.layout.n_features)
         self._firsts = device.upload(self._groups.firsts)
-        self._codes = self._encode(segments, binning, workers)
+        self._codes = self._encode(segments, binning, memory)
         self._first, self._second = (device.zeros(self.layout.n_rows, np.int32) for _ in range(2))
         self._cursors = device.zeros(2 * self.layout.n_segments + 1, np.int32)
         self._numbers: DeviceArray = None
@@ -57,14 +57,12 @@ class DeviceRows:
         self._n_nodes, self._room = 1, 0
         self.make_room(FIRST_NODES)
 
-    def _encode(self, segments: Sequence[Segment], binning: Binning, workers: Workers) -> DeviceArray:
+    def _encode(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> DeviceArray:
         """Bin codes as (row, feature)."""
-        n_rows, stride = self.layout.n_rows, self._groups.stride
-        words = encode_segments(segments, self.layout, binning, workers, in_memory)
-        codes = self.device.zeros(n_rows * stride, np.uint8)
-        for number, word in enumerate(words):
-            arguments = (self.device.upload(word), np.int64(n_rows), np.int32(stride), np.int32(number), codes)
-            self._kernels.launch("lay_out_word", (4 * self.device.n_units, 1, 1), arguments)
+        stride = self._groups.stride
+        codes = self.device.zeros(self.layout.n_rows * stride, np.uint8)
+        for segment, start in zip(segments, self.layout.starts.tolist(), strict=True):
+            memory.write_codes(segment.events, binning, stride, codes[start * stride :])
         return codes
 
     def make_room(self, n_nodes: int) -> None:

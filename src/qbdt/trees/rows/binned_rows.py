@@ -15,7 +15,7 @@ from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.node_division import copy_divided, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
-__all__ = ["BinnedRows", "Memory", "copy_values", "encode_segments", "in_memory", "sum_shares"]
+__all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -42,7 +42,7 @@ class BinnedRows:
     ) -> None:
         self.layout = Layout(segments, len(binning.features))
         self._workers = workers
-        self._words = encode_segments(segments, self.layout, binning, workers, memory)
+        self._words = _encoded(segments, self.layout, binning, workers, memory)
         self._rows: Rows = memory("rows", self.layout.n_rows, np.int32)
         self._scratch: Rows = memory("scratch", self.layout.n_rows, np.int32)
         self._nodes: list[Fixed] = []
@@ -84,10 +84,7 @@ def sum_shares(histograms: Fixed) -> Fixed:
     return total
 
 
-def encode_segments(
-    segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory
-) -> Words:
-    """Bin codes of all rows, eight features to a word."""
+def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:
     n_words = -(-layout.n_features // FEATURES_PER_WORD)
     words: Words = memory("words", n_words * layout.n_rows, np.uint64).reshape(n_words, layout.n_rows)
     codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)
