@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
+from qbdt.analysis.measured_scores import join_scores
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.schema import Analysis
@@ -43,6 +44,7 @@ def fit_regions(
     """
     fit, regions = analysis.fit, analysis.regions or {analysis.fit.channel: Region()}
     events.every_event().require_usable()
+    events = join_scores(events, analysis)
     built = {name: _build(events, analysis, name, region, filler) for name, region in regions.items()}
     templates = {name: _drop_absent(one.templates) for name, one in built.items()}
     shown = find_open_data(templates, analysis)

@@ -26,6 +26,7 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
+from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
@@ -177,7 +178,7 @@ class _LocalRun:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-        self._scored = self._events.transform(lambda each: {name: models.score(each, self._n_threads)})
+        self._scored = self._events.transform(lambda each: name_scores(models, each, name, self._n_threads))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -271,6 +272,7 @@ def _train_and_score(
     note: Callable[[str], None],
     **where: Any,
 ) -> None:
+    require_fit(training_settings(analysis), analysis.systematics)
     events: Any = place.read(analysis, data, progress, note)
     trained = train_into(
         root / MODEL_FILE,

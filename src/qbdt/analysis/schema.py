@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, Generated, SampleEra, SampleFiles
+from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
 from qbdt.analysis.source_schema import (
     FamilySource,
@@ -22,7 +22,7 @@ from qbdt.analysis.source_schema import (
 )
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -122,6 +122,10 @@ class Training(_Training):
     if TYPE_CHECKING:  # read here; types cannot see the others
         method: str = "profile"
 
+    strengths: dict[str, Names] = Field({}, description=Settings.rules()["strengths"].description)
+    free: OptionalNames = Field([], description=Settings.rules()["free"].description)
+    of_interest: OptionalNames = Field([], description=Settings.rules()["of_interest"].description)
+
     @property
     def partner_file(self) -> _PartnerFile | None:
         """The workspace of the key `with`, which is no name that Python lets one write."""
@@ -206,6 +210,7 @@ class Analysis(Section):
         [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
     )
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    friends: list[FriendFiles] = Field([], description="trees with more columns of the same events")
     luminosity: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹, for samples with a cross section"
     )
@@ -318,7 +323,9 @@ class Analysis(Section):
         """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
         if self.training.method == "profile":
             given = self.fit.model_fields_set
-            own = {"transform": "none", "binning": "optimised"}
+            own: dict[str, Any] = {"transform": "none", "binning": "optimised"}
+            if strengths := {name: list(names) for name, names in self.training.strengths.items()}:
+                own |= {"parameters": strengths, "binning": "cells", "bins": 40}
             changed = {key: value for key, value in own.items() if key not in given}
             self.__dict__["fit"] = self.fit.model_copy(update=changed)
         return self
