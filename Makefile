@@ -7,7 +7,7 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys paper capacity weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity weights measurements \
   defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -82,8 +82,12 @@ compare-cms: setup  ## qbdt compare on CMS Open Data in ../shared, and its figur
 validate-sample: setup  ## the simulated sample against the paper's events in ../shared
 	$(BIN)/python -m validation.sample
 
-toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance
+toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; with a control region, coverage of interval and limit
 	$(BIN)/python -m validation.toys
+	$(BIN)/python -m validation.coverage
+
+fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
+	$(BIN)/python -m validation.fits
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper

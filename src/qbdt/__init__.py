@@ -5,7 +5,6 @@ docs/architecture.md.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systematic
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from qbdt.analysis import load, read_analysis, run_analysis
     from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier
     from qbdt.inference import FitSettings, fit_scores
+
+    __version__: str
 
 __all__ = [
     "CrossTrainedClassifier",
@@ -32,7 +33,6 @@ __all__ = [
     "read_analysis",
     "run_analysis",
 ]
-__version__ = version("qbdt")
 
 LAZY = {
     "CrossTrainedClassifier": "qbdt.estimator",
@@ -52,6 +52,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(LAZY[name]), name)
     if name == "figures":
         return import_module("qbdt.report.figures")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("qbdt")
     raise AttributeError(f"module 'qbdt' has no attribute {name!r}")
 
 

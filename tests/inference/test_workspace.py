@@ -15,6 +15,7 @@ from qbdt.inference.combine import write_datacard
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.summary import fit_freely, summarise
 from qbdt.inference.templates import TemplateSet
@@ -138,7 +139,7 @@ def test_cabinetry_agrees(workspace, summary):
 
 
 def test_datacard_holds_the_same_templates(templates, tmp_path):
-    card = write_datacard(templates, tmp_path).read_text().splitlines()
+    card = write_datacard(Measurement({"signal_region": templates}), tmp_path).read_text().splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in card if line and not line.startswith("-")}
     assert rows["rate"][0] == f"{templates.signal.sum():.10g}"
     assert rows["source0"] == ["shape", "1", "1", "-"]
@@ -158,7 +159,7 @@ def test_no_two_histograms_of_a_datacard_share_a_name(templates, tmp_path):
     processes = {"major": "W", "minor": "W_jets", templates.processes[0].name: "data_obs"}
     sources = {"source0": "jets_scale", "source1": "scale", "norm": "a b/$*"}
     odd = templates.renamed(processes, sources)
-    card = write_datacard(odd, tmp_path, channel="signal region").read_text()
+    card = write_datacard(Measurement({"signal_region": odd}), tmp_path).read_text()
     with uproot.open(tmp_path / "shapes.root") as shapes:
         folder = shapes["signal_region"]
         histograms = [name for name, kind in folder.classnames(cycle=False).items() if kind.startswith("TH1")]

@@ -26,21 +26,21 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
+from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
-from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events
+from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
 from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance
 from qbdt.inference import FitResult
-from qbdt.models import score_events, train_into
+from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
-from qbdt.training import Model
+from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
@@ -174,15 +174,19 @@ class _LocalRun:
             note(f"to be checked: {finding}")
         return self._events.training()
 
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
+        if analysis.training.partner is None or not analysis.training.partner.control_regions:
+            return None
+        note("control regions")
+        assert self._events is not None
+        return read_control_regions(self._events, analysis)
+
     def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-
-        def score_each(each: Events) -> dict[str, Floats]:
-            return {name: score_events(models, each, self._n_threads, self._device)}
-
-        self._scored = self._events.transform(score_each)
+        where = (self._n_threads, self._device)
+        self._scored = self._events.transform(lambda each: name_scores(models, each, name, *where))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -276,11 +280,13 @@ def _train_and_score(
     note: Callable[[str], None],
     **where: Any,
 ) -> None:
+    require_fit(analysis)
     events: Any = place.read(analysis, data, progress, note)
+    settings = training_settings(analysis, place.find_partner(analysis, note))
     trained = train_into(
         root / MODEL_FILE,
         restrict_sources(events, analysis.training.systematics),
-        training_settings(analysis),
+        settings,
         resume=True,
         progress=progress,
         say=note,

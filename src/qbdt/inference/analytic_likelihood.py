@@ -221,11 +221,13 @@ class _Batch:
         # Gauss–Newton steps converge slowly where residuals are large and shapes asymmetric; a few fits in a thousand.
         steps = np.array([1e-4 * p.width for p in self.likelihood.parameters])
         second = np.empty_like(matrix)
-        for i, step in enumerate(steps):
-            move = np.zeros(len(steps))
-            move[i] = step
-            ahead, behind = (self.differentiate(point + sign * move, rows)[0] for sign in (1.0, -1.0))
-            second[:, i] = (ahead - behind) / (2 * step)
+        for some in np.array_split(np.arange(len(steps)), max(1, len(rows) * len(steps) // 500)):
+            moves = np.zeros((len(some), len(steps)))
+            moves[np.arange(len(some)), some] = steps[some]
+            which = np.repeat(rows, len(some))
+            sides = [(point[:, None] + sign * moves).reshape(-1, len(steps)) for sign in (1.0, -1.0)]
+            ahead, behind = (self.differentiate(side, which)[0] for side in sides)
+            second[:, some] = ((ahead - behind).reshape(len(rows), len(some), -1)) / (2 * steps[some, None])
         second = (second + np.swapaxes(second, 1, 2)) / 2
         reduced = np.where(held[:, :, None] | held[:, None, :], np.eye(len(steps)), second)
         usable = np.all(np.isfinite(reduced), axis=(1, 2))

@@ -1,22 +1,26 @@
-"""CMS combine: a datacard and its shapes file.
+"""CMS combine: a datacard and its shapes file, one bin of the card for each region.
 
 Normalisations are `lnN`, everything else `shape` with up and down templates; MC statistics are `autoMCStats` for all
 bins (threshold 0); combine scales the signal with the background there, which pyhf's form does not. A source that is a
-normalisation for one process and a shape for another is written as a shape for both. Names that combine does not take,
-or means something else by, are spelt in another way; comments of the card list them. Each process has a folder of its
-own in the shapes file, so that no two histograms share a name.
+normalisation for one process and a shape for another is written as a shape for both. Free normalisations are
+`rateParam`. One signal strength is combine's `r`; several need a physics model, whose command stands in a comment.
+Names that combine does not take, or means something else by, are spelt in another way; comments of the card list them.
+Each process has a folder of its own in the shapes file, so that no two histograms share a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from qbdt.data import Role
 from qbdt.files import choose_words
-from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet, make_histogram
+from qbdt.inference.measurement import Measurement
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
 
 __all__ = ["write_datacard"]
 
@@ -26,20 +30,18 @@ RESERVED = ("data_obs", "r", "MH", "autoMCStats", "process", "rate", "bin")
 NOMINAL = "nominal"
 """Histogram of a process as it is, in its folder; beside it are SOURCEUp and SOURCEDown."""
 
+RULE = "-" * 80
 
-def write_datacard(
-    templates: TemplateSet, folder: Path | str, *, channel: str = "signal_region", mc_stat: bool = True
-) -> Path:
+
+def write_datacard(measurement: Measurement, folder: Path | str, *, mc_stat: bool = True) -> Path:
     """Write `datacard.txt` and `shapes.root`.
 
     Parameters
     ----------
-    templates
-        Templates.
+    measurement
+        Regions and parameters.
     folder
         Where to write; made if it is not there.
-    channel
-        Name of the bin in the card and of the folder in the shapes file.
     mc_stat
         Whether to ask combine for MC statistics.
 
@@ -50,15 +52,13 @@ def write_datacard(
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
-    (channel,) = choose_words([channel])
-    processes = _spell([process.name for process in templates.processes])
-    sources = _spell(templates.sources)
-    spelt = templates.renamed(processes, sources)
-    _write_shapes(spelt, root / "shapes.root", channel)
+    processes, sources = _spell(measurement.processes), _spell(measurement.sources)
+    spelt = _rename(measurement, processes, sources)
+    _write_shapes(spelt, root / "shapes.root")
     lines = [*_head(spelt), *_list_spellings("process", processes), *_list_spellings("source", sources)]
-    lines += [*_rates(spelt, channel), *_sources(spelt)]
+    lines += [*_rates(spelt), *_sources(spelt), *_factors(spelt), *_groups(spelt)]
     if mc_stat:
-        lines += [f"{channel} autoMCStats 0"]
+        lines += [f"{region} autoMCStats 0" for region in spelt.regions]
     card = root / "datacard.txt"
     card.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return card
@@ -68,51 +68,101 @@ def _spell(names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, choose_words(names, RESERVED), strict=True))
 
 
+def _rename(measurement: Measurement, processes: Mapping[str, str], sources: Mapping[str, str]) -> Measurement:
+    def spell(lists: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+        return {
+            name: tuple(processes.get(one, sources.get(one, one)) for one in members) for name, members in lists.items()
+        }
+
+    return replace(
+        measurement,
+        regions={name: region.renamed(processes, sources) for name, region in measurement.regions.items()},
+        strengths=spell(measurement.strengths),
+        free={name: spell(measurement.factors)[name] for name in measurement.factors if name in measurement.free},
+        fixed={sources.get(name, name): value for name, value in measurement.fixed.items()},
+        bounds={sources.get(name, name): ends for name, ends in measurement.bounds.items()},
+        groups=spell(measurement.groups),
+    )
+
+
 def _list_spellings(kind: str, words: Mapping[str, str]) -> Iterable[str]:
     """Comments that say what names became of, where they are not the same."""
     return [f"# {kind} {name!r} is called {word} here" for name, word in words.items() if name != word]
 
 
-def _ordered(templates: TemplateSet) -> tuple[ProcessTemplates, ...]:
-    return templates.of_role(Role.SIGNAL) + templates.of_role(Role.BACKGROUND)
+def _columns(measurement: Measurement) -> list[tuple[str, ProcessTemplates]]:
+    """Region and process of each column of the card, signals first; processes without events in a region have none."""
+    return [
+        (name, process)
+        for name, region in measurement.regions.items()
+        for process in region.of_role(Role.SIGNAL) + region.of_role(Role.BACKGROUND)
+        if process.nominal.sum() > 0
+    ]
 
 
-def _head(templates: TemplateSet) -> Iterable[str]:
-    yield "imax 1"
-    yield f"jmax {len(templates.processes) - 1}"
+def _head(measurement: Measurement) -> Iterable[str]:
+    yield f"imax {len(measurement.regions)}"
+    yield f"jmax {len(measurement.processes) - 1}"
     yield "kmax *"
-    yield "-" * 80
+    yield RULE
     yield f"shapes * * shapes.root $CHANNEL/$PROCESS/{NOMINAL} $CHANNEL/$PROCESS/$SYSTEMATIC"
     yield "shapes data_obs * shapes.root $CHANNEL/data_obs"
-    yield "-" * 80
+    yield RULE
 
 
-def _rates(templates: TemplateSet, channel: str) -> Iterable[str]:
-    data = templates.asimov if templates.data is None else templates.data
-    processes = _ordered(templates)
-    n_signal = len(templates.of_role(Role.SIGNAL))
-    yield f"bin {channel}"
-    yield f"observation {data.sum():.10g}"
-    yield "-" * 80
-    yield _line("bin", [channel] * len(processes))
-    yield _line("process", [p.name for p in processes])
-    yield _line("process", [str(i - n_signal + 1) for i in range(len(processes))])
-    yield _line("rate", [f"{p.nominal.sum():.10g}" for p in processes])
-    yield "-" * 80
+def _rates(measurement: Measurement) -> Iterable[str]:
+    columns = _columns(measurement)
+    order = measurement.of_role(Role.SIGNAL) + measurement.of_role(Role.BACKGROUND)
+    n_signal = len(measurement.of_role(Role.SIGNAL))
+    sums = [_counts(region).sum() for region in measurement.regions.values()]
+    yield f"bin {' '.join(measurement.regions)}"
+    yield f"observation {' '.join(f'{total:.10g}' for total in sums)}"
+    yield RULE
+    yield _line("bin", [region for region, _ in columns])
+    yield _line("process", [process.name for _, process in columns])
+    yield _line("process", [str(order.index(process.name) - n_signal + 1) for _, process in columns])
+    yield _line("rate", [f"{process.nominal.sum():.10g}" for _, process in columns])
+    yield RULE
 
 
-def _sources(templates: TemplateSet) -> Iterable[str]:
-    for name in templates.sources:
-        acting = [p.shifts.get(name) for p in _ordered(templates)]
-        if _is_norm(templates, name):
+def _sources(measurement: Measurement) -> Iterable[str]:
+    for name in measurement.sources:
+        acting = [process.shifts.get(name) for _, process in _columns(measurement)]
+        if _is_norm(measurement, name):
             cells = ["-" if s is None or s.factors is None else "{:.6g}/{:.6g}".format(*s.factors) for s in acting]
             yield _line(f"{name} lnN", cells)
         else:
             yield _line(f"{name} shape", ["-" if shift is None else "1" for shift in acting])
 
 
-def _is_norm(templates: TemplateSet, name: str) -> bool:
-    acting = [p.shifts[name] for p in templates.processes if name in p.shifts]
+def _factors(measurement: Measurement) -> Iterable[str]:
+    """Free normalisations, and comments on what combine is told on its command line."""
+    for name in measurement.free:
+        low, high = measurement.bounds.get(name, (0.0, 10.0))
+        value = measurement.fixed.get(name, 1.0)
+        for process in measurement.factors[name]:
+            yield f"{name} rateParam * {process} {value:g} [{low:g},{high:g}]"
+    if len(measurement.strengths) > 1:
+        maps = " ".join(
+            f"--PO 'map=.*/{process}:{name}[1,-20,20]'"
+            for name, processes in measurement.strengths.items()
+            for process in processes
+        )
+        model = "HiggsAnalysis.CombinedLimit.PhysicsModel:multiSignalModel"
+        yield f"# strengths: text2workspace.py datacard.txt -P {model} {maps}"
+    if measurement.fixed:
+        names = ",".join(measurement.fixed)
+        values = ",".join(f"{name}={value:g}" for name, value in measurement.fixed.items())
+        yield f"# fixed parameters: combine ... --setParameters {values} --freezeParameters {names}"
+
+
+def _groups(measurement: Measurement) -> Iterable[str]:
+    for group, members in zip(choose_words(measurement.groups), measurement.groups.values(), strict=True):
+        yield f"{group} group = {' '.join(members)}"
+
+
+def _is_norm(measurement: Measurement, name: str) -> bool:
+    acting: list[Shift] = [p.shifts[name] for _, p in _columns(measurement) if name in p.shifts]
     return all(shift.factors is not None for shift in acting)
 
 
@@ -120,16 +170,22 @@ def _line(head: str, cells: Sequence[str]) -> str:
     return head.ljust(36) + " ".join(cell.ljust(16) for cell in cells).rstrip()
 
 
-def _write_shapes(templates: TemplateSet, path: Path, channel: str) -> None:
+def _counts(region: TemplateSet) -> Any:
+    return region.asimov if region.data is None else region.data
+
+
+def _write_shapes(measurement: Measurement, path: Path) -> None:
     import uproot
 
-    data = templates.asimov if templates.data is None else templates.data
+    norms = {name for name in measurement.sources if _is_norm(measurement, name)}
     with uproot.recreate(path) as file:
-        file[f"{channel}/data_obs"] = make_histogram(data, np.maximum(data, 0.0), templates.edges)
-        for process in templates.processes:
-            file[f"{channel}/{process.name}/{NOMINAL}"] = templates.histogram(process.name)
-            for name in process.shifts:
-                if not _is_norm(templates, name):
-                    for suffix in ("Up", "Down"):
-                        shifted = templates.histogram(process.name, name, suffix.lower())
-                        file[f"{channel}/{process.name}/{name}{suffix}"] = shifted
+        for channel, region in measurement.regions.items():
+            counts = _counts(region)
+            file[f"{channel}/data_obs"] = make_histogram(counts, np.maximum(counts, 0.0), region.edges)
+            for process in region.processes:
+                file[f"{channel}/{process.name}/{NOMINAL}"] = region.histogram(process.name)
+                for name in process.shifts:
+                    if name not in norms:
+                        for suffix in ("Up", "Down"):
+                            shifted = region.histogram(process.name, name, suffix.lower())
+                            file[f"{channel}/{process.name}/{name}{suffix}"] = shifted

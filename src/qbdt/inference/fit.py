@@ -16,6 +16,7 @@ from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
 from qbdt.inference.histfactory import write_xml
+from qbdt.inference.hs3 import write_hs3
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult
@@ -129,7 +130,7 @@ def _note_no_data(measurement: Measurement) -> Measurement:
 
 
 def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None) -> list[Path]:
-    """Write a result to a folder: numbers, templates, and the workspace in all three forms.
+    """Write a result to a folder: numbers, templates, and the workspace in all four forms.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     -------
     list of Path
         `fit.json`, `templates.json` (`measurement.json` where there are several regions or free parameters),
-        `workspace.json`, the HistFactory measurement and the combine datacard.
+        `workspace.json` (pyhf), `hs3.json`, the HistFactory measurement and the combine datacard.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
@@ -153,16 +154,14 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     templates, plain = _plain_templates(result.measurement)
     for name, content in (("fit.json", numbers), (templates, plain)):
         write_text(root / name, json.dumps(content, indent=1) + "\n")
-    written = [
+    return [
         root / "fit.json",
         root / templates,
         write_workspace(result.workspace, root / "workspace.json"),
+        write_hs3(result.measurement, result.workspace, root / "hs3.json"),
         write_xml(result.workspace, root / "histfactory", settings.measurement),
+        write_datacard(result.measurement, root / "combine", mc_stat=settings.mc_stat),
     ]
-    if templates == "templates.json":
-        card = write_datacard(result.templates, root / "combine", channel=settings.channel, mc_stat=settings.mc_stat)
-        written.append(card)
-    return written
 
 
 def _plain_templates(measurement: Measurement) -> tuple[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from qbdt.inference.likelihood import Likelihood, Minimum
 from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
-__all__ = ["BestFit", "find_crossing", "fit_freely", "scan_mu", "summarise"]
+__all__ = ["BestFit", "fit_freely", "scan_mu", "summarise"]
 
 SCAN_REACH = 2.5
 """Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
@@ -191,15 +191,12 @@ def _interval(best: BestFit) -> tuple[float, float] | None:
     None where an end is not found, because a bin would expect nothing before it.
     """
     sigma = best.sigma_mu()
-    low, high = (find_crossing(best, sign * sigma) for sign in (-1.0, 1.0))
+    low, high = (_crossing(best, sign * sigma) for sign in (-1.0, 1.0))
     return None if low is None or high is None else (low, high)
 
 
-def find_crossing(best: BestFit, distance: float, deviations: float = 1.0) -> float | None:
-    """Distance from the best μ at which −2 Δln L is the square of `deviations`, from a first guess of it.
-
-    None where the search leaves the bounds of μ, or a bin would expect nothing.
-    """
+def _crossing(best: BestFit, distance: float) -> float | None:
+    """Distance from the best μ at which −2 Δln L is 1, from a first guess of it."""
     low, high = best.likelihood.bounds[best.index]
     for _ in range(30):
         if not low < best.mu + distance < high:
@@ -209,7 +206,7 @@ def find_crossing(best: BestFit, distance: float, deviations: float = 1.0) -> fl
         except FitError:
             return None
         # −2 Δln L is nearly quadratic: its root r is nearly proportional to the distance, which is r times too long.
-        root = np.sqrt(max(rise, 1e-12)) / deviations
+        root = np.sqrt(max(rise, 1e-12))
         if abs(root - 1) < 1e-7:
             return float(distance)
         distance /= min(max(root, 1 / LONGEST_STEP), LONGEST_STEP)

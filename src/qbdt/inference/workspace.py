@@ -12,7 +12,7 @@ the discovery significance.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
 from qbdt.inference.asimov import expected_errors
+from qbdt.inference.hs3 import is_hs3, read_hs3
 from qbdt.inference.measurement import RESERVED, Measurement
 from qbdt.inference.pyhf_model import PyhfModel
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
@@ -32,6 +33,10 @@ __all__ = ["build_workspace", "describe_measurement", "expect_counts", "read_wor
 REACH = 100.0
 """Bounds of parameters in standard deviations. MINUIT's errors of bounded parameters are too small by 1 − (σ/bound)²/6:
 0.7 % for pyhf's usual ±5, 2e-5 for ±100, so that all programs quote the same uncertainties."""
+
+
+LIMIT_REACH = 10.0
+"""The same for the strength in searches for limits: at 10 standard deviations CLs is below 1e-20."""
 
 
 def build_workspace(
@@ -75,8 +80,9 @@ def describe_measurement(
     """Write a measurement as a pyhf workspace: its regions are the channels.
 
     The observations are the recorded data where all regions have them, otherwise the Asimov data, so that any tool that
-    opens the file gets the expected result. Each strength of interest has a measurement in the workspace; that of the
-    first comes first and has the given name.
+    opens the file gets the expected result. Each strength of interest has two measurements in the workspace: one for
+    fits, with wide bounds, and one ending in `_limit`, for upper limits, with a strength that is not negative, as the
+    test statistic for limits in pyhf wants it. That of the first strength comes first and has the given name.
 
     Parameters
     ----------
@@ -94,10 +100,13 @@ def describe_measurement(
         for channel, region in measurement.regions.items()
     ]
     parameters = _parameters(measurement, mc_stat)
-    measurements = [
-        {"name": name if number == 0 else f"{name}_{poi}", "config": {"poi": poi, "parameters": parameters}}
-        for number, poi in enumerate(measurement.of_interest)
+    names = {poi: name if number == 0 else f"{name}_{poi}" for number, poi in enumerate(measurement.of_interest)}
+    fits = [{"name": names[poi], "config": {"poi": poi, "parameters": parameters}} for poi in names]
+    limits = [
+        {"name": f"{names[poi]}_limit", "config": {"poi": poi, "parameters": _bound_strength(parameters, poi)}}
+        for poi in names
     ]
+    measurements = [*fits, *limits]
     data = measurement.recorded or measurement.asimov
     spec = {"channels": channels, "observations": [], "measurements": measurements, "version": "1.0.0"}
     spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in data.items()]
@@ -127,7 +136,7 @@ def write_workspace(spec: Mapping[str, Any], path: Path | str) -> Path:
 
 
 def read_workspace(path: Path | str) -> dict[str, Any]:
-    """Read a workspace: pyhf's JSON, or the top file of a HistFactory XML measurement."""
+    """Read a workspace: pyhf's JSON, HS3, or the top file of a HistFactory XML measurement."""
     source = Path(path)
     if not source.exists():
         raise FitError(f"no workspace at {source}")
@@ -138,7 +147,8 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
     import pyhf
 
     try:
-        spec: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+        plain = json.loads(source.read_text(encoding="utf-8"))
+        spec: dict[str, Any] = read_hs3(plain) if is_hs3(plain) else plain
         pyhf.schema.validate(spec, "workspace.json")
     except (json.JSONDecodeError, pyhf.exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} is not a pyhf workspace: {error}") from error
@@ -188,6 +198,18 @@ def _parameters(measurement: Measurement, mc_stat: bool) -> list[dict[str, Any]]
             low, high = parameter["bounds"][0]
             parameter |= {"inits": [value], "bounds": [[min(low, value), max(high, value)]], "fixed": True}
     return parameters
+
+
+def _bound_strength(parameters: Sequence[Mapping[str, Any]], poi: str) -> list[dict[str, Any]]:
+    """Bounds of one strength for limits: 0, and a tenth of the reach of a fit, where CLs is small but not 0/0."""
+    bounded = []
+    for parameter in parameters:
+        changed = dict(parameter)
+        if parameter["name"] == poi:
+            high = parameter["bounds"][0][1]
+            changed["bounds"] = [[0.0, float(f"{1 + (high - 1) * LIMIT_REACH / REACH:.4g}") if high > 11 else high]]
+        bounded.append(changed)
+    return bounded
 
 
 def _check(measurement: Measurement) -> None:

@@ -87,20 +87,19 @@ class Labels:
         """Whether there is nothing to write above axes."""
         return not (self.experiment or self.status or self.conditions)
 
-    def write_above(self, axes: Any) -> None:
-        """Write experiment, status and conditions above axes."""
+    def write_above(self, axes: Any, lift: float = 0.0) -> None:
+        """Write experiment, status and conditions above axes, or higher by so many points."""
         if self.is_silent:
             return
         offset = {"textcoords": "offset points", "va": "baseline"}
-        name = axes.annotate(_literal(self.experiment), (0, 1), (0, 6), xycoords="axes fraction", **offset)
+        name = axes.annotate(_literal(self.experiment), (0, 1), (0, lift + 6), xycoords="axes fraction", **offset)
         name.set(weight="bold", size=14)
         if self.status:
             gap = 5 if self.experiment else 0
-            axes.annotate(
-                _literal(self.status), (1, 1), (gap, 6), xycoords=(name, "axes fraction"), style="italic", **offset
-            )
+            place = (name, "axes fraction")
+            axes.annotate(_literal(self.status), (1, 1), (gap, lift + 6), xycoords=place, style="italic", **offset)
         if self.conditions:
-            axes.set_title(self.conditions, loc="right")
+            axes.set_title(self.conditions, loc="right", pad=lift + 6)
 
 
 PLAIN = Labels()

@@ -86,6 +86,8 @@ def test_labels_colours_and_the_line_above(templates, result):
     assert (0x11 / 255, 0x22 / 255, 0x33 / 255, 1.0) in [tuple(patch.get_facecolor()) for patch in main.patches]
     assert {"EXP", "Simulation"} <= {text.get_text() for text in main.texts}
     assert main.get_title("right") == "62 fb$^{-1}$ (13.6 TeV)"
+    for drawn in (ranking(result.expected, labels=known), correlation(result.expected, known)):
+        assert {"EXP", "Simulation"} <= {text.get_text() for text in drawn.axes[0].texts}
 
 
 def test_every_process_has_its_own_colour():

@@ -20,10 +20,10 @@ from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.pseudo_experiments import draw_experiments, measure_tilde
 from qbdt.inference.likelihood import Minimum
-from qbdt.inference.summary import BestFit, find_crossing
+from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
-__all__ = ["UpperLimit", "find_limit", "find_limit_with_toys"]
+__all__ = ["UpperLimit", "evaluate_cls", "find_limit", "find_limit_with_toys", "make_null"]
 
 BANDS = (2, 1, 0, -1, -2)
 """Standard deviations of the test statistic of background alone: a large one gives a low limit."""
@@ -112,14 +112,15 @@ def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points
     >>> round(limit.observed, 3) == round(limit.expected[2], 3)
     True
     """
-    null = _make_null(best, observed)
+    null = make_null(best, observed)
     # Background alone gives t = √q − √q_A ~ N(0, 1), so CLs = Φ(−√q_A − t)/Φ(−t): the band at t = n is where √q_A is
     # x_n = −Φ⁻¹((1 − level) Φ(−n)) − n.
     roots = [-float(norm.ppf((1 - level) * norm.cdf(-n))) - n for n in BANDS]
-    expected = tuple(_require(null, find_crossing(null, root * null.sigma_mu(), root)) for root in roots)
+    curve = _NullCurve(null)
+    expected = tuple(curve.solve(root) for root in roots)
     found = _find_observed(best, null, level, expected[2]) if observed else None
     mu = np.linspace(0, 1.3 * max(*expected, found or 0.0), points)[1:]
-    rows = [_evaluate(best, null, value, observed) for value in mu.tolist()]
+    rows = [evaluate_cls(best, null, value, observed) for value in mu.tolist()]
     return UpperLimit(
         best.poi,
         level,
@@ -153,7 +154,7 @@ def find_limit_with_toys(
     likelihood = best.likelihood
     if not isinstance(likelihood, AnalyticLikelihood):
         raise FitError("limits with toys need the likelihood with derivatives by formula")
-    base = best if observed else _make_null(best, observed=False)
+    base = best if observed else make_null(best, observed=False)
     ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
     mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)
     background = draw_experiments(likelihood, _hold_strength(best, 0.0).values, n_toys, rng)
@@ -172,7 +173,7 @@ def find_limit_with_toys(
     return UpperLimit(best.poi, level, "toys", found, tuple(limits[1:]), mu, curves[:, 0], curves[:, 1:])
 
 
-def _make_null(best: BestFit, observed: bool) -> BestFit:
+def make_null(best: BestFit, observed: bool) -> BestFit:
     """Free fit of the Asimov data of the background, which is known: their expectation fits them exactly.
 
     Parameters, and the centres of their constraints, are where the data fit best at μ = 0, as in pyhf; without data
@@ -193,10 +194,30 @@ def _hold_strength(best: BestFit, mu: float) -> Minimum:
     return best.likelihood.follow({best.poi: mu}, best.predict(best.poi, mu))
 
 
-def _require(null: BestFit, distance: float | None) -> float:
-    if distance is None:
-        raise FitError(f"no upper limit on {null.poi} is found within its bounds: widen them")
-    return null.mu + distance
+class _NullCurve:
+    """√q̃ of the Asimov data of the background against the strength: it rises from 0, and is computed once at each."""
+
+    def __init__(self, null: BestFit) -> None:
+        self.null, self.known = null, {0.0: 0.0}
+
+    def __call__(self, mu: float) -> float:
+        if mu not in self.known:
+            self.known[mu] = float(np.sqrt(max(self.null.rise(mu, {}), 0.0)))
+        return self.known[mu]
+
+    def solve(self, root: float) -> float:
+        """Strength at which the curve reaches a value."""
+        low = max(mu for mu, value in self.known.items() if value < root)
+        high = min((mu for mu, value in self.known.items() if value >= root), default=None)
+        bound = self.null.likelihood.bounds[self.null.index][1]
+        while high is None:
+            further = min(max(2 * low, root * self.null.sigma_mu()), bound)
+            if self(further) >= root:
+                high = further
+            elif further == bound:
+                raise FitError(f"no upper limit on {self.null.poi} is found below {bound:g}: widen its bounds")
+            low = low if high is not None else further
+        return float(brentq(lambda mu: self(mu) - root, low, high, xtol=1e-5 * high, rtol=1e-5))
 
 
 def _tilde(best: BestFit, mu: float) -> float:
@@ -207,7 +228,7 @@ def _tilde(best: BestFit, mu: float) -> float:
     return max(best.rise(mu, {}) - start, 0.0)
 
 
-def _evaluate(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[float, list[float]]:
+def evaluate_cls(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[float, list[float]]:
     """CLs of the data and of the five expectations at one strength."""
     root = float(np.sqrt(max(null.rise(mu, {}), 1e-300)))
     bands = [float(norm.cdf(-root - n) / norm.cdf(-n)) for n in BANDS]
@@ -221,7 +242,7 @@ def _evaluate(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[
 def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> float:
     def excess(mu: float) -> float:
         # ln CLs is smoother than CLs: fewer fits until the root.
-        return float(np.log(max(_evaluate(best, null, mu, True)[0], 1e-300)) - np.log(1 - level))
+        return float(np.log(max(evaluate_cls(best, null, mu, True)[0], 1e-300)) - np.log(1 - level))
 
     low, high = max(best.mu, 0.0) + 1e-3 * guess, max(best.mu, 0.0) + guess
     bound = best.likelihood.bounds[best.index][1]
@@ -229,7 +250,7 @@ def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> 
         low, high = high, 1.5 * high
         if high > bound:
             raise FitError(f"no upper limit on {best.poi} is found below {bound:g}: widen its bounds")
-    return float(brentq(partial(excess), low, high, xtol=1e-6 * guess)) if excess(low) > 0 else low
+    return float(brentq(partial(excess), low, high, xtol=1e-5 * guess, rtol=1e-5)) if excess(low) > 0 else low
 
 
 def _ratio(with_signal: Floats, background: Floats, q: float) -> float:
