@@ -7,7 +7,7 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity more-events weights measurements \
   defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -91,6 +91,9 @@ capacity: setup  ## thin samples: how strongly F is regularised, and how many tr
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
+
+more-events: setup  ## predictions of what more simulated events give, beside what came out
+	$(THREADS) $(BIN)/python -m validation.more_events
 
 weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights
