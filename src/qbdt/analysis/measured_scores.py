@@ -11,7 +11,7 @@ from qbdt.data import Events
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
-from qbdt.training import Model, Settings
+from qbdt.training import Model
 
 __all__ = ["join_scores", "name_scores", "require_fit"]
 
@@ -46,9 +46,9 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})
 
 
-def require_fit(settings: Settings, sources: Mapping[str, object]) -> None:
+def require_fit(analysis: Analysis) -> None:
     """Refuse to run what a fit of strengths cannot measure: a source that is of interest."""
-    named = [name for name in settings.of_interest if name in sources]
+    named = [name for name in analysis.training.of_interest if name in analysis.systematics]
     if named:
         raise ConfigError(
             f"training.of_interest: {named[0]} is a source: qbdt train learns its score, but the fit of a run measures "
