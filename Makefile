@@ -7,7 +7,8 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits smoothing paper capacity weights measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits smoothing \
+  paper capacity weights eras measurements \
   defaults fuzz clean
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -91,6 +92,9 @@ paper: setup  ## the paper's fits on its own events, beside the published number
 
 capacity: setup  ## thin samples: how strongly F is regularised, and how many trees it has
 	$(THREADS) $(BIN)/python -m validation.capacity
+
+eras: setup  ## halves of the CMS files in ../shared as two eras, against the fit of the whole
+	$(THREADS) $(BIN)/python -m validation.eras
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements

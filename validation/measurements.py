@@ -76,7 +76,7 @@ class Problem:
         rows, density = self.derivatives()
         usable = density > 0
         information = (rows[:, usable] / density[usable]) @ rows[:, usable].T + self.known
-        return np.linalg.inv(information)[np.ix_(self.places, self.places)]
+        return np.asarray(np.linalg.inv(information)[np.ix_(self.places, self.places)], dtype=np.float64)
 
 
 def grid(*axes: tuple[float, float, int]) -> tuple[list[Floats], float]:
@@ -302,7 +302,9 @@ class Outcome:
         ]
 
 
-def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None) -> Outcome:
+def evaluate(
+    problem: Problem, n: int, seed: int, settings: Settings, n_threads: int | None = None, fitted: int = FITTED
+) -> Outcome:
     """Train on n events of each process, choose cells on as many others, and fit many others again.
 
     With few events to fit, fluctuations of the shifts would pass for information about nuisance parameters.
@@ -313,10 +315,10 @@ def evaluate(problem: Problem, n: int, seed: int, settings: Settings, n_threads:
         scores = trained.ensemble.score(events, n_threads).reshape(events.n_rows, -1)
         return {f"score {i}": scores[:, i] for i in range(scores.shape[1])}
 
-    sizes = (n, max(2 * n, FITTED))
+    sizes = (n, max(2 * n, fitted))
     choose, test = (problem.sample(size, seed + 1 + i).transform(compute) for i, size in enumerate(sizes))
     strengths = {name: tuple(names) for name, names in settings.strengths.items()} or {"mu": (choose.samples[0].name,)}
-    target = CellTarget(strengths, problem.of_interest, settings.free, problem.known)
+    target = CellTarget(strengths, problem.of_interest, tuple(settings.free), problem.known)
     cells = choose_cells(choose, problem.cells, target)
     expected = tuple(one.sigma_full for one in trained.expectations)
     return Outcome(problem, target.covariance(fill(test, cells)), problem.limit(), cells.n_bins, expected)
@@ -331,12 +333,14 @@ PROBLEMS: Mapping[str, Callable[[], Problem]] = {
 }
 
 
-def run(names: Sequence[str], n: int, seed: int, n_threads: int | None = None, **options: Any) -> dict[str, Outcome]:
+def run(
+    names: Sequence[str], n: int, seed: int, n_threads: int | None = None, fitted: int = FITTED, **options: Any
+) -> dict[str, Outcome]:
     """Evaluate some problems."""
     found = {}
     for name in names:
         problem = PROBLEMS[name]()
-        found[name] = evaluate(problem, n, seed, Settings(**problem.settings, **options), n_threads)
+        found[name] = evaluate(problem, n, seed, Settings(**problem.settings, **options), n_threads, fitted)
     return found
 
 
@@ -359,9 +363,11 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--problem", choices=list(PROBLEMS), action="append")
+    parser.add_argument("--threads", type=int)
     options = parser.parse_args()
     started = time.perf_counter()
-    outcomes = run(options.problem or list(PROBLEMS), options.n, options.seed, n_trees=options.trees)
+    names = options.problem or list(PROBLEMS)
+    outcomes = run(names, options.n, options.seed, options.threads, n_trees=options.trees)
     header = ("problem", "parameter", "cells", "limit", "fit", "above")
     rows = tuple(row for one in outcomes.values() for row in one.rows())
     print(Table(f"{options.n} simulated events of each process", header, rows))

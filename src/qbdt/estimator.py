@@ -40,6 +40,7 @@ from qbdt.training import (
     gain_shares,
     train,
 )
+from qbdt.training.profile import EfficientScores
 from qbdt.trees import BinningChoice, Tree
 from qbdt.trees.device import open_device
 
@@ -49,6 +50,9 @@ Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 Columns = Mapping[str, NDArray[Any]]
 Sources = Sequence[FlatSystematic | Systematic]
 
+PROCESS = "process of the label"
+"""Column that names the process of each row, where y has several signal labels."""
+
 PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
     "device": '"cuda" to train on a GPU, None for the CPU. Results never depend on it.',
@@ -57,6 +61,8 @@ PARAMETERS = {
     "or a mask over all.",
     "monotonic_constraints": "By name or position +1 for a feature with which the score must not fall, −1 for one with "
     "which it must not rise; or a list of +1, −1 and 0 over all features.",
+    "strengths": 'For "profile": several signal strengths by name, and the labels of y (or signal processes) that each '
+    "multiplies; the smallest label is the background. There is a score for each strength.",
     "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
     "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
     "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
@@ -156,7 +162,8 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             Rows × features: an array, a pandas or Arrow table. NaN is a missing value, and a pandas categorical a
             categorical feature. Or a `Dataset`, which has all that follows up to `process`.
         y
-            1 for signal, 0 (or −1) for background; of any two other labels the larger is signal.
+            1 for signal, 0 (or −1) for background; of any two other labels the larger is signal. With `strengths` there
+            may be more labels: the smallest is the background.
         sample_weight
             True expected yields; negative ones are allowed.
         systematics
@@ -190,7 +197,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1)."""
+        """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1).
+
+        With several parameters of interest there is a column for each.
+        """
         return self.ensemble_.score(self._make_events(X), self.n_threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
@@ -202,12 +212,22 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         Every tree divides the weights' ratio of signal to background by exp((2p − 1) W), so exp(score) is the estimate
         of that ratio and 1/(1 + exp(−score)) of the probability. It orders events as the score does. For "profile"
-        it is (1 + score)/2, which orders events as t* does but is no estimate of a probability.
+        it is (1 + score)/2, which orders events as t* does but is no estimate of a probability. With several strengths
+        it is the share of each one's signal, as (row, label).
         """
+        if isinstance(self.ensemble_, EfficientScores):
+            shares = self.ensemble_.shares(self._make_events(X), self.n_threads, equal_yields=True)
+            return np.column_stack([1.0 - shares.sum(axis=0), *shares])
         return self.ensemble_.probabilities(self.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: signal where the score is positive."""
+        """Label of each row: signal where the score is positive; with several strengths the most likely one."""
+        if isinstance(self.ensemble_, EfficientScores):
+            if len(self.classes_) != len(self.ensemble_.strengths) + 1:
+                raise DataError(
+                    "a strength has several labels: which one a row has is not predicted; see predict_proba"
+                )
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
         score = self.decision_function(X)
         return np.asarray(self.classes_[(score > 0).astype(np.intp)])
 
@@ -284,12 +304,20 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _make_settings(self) -> Settings:
         features = self._names()
         values = {name: getattr(self, name) for name in Settings.rules()}
-        values["strengths"] = self.strengths or {}
+        values["strengths"] = self._name_strengths()
         if self.categories_:
             given = Settings.for_features(features, categorical_features=self.categorical_features)
             values["categorical_features"] = [*given.categorical_features, *self.categories_]
         seed = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **{**values, "random_state": seed})
+
+    def _name_strengths(self) -> dict[str, Any]:
+        """Strengths with the names of processes in place of labels of y."""
+        if not self.strengths:
+            return {}
+        labels = {} if len(self.classes_) == 2 else {label: _name_signal(label) for label in self.classes_.tolist()}
+        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in self.strengths.items()}
+        return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
 
     def _extra(self) -> dict[str, Any]:
         known = {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
@@ -308,11 +336,14 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError("y is empty: events of signal and background are both needed")
         check_classification_targets(values)
         self.classes_ = np.unique(values)
-        if len(self.classes_) > 2:
-            raise DataError(f"Only binary classification is supported: y has {len(self.classes_)} classes")
+        if len(self.classes_) > 2 and not self.strengths:
+            raise DataError(
+                f"Only binary classification is supported: y has {len(self.classes_)} classes; for several signals "
+                "name the strength of each label, strengths={'mu_1': [1], 'mu_2': [2]}"
+            )
         if len(self.classes_) < 2:
             raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
-        return np.asarray(values == self.classes_[1], dtype=np.int8)
+        return np.asarray(values != self.classes_[0], dtype=np.int8)
 
     def _prepare(
         self,
@@ -335,9 +366,18 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
                 raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
-        sources = [self._encode_source(source) for source in systematics]
         columns = {**table, **as_columns(X, apart)} if apart else table
+        if len(self.classes_) > 2:
+            if process is not None:
+                raise DataError("process: y has several signal labels, which name the processes; give one of the two")
+            process, columns = PROCESS, self._add_process(columns, y)
+        sources = [self._encode_source(source) for source in systematics]
         return Dataset.from_arrays(columns, labels, weight, sources, process=process, folds=folds)
+
+    def _add_process(self, table: Any, y: Any) -> dict[str, Any]:
+        """Columns of a table with one for the process of each row, made of its label."""
+        names = np.array(["background", *map(_name_signal, self.classes_[1:].tolist())])
+        return {**as_columns(table), PROCESS: names[np.searchsorted(self.classes_, np.asarray(y))]}
 
     def _take_dataset(self, dataset: Dataset, *others: Any) -> Dataset:
         """Take events that have their labels, weights, sources and processes."""
@@ -359,7 +399,11 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         def encode(side: Any) -> Any:
             table, labels, weight = side
-            return number_categories(table, self.categories_), self._encode_known(labels, source.name), weight
+            known, table = self._encode_known(labels, source.name), number_categories(table, self.categories_)
+            if len(self.classes_) > 2:
+                named = table if has_names(table) else as_columns(table, self._names())
+                table = self._add_process(named, labels)
+            return table, known, weight
 
         sides = [None if side is None else encode(side) for side in (source.up, source.down)]
         return FlatSystematic(source.name, source.kind, *sides)
@@ -369,7 +413,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         unknown = values[~np.isin(values, self.classes_)]
         if unknown.size:
             raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
-        return np.asarray(values == self.classes_[1], dtype=np.int8)
+        return np.asarray(values != self.classes_[0], dtype=np.int8)
 
     def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
@@ -525,6 +569,11 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return _make_unweighted(as_columns(table, model.features), identifiers)
 
 
+def _name_signal(label: Any) -> str:
+    """Name of the process of a signal label."""
+    return f"signal {label}"
+
+
 def _make_parameters(settings: Settings) -> dict[str, Any]:
     """Parameters of an estimator that trains with these settings."""
     values = {name: getattr(settings, name) for name in Settings.rules()}
@@ -542,9 +591,9 @@ def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> E
 def _read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
     """Labels of background and signal that are kept with a model."""
     classes = extra.get("classes", [0, 1])
-    plain = isinstance(classes, list) and len(classes) == 2 and all(isinstance(c, str | int | float) for c in classes)
+    plain = isinstance(classes, list) and len(classes) >= 2 and all(isinstance(c, str | int | float) for c in classes)
     if not plain or np.array(classes).dtype.kind == "O":
-        raise ModelFileError("classes: two labels are needed")
+        raise ModelFileError("classes: two labels or more are needed")
     return np.array(classes)
 
 

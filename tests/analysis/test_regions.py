@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -108,6 +109,26 @@ def test_partitions_know_regions(files, analysis):
     for name in analysis.regions:
         found = sum(part.observe(name).sample("wjets").events.n_rows for part in parts)
         assert found == whole.observe(name).sample("wjets").events.n_rows
+
+
+def test_templates_of_partitions_add_up(blind):
+    from qbdt.analysis import cluster_run
+    from qbdt.inference.templates import ScoreBins, fill
+
+    scored = blind.folder / "scored"
+    plan = read_analysis(scored / "scored.yaml")
+    parts = [part.read() for part in load_partitions(plan, scored, 3)]
+    bins = ScoreBins.of([70, 100, 150])
+    first, *others = (cluster_run._fill(i, part, "w", None, None, bins, "mt") for i, part in enumerate(parts))
+    for other in others:
+        first += other
+    whole = fill(load_regions(plan, scored).observe("w"), bins, "mt")
+    assert first.background == pytest.approx(whole.background)
+    assert first.data == pytest.approx(whole.data)
+    assert sum((cluster_run._count_shared(0, part) for part in parts), start=Counter()) == {}
+    rows = [part.simulated().sample("ttbar").events.n_rows for part in parts]
+    chosen = [cluster_run._select_one_in(0, part, 2, ("event",)).sample("ttbar").events.n_rows for part in parts]
+    assert 0 < sum(chosen) < sum(rows)
 
 
 def test_bundled_datasets_have_regions_over_their_features():

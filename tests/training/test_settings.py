@@ -32,7 +32,7 @@ def test_the_estimator_describes_every_parameter():
     for name in inspect.signature(QBDTClassifier).parameters:
         assert f"\n{name}\n    " in text
     for name, rule in Settings.rules().items():
-        assert name in ("random_state", "categorical_features", "monotonic_constraints") or (
+        assert name in ("random_state", "categorical_features", "monotonic_constraints", "strengths") or (
             rule.description.split(";")[0][:60] in " ".join(text.split())
         )
 

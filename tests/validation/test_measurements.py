@@ -6,12 +6,12 @@ from validation.measurements import PROBLEMS, check, run, through_file
 
 from qbdt.training.partner import Partner
 
-N, TREES = 3000, 40
+N, FITTED, TREES = 2000, 15_000, 16
 
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return run(["control", "alone", "two", "mass"], N, 1, n_threads=1, n_trees=TREES, n_leaves=8)
+    return run(["control", "alone", "two", "mass"], N, 1, 1, FITTED, n_trees=TREES, n_leaves=6)
 
 
 def test_limits_of_the_inferno_problem():
@@ -23,10 +23,10 @@ def test_limits_of_the_inferno_problem():
     assert problem.limit()[0, 0] < constrained[0, 0]
 
 
-@pytest.mark.parametrize(("name", "most"), [("control", 1.12), ("two", 1.2), ("mass", 1.4)])
+@pytest.mark.parametrize(("name", "most"), [("control", 1.2), ("two", 1.3), ("mass", 1.6)])
 def test_few_events_come_near_the_limit(outcomes, name, most):
-    """Of 3 000 events each; `make measurements` has 100 000 and the criteria themselves."""
-    assert 0.99 < max(outcomes[name].ratios.values()) < most
+    """Of 2 000 events each; `make measurements` has 100 000 and the criteria themselves."""
+    assert 0.95 < max(outcomes[name].ratios.values()) < most
     assert outcomes[name].n_cells <= outcomes[name].problem.cells
 
 

@@ -17,12 +17,14 @@ import numpy as np
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
+from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.region_events import RegionEvents, require_none_shared
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
 from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
+from qbdt.errors import ConfigError
 from qbdt.files import replace_folder
 from qbdt.inference import FitResult
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
@@ -98,8 +100,13 @@ class ClusterRun:
         chosen = partial(_select_one_in, every=every, columns=columns)
         return find_faults(map_reduce(self.client, read_all(partitions), chosen, _join_datasets, "check"))
 
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> None:
+        """Return nothing: control regions are looked at on one machine only, and the settings say so."""
+
     def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
+        if analysis.fit.binning == "cells":
+            raise ConfigError("binning: cells are chosen on all events: run the fit without a cluster (qbdt fit)")
         partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
         n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
@@ -135,7 +142,7 @@ def _add_counts(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) 
 def _score(number: int, events: RegionEvents, ensemble: Model, folder: Path) -> RegionEvents:
     """Write a scored partition; return its events without rows."""
     name = choose_score_name(events.whole.samples[0].events)
-    scored = events.transform(lambda each: {name: ensemble.score(each, 1)})
+    scored = events.transform(lambda each: name_scores(ensemble, each, name, 1))
     write_tables(scored, folder, f".part{number:05}")
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 

@@ -66,7 +66,8 @@ def fit_scored(
     analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)
     require_trainable(events.every_event(), analysis)
-    scored = events.with_score(score)
+    several = analysis.fit.binning == "cells" and score is None
+    scored = events if several else events.with_score(score)
     result = fit_regions(scored, analysis, progress)
     if out is not None:
         write_fit_folder(result, out, origin, figures=figures, labels=analysis.figure_labels())

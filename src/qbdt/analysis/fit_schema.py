@@ -22,6 +22,11 @@ class Fit(FitSettings):
     parameters: dict[str, Names] = Field(
         {}, description="signal strengths and the signals that each scales; by default one, `poi`, for all signals"
     )
+    figure: str = Field(
+        "determinant",
+        description="for binning: cells; what they keep: the determinant of the covariance of the strengths, the sum "
+        "of their variances, or the variance of one by name",
+    )
     of_interest: OptionalNames = Field([], description="strengths that are measured; all that are not fixed by default")
     free: OptionalNames | dict[str, Names] = Field(
         [], description="backgrounds whose normalisation is free: names, or factor to the processes that share it"

@@ -172,8 +172,8 @@ class RegionEvents:
         return self
 
     def flatten(self) -> Dataset:
-        """Events with the score, the number of their region and the value of its observable: what a file holds."""
-        (score,) = self.features
+        """Events with their scores, the number of their region and the value of its observable: what a file holds."""
+        scores = self.features
         if not self.regions:
             return self.whole
         column, observable = self.flat_names()
@@ -185,7 +185,7 @@ class RegionEvents:
                 number[inside] = i
                 if region.expression is not None:
                     value[inside] = events.column(_observable(name))[inside]
-            return {score: events.column(score), column: number, observable: value}
+            return {**{name: events.column(name) for name in scores}, column: number, observable: value}
 
         return self.whole.transform(compute)
 

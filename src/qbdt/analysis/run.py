@@ -26,8 +26,9 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
+from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run_folder import MODEL_FILE, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -39,7 +40,7 @@ from qbdt.inference import FitResult
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
-from qbdt.training import Model
+from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
@@ -173,11 +174,18 @@ class _LocalRun:
             note(f"to be checked: {finding}")
         return self._events.training()
 
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
+        if analysis.training.partner is None or not analysis.training.partner.control_regions:
+            return None
+        note("control regions")
+        assert self._events is not None
+        return read_control_regions(self._events, analysis)
+
     def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-        self._scored = self._events.transform(lambda each: {name: models.score(each, self._n_threads)})
+        self._scored = self._events.transform(lambda each: name_scores(models, each, name, self._n_threads))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -271,11 +279,13 @@ def _train_and_score(
     note: Callable[[str], None],
     **where: Any,
 ) -> None:
+    require_fit(analysis)
     events: Any = place.read(analysis, data, progress, note)
+    settings = training_settings(analysis, place.find_partner(analysis, note))
     trained = train_into(
         root / MODEL_FILE,
         restrict_sources(events, analysis.training.systematics),
-        training_settings(analysis),
+        settings,
         resume=True,
         progress=progress,
         say=note,

@@ -21,6 +21,7 @@ from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError, FitError, QBDTError
 from qbdt.files import digest_file
 from qbdt.inference import FitSummary, Measurement, Scan
+from qbdt.inference.answers import Answers
 from qbdt.inference.templates import TemplateSet
 from qbdt.models import read_cross_trained
 from qbdt.progress import Progress, silent
@@ -44,7 +45,7 @@ class RunFolder:
     ----------
     name, analysis, version
         The analysis, its name, and the version of qbdt that ran it; no analysis for a fit by itself.
-    summary, scan, measurement, tables
+    summary, scan, measurement, answers, tables
         The fit to the recorded data, or to Asimov data where there are none or results are blind.
     shown
         Recorded events per bin of each region, NaN where they are hidden; None where results are not blind.
@@ -67,6 +68,7 @@ class RunFolder:
     summary: FitSummary
     scan: Scan | None
     measurement: Measurement
+    answers: Answers | None
     shown: Mapping[str, Floats] | None
     tables: tuple[Table, ...]
     settings: Mapping[str, Any]
@@ -97,6 +99,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     with _damage_named(fits / "fit.json"):
         summary = FitSummary.from_dict(plain["observed"] or plain["expected"])
         scan = None if plain["scan"] is None else Scan.from_dict(plain["scan"])
+        answers = None if plain.get("answers") is None else Answers.from_dict(plain["answers"])
         shown = None if plain.get("shown") is None else _read_shown(plain["shown"])
         settings = {**plain["settings"], **settings}
     measurement = _read_measurement(fits, folder, settings)
@@ -109,6 +112,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         summary,
         scan,
         measurement,
+        answers,
         shown,
         tables,
         settings,

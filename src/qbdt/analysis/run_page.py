@@ -20,6 +20,7 @@ from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
 from qbdt.files import choose_words
+from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Code, Document, Figure, Headline, Labels, Section, Text, provenance_tables
@@ -28,10 +29,12 @@ from qbdt.report.figures import (
     draw_tree,
     envelope,
     likelihood_scan,
+    limit_curve,
     pulls,
     ranking,
     roc_curves,
     stacked,
+    strength_contours,
     train_and_test,
     tree_weights,
     variable,
@@ -103,9 +106,33 @@ def _result(run: RunFolder) -> list[Block]:
         blocks += [_templates_figure(run, name, postfit) for postfit in (False, True)]
     if run.scan is not None:
         columns = {name: getattr(run.scan, name).tolist() for name in ("mu", "full", "stat")}
-        caption = "Profile likelihood of the signal strength."
+        caption = f"Profile likelihood of the signal strength{_name_of(run, best.strengths[0].name)}."
         blocks.append(Figure("scan", likelihood_scan(run.scan, best, _labels(run)), caption, columns))
-    return [*blocks, *(run.tables[2:] or best.tables()[2:])]
+    return [*blocks, *_answers(run), *(run.tables[2:] or best.tables()[2:])]
+
+
+def _name_of(run: RunFolder, strength: str) -> str:
+    return f" {strength}" if len(run.summary.strengths) > 1 else ""
+
+
+def _answers(run: RunFolder) -> list[Block]:
+    """Limits and contours, where they were asked for."""
+    blocks: list[Block] = []
+    for limit in run.answers.limits if run.answers else ():
+        names = ("low_2", "low_1", "expected", "high_1", "high_2")
+        bands = dict(zip(names, limit.expected_cls.T.tolist(), strict=True))
+        observed = {} if limit.observed is None else {"observed": limit.observed_cls.tolist()}
+        caption = f"CLs of {limit.strength}, {limit.method}; the line is at {1 - limit.level:.2f}."
+        columns = {"mu": limit.mu.tolist(), **bands, **observed}
+        blocks.append(Figure(f"limit-{limit.strength}", limit_curve(limit, _labels(run)), caption, columns))
+    for scan in run.answers.contours if run.answers else ():
+        x, y = np.meshgrid(scan.x, scan.y)
+        first, second = scan.parameters
+        columns = {first: x.ravel().tolist(), second: y.ravel().tolist(), "rise": scan.rise.ravel().tolist()}
+        caption = f"Contours of {first} and {second}, all other parameters profiled."
+        drawn = strength_contours(scan, _labels(run))
+        blocks.append(Figure(f"contour-{first}-{second}", drawn, caption, columns))
+    return blocks
 
 
 def _templates_figure(run: RunFolder, region: str, postfit: bool) -> Figure:
@@ -210,15 +237,13 @@ def _sources(run: RunFolder) -> list[Block]:
     best, labels = run.summary, _labels(run)
     if not best.sources:
         return []
-    impacts: dict[str, list[Any]] = {"source": [i.source for i in best.impacts]}
-    impacts |= {side: [getattr(i, side) for i in best.impacts] for side in ("up", "down", "prefit_up", "prefit_down")}
     values: dict[str, list[Any]] = {"source": [p.name for p in best.sources], "pull": [p.value for p in best.sources]}
     values |= {"error": [p.error for p in best.sources]}
     names = [p.name for p in best.parameters]
     matrix: dict[str, list[Any]] = {"parameter": names}
     matrix |= {name: best.correlation[:, i].tolist() for i, name in enumerate(names)}
     blocks: list[Block] = [
-        Figure("ranking", ranking(best, labels=labels), "Impact of the sources on μ, largest first.", impacts),
+        *(_ranking(run, replace(best, strengths=(strength,))) for strength in best.strengths),
         Figure("pulls", pulls(best, labels), "Post-fit values and uncertainties of the sources.", values),
         Figure("correlation", correlation(best, labels), "Correlations after the fit.", matrix),
     ]
@@ -227,12 +252,24 @@ def _sources(run: RunFolder) -> list[Block]:
     return blocks
 
 
+def _ranking(run: RunFolder, summary: FitSummary) -> Figure:
+    """Impacts of the sources on the one strength of a summary."""
+    several, name = len(run.summary.strengths) > 1, summary.strengths[0].name
+    columns: dict[str, list[Any]] = {"source": [i.source for i in summary.impacts]}
+    for side in ("up", "down", "prefit_up", "prefit_down"):
+        columns[side] = [getattr(i, side) for i in summary.impacts]
+    caption = f"Impact of the sources on {name if several else 'μ'}, largest first."
+    drawn = ranking(summary, labels=_labels(run))
+    return Figure(f"ranking-{name}" if several else "ranking", drawn, caption, columns)
+
+
 def _envelopes(run: RunFolder, region: str) -> list[Block]:
     """Background of one region with each source moved."""
     templates, several = run.measurement.regions[region], len(run.measurement.regions) > 1
     ending, where = (f"-{region}", f" in region {region}") if several else ("", "")
     blocks: list[Block] = []
-    for source, word in zip(templates.sources, choose_words(templates.sources), strict=True):
+    shown = [name for name in templates.sources if not several or templates.changes_shape(name)]
+    for source, word in zip(shown, choose_words(shown), strict=True):
         sides = {side: templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
         columns = {"low": templates.edges[:-1].tolist(), "background": templates.background.tolist(), **sides}
         caption = f"{source}: background{where} moved up and down by one standard deviation, with MC uncertainties."

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, Generated, SampleEra, SampleFiles
+from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
 from qbdt.analysis.source_schema import (
     FamilySource,
@@ -22,7 +22,7 @@ from qbdt.analysis.source_schema import (
 )
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
 if TYPE_CHECKING:
@@ -81,22 +81,35 @@ class Folds(Section):
         return FoldRule.from_dict(self.model_dump())
 
 
+CONTROL_REGIONS = "control regions"
+"""What `with` says for the control regions of the same analysis."""
+
+
 def _as_partner(value: Any) -> Any:
+    if value == CONTROL_REGIONS:
+        return {"control_regions": True}
     return {"file": value} if isinstance(value, str) else value
 
 
-class _PartnerFile(Section):
-    """A pyhf workspace of other regions and channels that are fitted together with the trained one."""
+class _Partner(Section):
+    """Other regions and channels that are fitted together with the trained one."""
 
-    file: str = Field(description="workspace; a path relative to the analysis file")
+    file: str | None = Field(None, description="pyhf workspace; a path relative to the analysis file")
+    control_regions: bool = Field(False, description="whether it is the control regions of this analysis")
     poi: str | None = Field(
         None,
         description="name there of the trained signal strength, by default that of the fit; none where the trained "
         "signal is not part of it",
     )
 
+    @model_validator(mode="after")
+    def _one_of_two(self) -> _Partner:
+        if (self.file is None) != self.control_regions:
+            raise ValueError(f"a file, or {CONTROL_REGIONS!r}, is needed")
+        return self
 
-PartnerFile = Annotated[_PartnerFile, BeforeValidator(_as_partner)]
+
+PartnerKey = Annotated[_Partner, BeforeValidator(_as_partner)]
 
 
 def _fields_of_settings() -> dict[str, Any]:
@@ -109,7 +122,8 @@ def _fields_of_settings() -> dict[str, Any]:
         found[name] = (annotation, Field(default, description=rule.description, **bounds))
     del found["categorical_features"]  # a key of its own, since columns and the fit know them too
     del found["partner"]  # read from a file
-    found["with"] = (PartnerFile | None, Field(None, description="what is fitted beside: a pyhf workspace"))
+    described = f"what is fitted beside the trained regions: a pyhf workspace, or {CONTROL_REGIONS!r}"
+    found["with"] = (PartnerKey | None, Field(None, description=described))
     return found
 
 
@@ -122,11 +136,20 @@ class Training(_Training):
     if TYPE_CHECKING:  # read here; types cannot see the others
         method: str = "profile"
 
+    strengths: dict[str, Names] = Field({}, description=Settings.rules()["strengths"].description)
+    free: OptionalNames = Field([], description=Settings.rules()["free"].description)
+    of_interest: OptionalNames = Field([], description=Settings.rules()["of_interest"].description)
+
     @property
-    def partner_file(self) -> _PartnerFile | None:
-        """The workspace of the key `with`, which is no name that Python lets one write."""
-        found: _PartnerFile | None = getattr(self, "with")
+    def partner(self) -> _Partner | None:
+        """The key `with`, which is no name that Python lets one write."""
+        found: _Partner | None = getattr(self, "with")
         return found
+
+    @property
+    def partner_file(self) -> str | None:
+        """Path of the workspace of the key `with`, where it names one."""
+        return None if self.partner is None else self.partner.file
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"
@@ -206,6 +229,7 @@ class Analysis(Section):
         [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
     )
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    friends: list[FriendFiles] = Field([], description="trees with more columns of the same events")
     luminosity: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹, for samples with a cross section"
     )
@@ -318,7 +342,9 @@ class Analysis(Section):
         """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
         if self.training.method == "profile":
             given = self.fit.model_fields_set
-            own = {"transform": "none", "binning": "optimised"}
+            own: dict[str, Any] = {"transform": "none", "binning": "optimised"}
+            if strengths := {name: list(names) for name, names in self.training.strengths.items()}:
+                own |= {"parameters": strengths, "binning": "cells", "bins": 40}
             changed = {key: value for key, value in own.items() if key not in given}
             self.__dict__["fit"] = self.fit.model_copy(update=changed)
         return self

@@ -25,10 +25,11 @@ class FitSettings(Section):
 
     transform: Literal["tanh", "none"] = Field("tanh", description="map the score y to tanh(c·y), or leave it")
     c: float | Literal["scan"] = Field("scan", description="constant of the transform, or scan: largest binned Q")
-    binning: Literal["uniform", "equal_signal", "equal_background", "edges", "optimised"] = Field(
+    binning: Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells"] = Field(
         "uniform",
         description="equal width, equal yield, given edges, or edges that keep the most information on the signal "
-        "strength after profiling, chosen fold by fold on the events of the other folds",
+        "strength after profiling, chosen fold by fold on the events of the other folds; cells: the same for several "
+        "scores, in the space of all of them",
     )
     bins: int = Field(20, ge=1, le=10_000, description="number of bins")
     edges: list[float] | None = Field(None, description="for binning: edges; of the transformed score, ascending")

@@ -129,9 +129,10 @@ class FoldedEnsemble:
                 "known; for events that took no part in the training ask for the average of the models"
             )
         fold = self.folds.assign(events)
-        scores = np.empty(events.n_rows)
-        for number, member in enumerate(self.members):
-            scores[fold == number] = member.score(events[fold == number], n_threads)
+        parts = [member.score(events[fold == number], n_threads) for number, member in enumerate(self.members)]
+        scores = np.empty((events.n_rows, *parts[0].shape[1:]))  # a column for each score, where there are several
+        for number, part in enumerate(parts):
+            scores[fold == number] = part
         return scores
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
@@ -140,7 +141,8 @@ class FoldedEnsemble:
         It is spread less than the scores of single models are, so what is compared in one template must be scored in
         one way: recorded data beside simulated events by the rule, like these.
         """
-        total = np.zeros(events.n_rows)
-        for member in self.members:
-            total += member.score(events, n_threads)
+        first, *others = self.members
+        total = first.score(events, n_threads)
+        for member in others:
+            total = total + member.score(events, n_threads)
         return total / len(self.members)

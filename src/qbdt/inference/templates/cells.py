@@ -1,32 +1,53 @@
 """Cells of several scores: few regions that keep what a fit can know of several parameters together.
 
-The space of the scores is first cut into a fine grid. Neighbouring boxes are then joined, each time the two whose loss
-is smallest, until few enough are left. Joining i and j takes the rank-one term d dᵀ from the information matrix, see
-`optimised_bins`, so that the covariance C of all parameters becomes C + (Cd)(Cd)ᵀ/(1 − dᵀCd). The loss is the rise of a
-stated figure: the variance of one parameter, the sum of the variances, or the logarithm of the determinant of those of
-interest. Boxes below the floor on effective simulated background events are joined first.
+The space of the scores is first cut into a fine grid. With a the derivatives of the expected events of a box by all
+parameters, v their variance and C the covariance of the parameters, y = C_φ a/v is the efficient score of the
+parameters of interest φ in a box, and joining boxes takes Σ v |y − ȳ|² of a stated figure: the variance of one
+parameter, the sum of the variances, or the logarithm of the determinant of C_φφ, which says how |y| is measured. Since
+shifts in small boxes are mostly MC noise, y is smoothed first: by a fit of second order in the values of the scores,
+which is exact for the scores of `EfficientScores`, and for other ones by steps in each. Neighbouring boxes are then
+joined, each time the two that cost least; last, boxes go over to the cell whose mean they are nearest to, until none
+moves. Cells below the floor on effective simulated background events are joined with the cheapest other.
 
-The result depends on the events it was chosen on: never fit those.
+The result depends on the events it was chosen on: never fit those. Where events have folds, cells for each fold are
+chosen on the others, on one grid, and numbered alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Role
+from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
-__all__ = ["CellTarget", "ScoreCells", "choose_cells", "match_cells", "merge_cells"]
+__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
 
-BOXES = 300
+BOXES = 2500
 """About how many boxes the fine grid has, whatever the number of scores."""
+
+BLOCKS = 400
+"""Most blocks of neighbouring boxes that joining begins with; boxes go over one by one only later."""
+
+INFORMED = 100
+"""Most blocks from which the covariance of all parameters is found: in more, noise of the shifts would pass for
+information about nuisance parameters."""
+
+GROUPS = 40
+"""Groups of boxes in which a score may show more than a smooth dependence: a few times the bins of a usual fit."""
+
+SPARE = 4
+"""Cells more than asked for that are tried: some are lost where they have too few events."""
+
+ROUNDS = 50
+"""Most rounds in which boxes go over to nearer cells: far more than it takes."""
 
 WEAK = 1e-6
 """Information about each parameter that there is at least, so that a matrix can be inverted."""
@@ -51,7 +72,7 @@ class CellTarget:
         "determinant" of the covariance of the parameters of interest, "sum" of their variances, or the name of one.
     """
 
-    strengths: dict[str, tuple[str, ...]]
+    strengths: Mapping[str, Sequence[str]]
     of_interest: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
     known: Floats | None = None
@@ -131,10 +152,6 @@ class ScoreCells:
         """Edges to draw: numbers of the cells."""
         return np.arange(self.n_bins + 1, dtype=float)
 
-    @property
-    def folds(self) -> None:
-        """No folds: cells are the same for all events."""
-
     def index(self, events: Events, what: str) -> NDArray[np.intp]:
         """Cell of each event; `what` names the events in messages."""
         places = []
@@ -146,8 +163,72 @@ class ScoreCells:
         return np.asarray(self.labels[tuple(places)], dtype=np.intp)
 
 
-def choose_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0) -> ScoreCells:
-    """Choose cells on a dataset whose features are the scores, to be used on another one.
+@dataclass(frozen=True, eq=False)
+class FoldedCells:
+    """Cells for each fold, chosen on the events of the other folds; cells of the same number are added up.
+
+    Attributes
+    ----------
+    cells
+        Those of each fold, equally many.
+    rule
+        By which events find their fold.
+    """
+
+    cells: tuple[ScoreCells, ...]
+    rule: FoldRule
+
+    @property
+    def n_bins(self) -> int:
+        """Number of cells."""
+        return self.cells[0].n_bins
+
+    @property
+    def axis(self) -> Floats:
+        """Edges to draw: numbers of the cells."""
+        return self.cells[0].axis
+
+    def index(self, events: Events, what: str) -> NDArray[np.intp]:
+        """Cell of each event; `what` names the events in messages."""
+        fold = self.rule.assign(events)
+        numbers = np.empty(events.n_rows, dtype=np.intp)
+        for number, cells in enumerate(self.cells):
+            numbers[fold == number] = cells.index(events[fold == number], what)
+        return numbers
+
+
+def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float) -> FoldedCells:
+    """Choose cells for each fold of a dataset on the events of all other folds.
+
+    The grid, which looks at no fit, is that of all events. The number of cells is that of the fold with the fewest.
+    """
+    if scored.folds is None:
+        raise FitError(
+            "cells must be chosen on other events than those fitted; give the dataset a fold rule, or other events to "
+            "choose on"
+        )
+    grid, total = make_grid(scored), scored.total(Role.BACKGROUND)
+    values = _box_values(scored, grid)
+    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
+    filled = [_more_events(fill(one, grid), total / one.total(Role.BACKGROUND)) for one in rest]
+    boxes = [_make_boxes(grid, values, templates, target) for templates in filled]
+    chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
+    fewest = min(int(labels.max()) + 1 for labels in chosen)
+    chosen = [_reduce(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
+    cells = [_label_grid(grid, labels) for labels in chosen]
+    return FoldedCells(tuple(_match_cells(cells, fill(scored, grid).asimov)), scored.folds)
+
+
+def _more_events(templates: TemplateSet, factor: float) -> TemplateSet:
+    """Templates of so many times the simulated events, so that information and floor are those of the fit."""
+    grown = tuple(process.map(lambda values: factor * values) for process in templates.processes)
+    return replace(templates, processes=grown)
+
+
+def choose_cells(
+    scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0, *, by_folds: bool = False
+) -> ScoreCells | FoldedCells:
+    """Choose cells on a dataset whose features are the scores.
 
     Parameters
     ----------
@@ -159,9 +240,15 @@ def choose_cells(scored: Dataset, n_cells: int, target: CellTarget, min_entries:
         What the cells are to keep.
     min_entries
         Smallest effective number of simulated background events in a cell.
+    by_folds
+        Whether the cells are for the same events: then those of each fold are chosen on the other folds. Otherwise they
+        are for other events.
     """
+    if by_folds:
+        return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)
-    return merge_cells(grid, fill(scored, grid), n_cells, target, min_entries)
+    boxes = _make_boxes(grid, _box_values(scored, grid), fill(scored, grid), target)
+    return _label_grid(grid, _choose_labels(grid, boxes, n_cells, min_entries))
 
 
 def make_grid(scored: Dataset) -> ScoreCells:
@@ -173,111 +260,220 @@ def make_grid(scored: Dataset) -> ScoreCells:
 
 
 def _quantiles(scored: Dataset, name: str, number: int) -> Floats:
-    """Inner edges between which each signal process and the whole background have, on average, equal shares."""
+    """Inner edges between which there are equal shares of events, of each signal and of the background, and of x².
+
+    x is the score relative to its mean: where it is large, there are few events, but much information.
+    """
     values, weights = [], []
     groups = [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
     for samples in groups:
         weight = np.concatenate([np.abs(sample.events.weight) for sample in samples])
         values.append(np.concatenate([sample.events.column(name) for sample in samples]))
         weights.append(weight / weight.sum())
-    value, weight = np.concatenate(values), np.concatenate(weights)
+    value, weight = np.concatenate(values).astype(np.float64), np.concatenate(weights)
+    squares = weight * (value - np.average(value, weights=weight)) ** 2
+    weight = weight / weight.sum() + (squares / squares.sum() if squares.sum() > 0 else 0.0)
     order = np.argsort(value, kind="stable")
     running = np.cumsum(weight[order]) / weight.sum()
     found = value[order][np.searchsorted(running, np.arange(1, number) / number)]
-    return np.unique(found[found > value.min()]).astype(np.float64)
+    return np.unique(found[found > value.min()])
 
 
-def merge_cells(
-    grid: ScoreCells, templates: TemplateSet, n_cells: int, target: CellTarget, min_entries: float = 10.0
-) -> ScoreCells:
-    """Join neighbouring boxes, given the templates of all boxes."""
-    boxes = _Boxes(grid, templates, target, min_entries)
-    while boxes.n_cells > 1 and (boxes.n_cells > n_cells or boxes.poor.any()):
-        boxes.merge_cheapest()
-    return ScoreCells(grid.names, grid.edges, boxes.labels.reshape(grid.labels.shape))
+def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> _Boxes:
+    """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
+    model = templates.arrays()
+    variance = np.maximum(model.signal + model.background + model.mc_variance, 0.0)
+    smoothed = _smooth_scores(grid, values, templates, target, variance)
+    return _Boxes(smoothed, variance, model.background, model.mc_variance)
 
 
-class _Boxes:
-    """Contents of cells, which of them are neighbours, and the cell of each box of the grid."""
+def _block_labels(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Block of each box, of equal sides and at most so many, and the blocks as an array with an axis for each score."""
+    shape = np.array(grid.labels.shape)
+    side = 1
+    while np.prod(-(-shape // side)) > most:
+        side += 1
+    blocks = np.arange(int(np.prod(-(-shape // side)))).reshape(tuple(-(-shape // side)))
+    places = np.indices(grid.labels.shape) // side
+    return blocks[tuple(places)].ravel(), blocks
 
-    def __init__(self, grid: ScoreCells, templates: TemplateSet, target: CellTarget, min_entries: float) -> None:
-        model = templates.arrays()
-        self._rows = target.rows(templates)
-        self._background, self._squares = model.background.copy(), model.mc_variance.copy()
-        self._variance = model.signal + model.background + model.mc_variance
-        self._prior, self._places = target.prior(templates), target.places(templates)
-        self._sums = target.figure == "sum"
-        self._min_entries = min_entries
-        self.labels = np.arange(templates.n_bins)
-        self._pairs = _neighbours(grid.labels)
 
-    @property
-    def n_cells(self) -> int:
-        """Number of cells left."""
-        return len(self._variance)
+def _choose_labels(grid: ScoreCells, boxes: _Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
+    """Cell of each box: of some numbers of cells to begin with, the choice that loses least."""
+    numbers = range(max(n_cells, 1), n_cells + SPARE + 1)
+    block, blocks = _block_labels(grid, max(BLOCKS, 2 * n_cells))
+    found = [labels[block] for labels in _join_neighbours(boxes.join(block), _neighbours(blocks), numbers)]
+    tried = [_reduce(boxes, _move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
+    return min(tried, key=boxes.loss)
 
-    @property
-    def poor(self) -> NDArray[np.bool_]:
-        """Which cells have no background, too few simulated events of it, (Σw)²/Σw², or no variance."""
-        positive = np.maximum(self._background, 0.0)
-        few = positive**2 < self._min_entries * self._squares
-        return np.asarray((self._background <= 0) | few | (self._variance <= 0))
 
-    def merge_cheapest(self) -> None:
-        """Join the two neighbours whose loss is smallest; cells below the floor first."""
-        rise, poor = self._rise(), self.poor
-        if poor.any():
-            rise = np.where(poor[self._pairs[:, 0]] | poor[self._pairs[:, 1]], rise, np.inf)
-        self._join(*self._pairs[int(np.argmin(rise))])
+def _label_grid(grid: ScoreCells, labels: NDArray[np.intp]) -> ScoreCells:
+    return ScoreCells(grid.names, grid.edges, labels.reshape(grid.labels.shape))
 
-    def _rise(self) -> Floats:
-        """Rise of the figure for joining each pair of neighbours."""
-        variance = np.where(self._variance > 0, self._variance, 1e-9)  # unusable cells are joined whatever they cost
-        information = (self._rows / variance) @ self._rows.T + self._prior
-        covariance = np.linalg.inv(information + WEAK * np.eye(len(information)))
-        i, j = self._pairs.T
-        size = np.sqrt(variance[i] * variance[j] / (variance[i] + variance[j]))
-        lost = size * (self._rows[:, i] / variance[i] - self._rows[:, j] / variance[j])
-        moved = covariance @ lost
-        remaining = 1.0 - np.sum(lost * moved, axis=0)
-        of_interest = moved[self._places]
-        if self._sums:
-            rise = np.sum(of_interest**2, axis=0)
-        else:  # log det(C + x xᵀ/(1 − d·x)) − log det C = log(1 + xᵀC⁻¹x/(1 − d·x)) over the parameters of interest
-            inverse = np.linalg.inv(covariance[np.ix_(self._places, self._places)])
-            rise = np.sum(of_interest * (inverse @ of_interest), axis=0)
-        return np.where(remaining > 0, rise / np.where(remaining > 0, remaining, 1.0), np.inf)
 
-    def _join(self, first: int, second: int) -> None:
-        """Make one cell of two; the last cell takes the number that becomes free."""
-        low, high = min(first, second), max(first, second)
-        for values in (self._rows, self._background, self._squares, self._variance):
-            values[..., low] += values[..., high]
-        self._rows, self._background, self._squares, self._variance = (
-            np.delete(values, high, axis=-1) for values in (self._rows, self._background, self._squares, self._variance)
+class _Boxes(NamedTuple):
+    """Contents of boxes: efficient scores in units of the figure (parameter, box), variance, background and its Σw²."""
+
+    scores: Floats
+    variance: Floats
+    background: Floats
+    squares: Floats
+
+    def join(self, labels: NDArray[np.intp]) -> _Boxes:
+        """Return the contents of cells: sums, and means of the scores."""
+        n = int(labels.max()) + 1
+        variance, background, squares = (
+            np.bincount(labels, weights=values, minlength=n).astype(np.float64)
+            for values in (self.variance, self.background, self.squares)
         )
-        numbers = np.arange(self.n_cells + 1)
-        numbers[high] = low
-        numbers[high + 1 :] -= 1
-        self.labels = numbers[self.labels]
-        pairs = np.sort(numbers[self._pairs], axis=1)
-        self._pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+        sums = np.stack([np.bincount(labels, weights=self.variance * own, minlength=n) for own in self.scores])
+        return _Boxes(sums / np.maximum(variance, 1e-300), variance, background, squares)
+
+    def loss(self, labels: NDArray[np.intp]) -> float:
+        """Σ v |y − ȳ|² over all boxes: what cells lose of the figure."""
+        apart = np.sum((self.scores - self.join(labels).scores[:, labels]) ** 2, axis=0)
+        return float(self.variance @ apart)
+
+    def find_poor(self, min_entries: float) -> NDArray[np.bool_]:
+        """Which have no background, or fewer than `min_entries` effective simulated events of it, (Σw)²/Σw²."""
+        positive = np.maximum(self.background, 0.0)
+        return np.asarray((self.background <= 0) | (positive**2 < min_entries * self.squares))
+
+
+def _smooth_scores(
+    grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget, variance: Floats
+) -> Floats:
+    """Efficient scores of all boxes in units of the figure, smoothed over the values of the scores (box, score)."""
+    rows, places = target.rows(templates), target.places(templates)
+    block, _ = _block_labels(grid, INFORMED)
+    coarse = np.stack([np.bincount(block, weights=row) for row in (*rows, variance)])
+    coarse = coarse[:, coarse[-1] > 0]
+    information = (coarse[:-1] / coarse[-1]) @ coarse[:-1].T + target.prior(templates)
+    covariance = np.linalg.inv(information + WEAK * np.eye(len(information)))
+    used = variance > 0
+    raw = covariance[places] @ (rows[:, used] / variance[used])
+    # Loss of Σ σ²: |Cd|² over those of interest. Of log det C_φφ: (Cd)ᵀ C_φφ⁻¹ (Cd).
+    if target.figure != "sum":
+        inverse = np.linalg.inv(covariance[np.ix_(places, places)])
+        raw = np.linalg.cholesky(inverse).T @ raw
+    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+
+
+def _smooth(values: Floats, used: NDArray[np.bool_], raw: Floats, weight: Floats) -> Floats:
+    """Fit of second order in the scores, and what each shows beyond it in groups of boxes as far as it is no noise."""
+    terms, root = _second_order(values), np.sqrt(weight)
+    coefficients = np.linalg.lstsq(terms[used] * root[:, None], raw * root, rcond=1e-10)[0]
+    fitted = np.asarray(terms @ coefficients)
+    for score in values.T:
+        group = _group_boxes(score, used)
+        rest = raw - fitted[used]
+        total = np.maximum(np.bincount(group[used], weights=weight, minlength=GROUPS), 1e-300)
+        mean = np.bincount(group[used], weights=weight * rest, minlength=GROUPS) / total
+        spread = weight * (rest - mean[group[used]]) ** 2
+        entries = np.maximum(np.bincount(group[used], minlength=GROUPS), 2)
+        error = np.bincount(group[used], weights=spread, minlength=GROUPS) / total / (entries - 1)
+        # A mean m of variance σ² has the share 1 − σ²/m² of its square that is no noise.
+        known = np.maximum(1.0 - error / np.maximum(mean**2, 1e-300), 0.0)
+        fitted += (known * mean)[group]
+    return fitted
+
+
+def _group_boxes(score: Floats, used: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Group of each box, by quantiles of a score over boxes, which lie close where there is information."""
+    edges = np.quantile(score[used], np.arange(1, GROUPS) / GROUPS)
+    return np.searchsorted(edges, score, side="right")
+
+
+def _box_values(scored: Dataset, grid: ScoreCells) -> Floats:
+    """Mean of each score in each box, as (box, score); in the middle of boxes that hold no event."""
+    middles = []
+    for edges in grid.edges:
+        ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
+        middles.append((ends[1:] + ends[:-1]) / 2)
+    values = np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
+    sums, counts = np.zeros_like(values), np.zeros(len(values))
+    for sample in (*scored.of_role(Role.SIGNAL), *scored.of_role(Role.BACKGROUND)):
+        box, weight = grid.index(sample.events, f"sample {sample.name}"), np.abs(sample.events.weight)
+        counts += np.bincount(box, weights=weight, minlength=len(values))
+        for i, name in enumerate(grid.names):
+            sums[:, i] += np.bincount(box, weights=weight * sample.events.column(name), minlength=len(values))
+    return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], values)
+
+
+def _second_order(values: Floats) -> Floats:
+    """Return 1, all x and all products of two."""
+    products = [values[:, i] * values[:, j] for i in range(values.shape[1]) for j in range(i + 1)]
+    return np.column_stack([np.ones(len(values)), values, *products])
 
 
 def _neighbours(labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Pairs of boxes that share a face."""
     found = []
     for axis in range(labels.ndim):
-        one, other = (np.take(labels, where, axis=axis) for where in _sides(labels.shape[axis]))
+        n = labels.shape[axis]
+        one, other = (np.take(labels, where, axis=axis) for where in (np.arange(n - 1), np.arange(1, n)))
         found.append(np.stack([one.ravel(), other.ravel()], axis=1))
     return np.concatenate(found)
 
 
-def _sides(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return np.arange(n - 1), np.arange(1, n)
+def _join_neighbours(boxes: _Boxes, pairs: NDArray[np.intp], numbers: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Cell of each box after joining, one by one, the neighbours that cost least, for some numbers of cells."""
+    labels, kept = np.arange(len(boxes.variance)), []
+    scores, variance = boxes.scores.copy(), boxes.variance.copy()
+    for left in range(len(variance), 0, -1):
+        if left in numbers or (left == len(variance) and left < numbers[0]):
+            kept.append(labels)
+        if left <= numbers[0]:
+            break
+        i, j = pairs.T
+        both = np.maximum(variance[i] + variance[j], 1e-300)
+        cost = variance[i] * variance[j] / both * np.sum((scores[:, i] - scores[:, j]) ** 2, axis=0)
+        low, high = pairs[int(np.argmin(cost))]
+        total = variance[low] + variance[high]
+        if total > 0:
+            scores[:, low] = (variance[low] * scores[:, low] + variance[high] * scores[:, high]) / total
+        variance[low] = total
+        scores, variance = np.delete(scores, high, axis=1), np.delete(variance, high)
+        renamed = np.arange(left)
+        renamed[high] = low
+        renamed[high + 1 :] -= 1
+        labels, pairs = renamed[labels], np.sort(renamed[pairs], axis=1)
+        pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    return kept
 
 
-def match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:
+def _move_to_nearest(boxes: _Boxes, labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Let boxes go over to the cell whose mean they are nearest to, until none moves: Lloyd's algorithm."""
+    for _ in range(ROUNDS):
+        means = boxes.join(labels).scores
+        distances = np.sum((boxes.scores[:, :, None] - means[:, None, :]) ** 2, axis=0)
+        nearest = np.unique(np.argmin(distances, axis=1), return_inverse=True)[1].reshape(-1)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+    return labels
+
+
+def _reduce(boxes: _Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: float) -> NDArray[np.intp]:
+    """Join cells at the least cost until there are few enough; those below the floor first."""
+    while True:
+        cells = boxes.join(labels)
+        poor = cells.find_poor(min_entries)
+        if len(poor) == 1 or (len(poor) <= n_cells and not poor.any()):
+            return labels
+        v = cells.variance
+        apart = np.sum((cells.scores[:, :, None] - cells.scores[:, None, :]) ** 2, axis=0)
+        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
+        np.fill_diagonal(cost, np.inf)
+        if poor.any():
+            cost[~poor] = np.inf
+        one, other = np.unravel_index(int(np.argmin(cost)), cost.shape)
+        numbers = np.arange(len(poor))
+        numbers[one] = other
+        labels = np.unique(numbers[labels], return_inverse=True)[1].reshape(-1)
+
+
+def _match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:
     """Number the cells of several choices on one grid alike: those that share most expected events.
 
     Parameters

@@ -223,6 +223,10 @@ class TemplateSet:
             p.nominal if (s := shifted[p.name]) is None else getattr(s, direction) for p in self.of_role(role)
         )
 
+    def changes_shape(self, source: str) -> bool:
+        """Whether a source does more than scale processes: a pure normalisation does not."""
+        return any(source in p.shifts and p.shifts[source].factors is None for p in self.processes)
+
     def arrays(self) -> ModelArrays:
         """Return the linear model as arrays, for `qbdt.inference.asimov` and the profiled information."""
         return ModelArrays(

@@ -23,6 +23,7 @@ from qbdt.models.export.probes import make_probes
 from qbdt.models.export.tmva_xml import read_tmva, write_tmva
 from qbdt.models.export.xgboost_json import read_xgboost, write_xgboost
 from qbdt.training import Model
+from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["FORMATS", "Export", "export_model"]
@@ -115,6 +116,8 @@ def export_model(
     """
     if to not in FORMATS:
         raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
+    if any(isinstance(member, EfficientScores) for member in model.members):
+        raise ConfigError(f"to={to}: only models of one signal strength are exported; this one has other parameters")
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")

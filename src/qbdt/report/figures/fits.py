@@ -10,6 +10,7 @@ import numpy as np
 
 from qbdt.files import choose_file_names
 from qbdt.inference import FitResult, FitSummary, Scan
+from qbdt.report.figures.answers import limit_curve, strength_contours
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
@@ -64,7 +65,8 @@ def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
         axes.set_ylim(-0.7, len(impacts) + 1.6)
         axes.set_yticks(rows, [labels.source(i.source) for i in impacts])
         axes.tick_params(axis="y", which="minor", left=False, right=False)
-        axes.set_xlabel(r"$\Delta\hat{\mu}$")
+        name = summary.strengths[0].name
+        axes.set_xlabel(r"$\Delta\hat{\mu}$" + ("" if name == "mu" else f" ({name})"))
         axes.legend(loc="upper center", ncols=2, columnspacing=1.5, handlelength=1.5)
         above = axes.twiny()
         parameters = [summary.parameter(i.source) for i in impacts]
@@ -86,7 +88,7 @@ def correlation(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     kept = [i for i, p in enumerate(summary.parameters) if p.kind in ("poi", "source", "free")]
     kept.sort(key=lambda i: summary.parameters[i].kind != "poi")
     parameters = [summary.parameters[i] for i in kept]
-    names = [r"$\mu$" if p.kind == "poi" else labels.source(p.name) for p in parameters]
+    names = [r"$\mu$" if p.kind == "poi" and p.name == "mu" else labels.source(p.name) for p in parameters]
     matrix = summary.correlation[np.ix_(kept, kept)]
     size = len(kept)
     with styled():
@@ -144,9 +146,19 @@ def write_figures(result: FitResult, folder: Path | str, labels: Labels = PLAIN)
     if result.scan is not None:
         figures["scan"] = likelihood_scan(result.scan, best, labels)
     if best.sources:
-        figures["pulls"], figures["ranking"] = pulls(best, labels), ranking(best, labels=labels)
-        figures["correlation"] = correlation(best, labels)
+        figures["pulls"], figures["correlation"] = pulls(best, labels), correlation(best, labels)
+        figures |= {f"ranking{ending}": ranking(one, labels=labels) for ending, one in _by_strength(best)}
+    if result.answers is not None:
+        figures |= {f"limit_{one.strength}": limit_curve(one, labels) for one in result.answers.limits}
+        figures |= {f"contour_{'_'.join(c.parameters)}": strength_contours(c, labels) for c in result.answers.contours}
     return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items() for suffix in ("png", "pdf")]
+
+
+def _by_strength(summary: FitSummary) -> list[tuple[str, FitSummary]]:
+    """Results with one strength at a time, and the ending of the names of their files."""
+    if len(summary.strengths) == 1:
+        return [("", summary)]
+    return [(f"_{one.name}", replace(summary, strengths=(one,))) for one in summary.strengths]
 
 
 def _region_figures(result: FitResult, name: str, labels: Labels) -> dict[str, Any]:
@@ -160,6 +172,7 @@ def _region_figures(result: FitResult, name: str, labels: Labels) -> dict[str, A
         f"{when}{ending}": stacked(templates, summary, when == "postfit", labels, region=own, shown=shown)
         for when in ("prefit", "postfit")
     }
-    for source, file in zip(templates.sources, choose_file_names(templates.sources), strict=True):
+    drawn = [source for source in templates.sources if not several or templates.changes_shape(source)]
+    for source, file in zip(drawn, choose_file_names(drawn), strict=True):
         figures[f"envelope_{file}{ending}"] = envelope(templates, source, labels)
     return figures

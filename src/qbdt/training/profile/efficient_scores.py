@@ -5,8 +5,9 @@ is
 
     t_j(x) = Σ_i a_ji r_0i(x) − Σ_k c_jk f_k(x),
 
-the efficient score of j with all other parameters profiled. It is mapped to (−1, 1) by u/(1 + |u|) with
-u = (t_j − m_j)/w_j, m_j its value where nothing is known of x, and w_j its root mean square.
+the efficient score of j with all other parameters profiled. It is given as (t_j − m_j)/w_j, with m_j its value where
+nothing is known of x, and w_j its root mean square: linear, so that cells in the space of several scores can be chosen
+by distances in it.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class EfficientScores:
         return find_shares(sums, np.zeros(len(sums)).tolist() if equal_yields else self.log_odds)
 
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
-        """Scores of every event, each in (−1, 1), as (event, parameter); of one parameter as (event)."""
+        """Scores of every event, as (event, parameter); of one parameter as (event)."""
         return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
@@ -141,8 +142,7 @@ class EfficientScores:
         values = np.stack([sums[name] for name in self.components])
         ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
         t = self.ratio_coefficients @ find_shares(ratios, self.log_odds) - shifts
-        u = (t - self._centres[:, None]) / self.widths[:, None]
-        scores = u / (1.0 + np.abs(u))
+        scores = (t - self._centres[:, None]) / self.widths[:, None]
         return np.asarray(scores[0] if len(scores) == 1 else scores.T)
 
     def bound_error(self, errors: Mapping[str, float]) -> float:
@@ -153,9 +153,10 @@ class EfficientScores:
         return float(((most + shifts) / self.widths).max()) + 1e-15
 
     def probabilities(self, score: Floats) -> Floats:
-        """Return (1 − score)/2 and (1 + score)/2 of the first score, which estimate no probability."""
+        """Return (1 − u)/2 and (1 + u)/2, u the first score mapped to (−1, 1), which estimate no probability."""
         first = score if score.ndim == 1 else score[:, 0]
-        return np.stack([0.5 * (1.0 - first), 0.5 * (1.0 + first)], axis=1)
+        mapped = first / (1.0 + np.abs(first))
+        return np.stack([0.5 * (1.0 - mapped), 0.5 * (1.0 + mapped)], axis=1)
 
     def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
         """Scores with one tree of each sum, with two, and so on; shorter sums stay as they are at their end."""

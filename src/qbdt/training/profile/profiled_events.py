@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
+
+import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
@@ -82,6 +85,20 @@ class ProfiledEvents:
             return folds, sums
         return self._divide(replace(folds, k=folds.k - 1))
 
+    def fork(self, workers: Workers) -> ProfiledEvents | None:
+        """Return the same events for another thread, with rows of its own; None where rows are not in this memory."""
+        rows = self.rows.fork(workers)
+        if rows is None:
+            return None
+        own = copy(self)
+        own.rows = rows
+        return own
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the rows of one fold take: codes of the features, weights and sums."""
+        return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
+
     @property
     def log_odds(self) -> tuple[float, ...]:
         """Logarithm of the expected signal of each strength over the expected background."""
@@ -133,18 +150,24 @@ class ProfiledEvents:
         """Whether weights differ from those given, because some of these are negative."""
         return self.rows is not self._as_given
 
-    def build_score_rows(
-        self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False, strength: int | None = None
-    ) -> HeldScores:
+    def build_score_rows(self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False) -> HeldScores:
         """Score every fold by the model that was trained without it, with some shares of its second sum.
 
         The rows have the weights that are trained on, or those given, negative ones included. Bins will hold equal
-        signal of one strength, or of all.
+        signal, where several signals count alike.
         """
         rows = self._as_given if as_given else self.rows
-        signal = None if strength is None else tuple(self._signals[strength])
-        rows.build(_ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale, signal))
+        builder = _ScoreBuilder(self._folds, tuple(models), tuple(shares), self._weight_scale, self._signal_factors)
+        rows.build(builder)
         return HeldScores(rows, self._segments, len(shares), self._signals)
+
+    @property
+    def _signal_factors(self) -> dict[int, float] | None:
+        """Factors of the segments of signal with which the signals of all strengths have the same yield."""
+        if len(self._signals) == 1:
+            return None
+        odds = np.array(self.log_odds)
+        return {i: math.exp(odds.min() - odds[j]) for j, own in enumerate(self._signals) for i in own}
 
     @property
     def _weight_scale(self) -> float:
@@ -241,7 +264,7 @@ class _ScoreBuilder:
     models: tuple[Scorer, ...]
     shares: tuple[float, ...]
     scale: float
-    signal: tuple[int, ...] | None = None
+    factors: Mapping[int, float] | None = None
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
@@ -250,4 +273,4 @@ class _ScoreBuilder:
 
         held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
-        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.signal)
+        return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.factors)

@@ -6,7 +6,7 @@ found by asking how much signal there is up to some value, eight bits of the val
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -56,7 +56,7 @@ class ScoreRows:
     """Scored rows of a partition; r and g are not copied, and may change.
 
     `segments` are all there are, by number, maybe without rows; `shares` are of g in the score; `scale` rounds weights.
-    Bins hold equal `signal`, numbers of segments; all signal by default.
+    Bins hold equal signal; `factors` of its segments, by number, let several signals count alike.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class ScoreRows:
         scale: float,
         workers: Workers,
         memory: Memory = in_memory,
-        signal: Sequence[int] | None = None,
+        factors: Mapping[int, float] | None = None,
     ) -> None:
         self._shares, self._scale, self._workers = shares, scale, workers
-        self._signal = [one.is_signal if signal is None else i in signal for i, one in enumerate(segments)]
+        self._factors = {i: 1.0 for i, one in enumerate(segments) if one.is_signal} if factors is None else factors
         self._offsets = _offsets(segments)
         self._segments = [_copy_weights(one, memory) for one in scored]
 
@@ -82,9 +82,10 @@ class ScoreRows:
         order = np.argsort(keys, kind="stable")
         sums = np.zeros(len(keys) + 1, dtype=np.int64)
         for one in self._segments:
-            if self._signal[one.number]:
+            if one.number in self._factors:
                 above = np.searchsorted(keys[order], ordered(one.ratio - share * one.shift), side="left")
-                np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * self._scale).astype(np.int64))
+                scale = self._factors[one.number] * self._scale
+                np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * scale).astype(np.int64))
         found = np.empty_like(keys)
         found[order] = np.cumsum(sums[:-1])
         return found

@@ -1,0 +1,56 @@
+"""Measurements of several parameters in an analysis: columns of scores, and cells in the space of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.schema import Analysis
+from qbdt.arrays import Floats
+from qbdt.data import Events
+from qbdt.errors import ConfigError
+from qbdt.files import choose_words
+from qbdt.inference.templates import CellTarget, choose_cells
+from qbdt.training import Model
+
+__all__ = ["join_scores", "name_scores", "require_fit"]
+
+FLOOR = 1.5
+"""Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
+
+
+def name_scores(model: Model, events: Events, name: str, n_threads: int | None) -> dict[str, Floats]:
+    """Columns of the scores of some events: one, or one for each parameter of interest."""
+    scores = model.score(events, n_threads)
+    if scores.ndim == 1:
+        return {name: scores}
+    parameters = getattr(model.members[0], "parameters", range(scores.shape[1]))
+    words = choose_words([f"{name}_{parameter}" for parameter in parameters], events.id_names)
+    return dict(zip(words, scores.T, strict=True))
+
+
+def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
+    """Put the number of a cell in place of several scores, where the fit has bins of that kind.
+
+    Cells for the events of one fold are chosen on the simulated events of the others in the regions that train.
+    """
+    fit = analysis.fit
+    if fit.binning != "cells" or len(events.features) == 1:
+        return events
+    chosen = events.training()
+    chosen = chosen if fit.systematics is None else chosen.with_systematics(fit.systematics)
+    free = tuple(fit.free) if not isinstance(fit.free, Mapping) else tuple(p for own in fit.free.values() for p in own)
+    strengths = {name: tuple(own) for name, own in fit.parameters.items()}
+    target = CellTarget(strengths, tuple(fit.of_interest), free, figure=fit.figure)
+    cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, by_folds=True)
+    return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})
+
+
+def require_fit(analysis: Analysis) -> None:
+    """Refuse to run what a fit of strengths cannot measure: a source that is of interest."""
+    named = [name for name in analysis.training.of_interest if name in analysis.systematics]
+    if named:
+        raise ConfigError(
+            f"training.of_interest: {named[0]} is a source: qbdt train learns its score, but the fit of a run measures "
+            "signal strengths only (in Python: qbdt.inference.strengths.fit_parameters)"
+        )

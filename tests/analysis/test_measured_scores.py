@@ -1,0 +1,113 @@
+"""Analyses of several signal strengths: a score each, cells of both, and one fit."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.fit_folder import fit_scored
+from qbdt.analysis.loader import load_regions, training_settings
+from qbdt.analysis.region_fit import read_control_regions
+from qbdt.analysis.run import run_analysis
+from qbdt.errors import ConfigError
+from qbdt.models.model_file import read_any_model
+
+N = 1500
+CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
+
+TEXT = """
+name: two signals
+features: [x, y]
+weight: w
+samples:
+  ggH: {role: signal, files: ggH.parquet}
+  VBF: {role: signal, files: VBF.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  tilt: {kind: weight, processes: ttbar, up: nominal * (1 + 0.1 * x / 3)}
+  xs: {kind: norm, processes: ttbar, size: 0.1}
+folds: {columns: event}
+training: {n_trees: 10, n_leaves: 4, strengths: {mu_ggH: ggH, mu_VBF: VBF}}
+fit: {bins: 12}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    rng = np.random.default_rng(5)
+    for name, (x, y, total) in CENTRES.items():
+        columns = {
+            "x": rng.normal(x, 1, N),
+            "y": rng.normal(y, 1, N),
+            "event": np.arange(N),
+            "w": np.full(N, total / N),
+        }
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    (folder / "analysis.yaml").write_text(TEXT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return run_analysis(read_analysis(folder / "analysis.yaml"), folder, folder / "out", n_threads=1, figures=False)
+
+
+def test_a_run_measures_both_strengths(run):
+    fitted = run.result["fit"]["expected"]
+    strengths = fitted["strengths"]
+    assert list(strengths) == ["mu_ggH", "mu_VBF"]
+    for one in strengths.values():
+        assert one["mu"] == pytest.approx(1.0, abs=1e-3)
+        assert 0.2 < one["sigma_mu"] < 0.6
+
+
+def test_scores_of_a_run_are_fitted_again_to_the_same_result(run, folder):
+    again = fit_scored(read_analysis(folder / "out" / "scored" / "scored.yaml"), folder / "out" / "scored")
+    expected = run.result["fit"]["expected"]["strengths"].values()
+    assert [one.sigma_mu for one in again.expected.strengths] == pytest.approx([one["sigma_mu"] for one in expected])
+    (templates,) = again.measurement.regions.values()
+    assert 3 < templates.n_bins <= 12
+
+
+def test_the_fit_takes_its_defaults_from_the_training(folder):
+    fit = read_analysis(folder / "analysis.yaml").fit
+    assert (fit.binning, fit.bins, fit.parameters) == ("cells", 12, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]})
+
+
+def test_a_run_of_a_source_of_interest_is_refused(folder):
+    (folder / "mass.yaml").write_text(TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: [tilt]"))
+    with pytest.raises(ConfigError, match=r"training\.of_interest: tilt is a source"):
+        run_analysis(read_analysis(folder / "mass.yaml"), folder, folder / "mass")
+
+
+REGIONS = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "with: control regions").replace(
+    "folds:", "regions: {signal: {selection: x > -0.5}, control: {selection: x <= -0.5, observable: yield}}\nfolds:"
+)
+
+
+def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
+    (folder / "regions.yaml").write_text(REGIONS)
+    analysis = read_analysis(folder / "regions.yaml")
+    partner = read_control_regions(load_regions(analysis, folder), analysis)
+    control = pq.read_table(folder / "ttbar.parquet").to_pandas().query("x <= -0.5")["w"]
+    # the yield n changes by 10 %: (0.1 n)²/n, less what MC statistics take, n + Σw²
+    expected = (0.1 * control.sum()) ** 2 / (control.sum() + (control**2).sum())
+    assert partner.about(["mu", "xs", "tilt"])[1, 1] == pytest.approx(expected, rel=0.05)
+    with pytest.raises(ConfigError, match="control regions: their events are read by qbdt run only"):
+        training_settings(analysis)
+    done = run_analysis(analysis, folder, folder / "regions", n_threads=1, figures=False)
+    assert "control regions" in done.steps
+    trained = read_any_model(folder / "regions" / "model.qbdt")[0].trainings[0]
+    assert trained.settings.partner == partner
+
+
+def test_a_partner_is_a_file_or_control_regions(folder):
+    (folder / "wrong.yaml").write_text(REGIONS.replace("with: control regions", "with: {poi: none}"))
+    with pytest.raises(ConfigError, match="a file, or 'control regions', is needed"):
+        read_analysis(folder / "wrong.yaml")
+    (folder / "wrong.yaml").write_text(REGIONS.replace(", observable: yield", ""))
+    analysis = read_analysis(folder / "wrong.yaml")
+    with pytest.raises(ConfigError, match="control regions: no region is one"):
+        read_control_regions(load_regions(analysis, folder), analysis)

@@ -1,0 +1,124 @@
+"""The scikit-learn face for measurements of several strengths, and of parameters that are none."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qbdt import QBDTClassifier, Systematic
+from qbdt.errors import ConfigError, DataError
+from qbdt.training.partner import Partner
+
+N = 1200
+CENTRES = {0: (0.0, 0.0), 1: (2.0, 0.0), 2: (0.0, 2.0)}
+OPTIONS: dict[str, Any] = {"n_trees": 12, "n_leaves": 5, "n_threads": 1}
+STRENGTHS = {"mu_right": [1], "mu_up": [2]}
+
+
+def table(shift=0.0, seed=3):
+    """Return two signals over a background that moves."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(list(CENTRES), N)
+    X = np.array([CENTRES[label] for label in y]) + rng.normal(size=(len(y), 2)) * (1 + 0.5 * (y == 0))[:, None]
+    X[y == 0] += shift
+    return X, y, np.where(y == 0, 900.0, 60.0) / N
+
+
+@pytest.fixture(scope="module")
+def trained():
+    X, y, weight = table()
+    up, down = table(0.2), table(-0.2)
+    source = Systematic.shape("scale", (up[0], up[1], up[2]), (down[0], down[1], down[2]))
+    return QBDTClassifier(strengths=STRENGTHS, **OPTIONS).fit(X, y, weight, [source])
+
+
+def test_there_is_a_score_for_each_strength(trained):
+    X, y, _ = table(seed=4)
+    scores = trained.decision_function(X)
+    assert scores.shape == (len(X), 2)
+    for column, label in enumerate((1, 2)):
+        means = [scores[y == other, column].mean() for other in CENTRES]
+        assert int(np.argmax(means)) == label
+    assert [one.parameter for one in trained.training_.expectations] == ["mu_right", "mu_up"]
+    assert trained.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
+    assert trained.score(X, y) > 0.7
+    assert len(list(trained.staged_decision_function(X[:3]))) > 2
+    assert set(trained.to_frame()["sum"]) == {"ratio of mu_right", "ratio of mu_up", "shift"}
+
+
+def test_the_model_file_keeps_every_bit(trained, tmp_path):
+    X = table(seed=5)[0]
+    trained.save(tmp_path / "model.qbdt")
+    again = QBDTClassifier.load(tmp_path / "model.qbdt")
+    assert np.array_equal(again.decision_function(X), trained.decision_function(X))
+    assert np.array_equal(again.predict(X), trained.predict(X))
+    assert again.training_.expectations == trained.training_.expectations
+    assert again.strengths == {"mu_right": ("signal 1",), "mu_up": ("signal 2",)}
+
+
+def test_a_finished_training_resumes_to_the_same_model(trained):
+    X, y, weight = table()
+    up, down = table(0.2), table(-0.2)
+    source = Systematic.shape("scale", up, down)
+    again = QBDTClassifier(strengths=STRENGTHS, **OPTIONS).fit(X, y, weight, [source], resume=trained)
+    assert np.array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def test_more_information_lowers_the_expected_uncertainty():
+    X, y, weight = table()
+    X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    up = np.where(y == 0, weight * (1 + 0.2 * np.tanh(X[:, 0])), weight)
+    source = Systematic.weight("tilt", up)
+    alone, helped = (
+        QBDTClassifier(partner=partner, **OPTIONS).fit(X, y, weight, [source]).training_.expectation
+        for partner in (None, Partner(("tilt",), ((100.0,),)))
+    )
+    assert alone is not None
+    assert helped is not None
+    assert helped.sigma_stat == pytest.approx(alone.sigma_stat, rel=1e-5)  # a free parameter has a weak constraint
+    assert alone.sigma_stat < helped.sigma_full < alone.sigma_full
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"y has 3 classes; for several signals name the strength of each label"),
+        ({"strengths": {"mu": [1]}}, "strengths: signal process signal 2 has no strength; each needs one"),
+        ({"strengths": {"a": [1, 2], "b": [2]}}, "signal process signal 2 has more than one strength"),
+        ({"strengths": {"a": [1], "b": [3]}}, "strengths: b: .*names of signal processes are needed"),
+        (
+            {"strengths": STRENGTHS, "of_interest": ["mass"]},
+            "of_interest: no strength or source mass; there are: mu_right",
+        ),
+        ({"strengths": STRENGTHS, "free": ["ttbar"]}, "free: no background process ttbar; there are: background"),
+        (
+            {"strengths": STRENGTHS, "partner": Partner(("x",), ((1.0,),))},
+            "partner: none of its parameters x is one of",
+        ),
+        ({"strengths": STRENGTHS, "method": "paper"}, "strengths: a setting of method='profile'"),
+    ],
+)
+def test_bad_input_is_named(options, message):
+    with pytest.raises((ConfigError, DataError), match=message):
+        QBDTClassifier(**{**OPTIONS, **options}).fit(*table())
+
+
+def test_two_parameters_that_cannot_be_told_apart_are_named():
+    X, y, weight = table()
+    same = np.where(y == 0, 0, 1 + np.arange(len(y)) % 2)  # labels 1 and 2 at random
+    with pytest.raises(DataError, match=r"mu_right and mu_up cannot be told apart: their correlation is -0\.99"):
+        QBDTClassifier(strengths=STRENGTHS, **OPTIONS).fit(X, same, weight)
+
+
+def test_a_source_of_interest_without_effect_is_named():
+    X, y, weight = table()
+    X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    with pytest.raises(DataError, match="source mass has no constraint, and no effect either"):
+        QBDTClassifier(of_interest=["mass"], **OPTIONS).fit(X, y, weight, [Systematic.weight("mass", weight)])
+
+
+def test_threads_change_no_bit(trained):
+    X, y, weight = table()
+    source = Systematic.shape("scale", table(0.2), table(-0.2))
+    again = QBDTClassifier(strengths=STRENGTHS, **{**OPTIONS, "n_threads": 2}).fit(X, y, weight, [source])
+    assert np.array_equal(again.decision_function(X), trained.decision_function(X))
