@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits smoothing \
   paper capacity weights eras measurements \
-  defaults fuzz clean
+  defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -56,6 +56,12 @@ figures: setup  ## the figures of README and documentation, from the benchmark's
 
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
+
+bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
+	$(BIN)/python -m benchmarks.gpu
+
+test-gpu: setup  ## hundreds of random trainings on a GPU, each the model of the CPU bit by bit
+	$(THREADS) QBDT_GPU_TRAININGS=300 $(BIN)/python -m pytest -n 0 tests/device
 
 physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
 	mkdir -p qbdt-bench

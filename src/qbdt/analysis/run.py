@@ -110,7 +110,7 @@ def run_analysis(
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
     device
-        "cuda" to train on a GPU; results are the same.
+        "cuda" to train and score on a GPU; results are the same.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def run_analysis(
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    place, note = cluster or _LocalRun(n_threads), _Notes(say)
+    place, note = cluster or _LocalRun(n_threads, device), _Notes(say)
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
@@ -158,8 +158,8 @@ def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
 class _LocalRun:
     """The steps of a run that look at events, in this process; `ClusterRun` does the same on a cluster."""
 
-    def __init__(self, n_threads: int | None) -> None:
-        self._n_threads = n_threads
+    def __init__(self, n_threads: int | None, device: str | None) -> None:
+        self._n_threads, self._device = n_threads, device
         self._events: RegionEvents | None = None
         self._scored: RegionEvents | None = None
 
@@ -185,7 +185,8 @@ class _LocalRun:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-        self._scored = self._events.transform(lambda each: name_scores(models, each, name, self._n_threads))
+        where = (self._n_threads, self._device)
+        self._scored = self._events.transform(lambda each: name_scores(models, each, name, *where))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 

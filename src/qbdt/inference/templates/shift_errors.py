@@ -39,7 +39,8 @@ def measure_shift_variance(source: Systematic, sample: Sample, bins: Bins) -> Fl
     order = np.lexsort((place, np.concatenate(hashes)))
     keys, place, value = np.concatenate(hashes)[order], place[order], value[order]
     first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]) | (place[1:] != place[:-1])]))
-    return np.bincount(place[first], np.square(np.add.reduceat(value, first)), bins.n_bins)
+    squares = np.square(np.add.reduceat(value, first))
+    return np.asarray(np.bincount(place[first], squares, bins.n_bins), dtype=np.float64)
 
 
 def _recognise(several: list[Events], replaced: bool) -> list[NDArray[np.uint64]]:
