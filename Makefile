@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
-  capacity more-events weights eras measurements smoothing
+  capacity more-events weights eras measurements smoothing \
   defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
