@@ -73,7 +73,8 @@ class ClusterRun:
         note(f"read on the cluster, in {len(partitions)} parts")
         self._partitions = partitions
         if analysis.regions:
-            require_none_shared(map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions"))
+            shared = map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions")
+            require_none_shared(shared)
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
