@@ -203,6 +203,27 @@ def test_parameters_are_checked(files, blind, old, new, message):
         fit_scored(plan.model_copy(update={"fit": other.fit}), scored)
 
 
+def test_a_region_may_have_a_model_of_its_own(files, tmp_path):
+    from qbdt.analysis.run_folder import read_run
+    from qbdt.models import read_cross_trained
+
+    own = "  high: {selection: 50 <= mt < 70 and nb == 0, model: high, bins: 2}\n  w: {"
+    analysis = parse_analysis(ANALYSIS.replace("  w: {", own))
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False)
+    assert [step for step in done.steps if "train" in step] == [
+        *("train fold0", "train fold1", "high: train fold0", "high: train fold1"),
+    ]
+    events = load_regions(analysis, files)
+    scored = load_regions(read_analysis(tmp_path / "run" / "scored" / "scored.yaml"), tmp_path / "run" / "scored")
+    for region, file in (("signal", "model.qbdt"), ("high", "model-high.qbdt"), ("w", "model.qbdt")):
+        model = read_cross_trained(tmp_path / "run" / file)[0].ensemble
+        wanted = model.score(events.select(region).sample("ttbar").events)
+        assert scored.select(region).sample("ttbar").events.column("score") == pytest.approx(wanted, rel=1e-6)
+    assert list(read_run(tmp_path / "run").models) == ["", "high"]
+    with pytest.raises(DataError, match="regions: no region with model: low has train: true"):
+        events.of_training_regions("low")
+
+
 def test_bins_of_a_region():
     fit = FitSettings(bins=7, binning="equal_signal")
     assert Region().fit_settings(fit) == fit

@@ -58,6 +58,11 @@ class Region(Section):
     train: bool | None = Field(
         None, description="whether its events train the classifier; by default where the score is histogrammed"
     )
+    model: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z]\w*$",
+        description="name of the model that its events train and that scores them; regions without share one",
+    )
     blind: bool | None = Field(
         None, description="whether all its data are hidden in blind results, or none; see `fit: blind_above`"
     )
@@ -73,6 +78,11 @@ class Region(Section):
     def uses_score(self) -> bool:
         """Whether the score is histogrammed."""
         return self.observable == SCORE
+
+    @property
+    def model_name(self) -> str:
+        """Name of its model; empty for the one that regions share."""
+        return self.model or ""
 
     @property
     def is_control(self) -> bool:
