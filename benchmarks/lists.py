@@ -35,6 +35,8 @@ REDUCTIONS = {
 N_REPLICAS = 103
 MARK_TIME, MARK_MEMORY = 1.5, 2.0
 STEP = 250_000
+CLUSTER = 20_000
+"""Events that are written together; those with replicas as NanoAOD has them, some megabytes of a branch."""
 
 
 def write_jets(path: Path, rows: int) -> None:
@@ -100,8 +102,8 @@ def write_replicas(path: Path, rows: int) -> None:
     size = random.normal(0, [0.05, 0.03, 0.02, 0.01], (N_REPLICAS, 4)).astype(np.float32)
     with uproot.recreate(path, compression=None) as root:
         root.mktree("Events", {**dict.fromkeys(names, "f4"), "pdf": ("f4", (N_REPLICAS,)), "event": "i8"})
-        for start in range(0, rows, STEP):
-            n = min(STEP, rows - start)
+        for start in range(0, rows, CLUSTER):
+            n = min(CLUSTER, rows - start)
             flat = {name: random.standard_normal(n, dtype=np.float32) for name in names}
             shapes = np.stack([np.ones_like(flat["x0"]), flat["x0"], flat["x1"], np.cos(flat["x2"])], axis=1)
             root["Events"].extend({**flat, "pdf": 1 + shapes @ size.T, "event": np.arange(start, start + n)})

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
@@ -66,3 +67,11 @@ def test_actions_are_pinned_by_hash():
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8")):
             assert re.fullmatch(r"[\w/.-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
+
+
+def test_importing_it_imports_nothing_slow():
+    """What needs a compiler, a fit or a drawing is imported where it is asked for."""
+    slow = ["numba", "scipy", "sklearn", "pydantic", "matplotlib", "pandas", "pyarrow", "awkward", "pyhf"]
+    code = f"import sys, qbdt; print(*[name for name in {slow} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

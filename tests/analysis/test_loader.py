@@ -8,7 +8,7 @@ import uproot
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loader import load, load_partitions
+from qbdt.analysis.loader import list_files, load, load_partitions
 from qbdt.errors import ConfigError, DataError, ExpressionError
 
 N = 60
@@ -271,3 +271,33 @@ def test_what_divides_folds_must_not_be_varied(folder):
         load(swapped, folder)
     with pytest.raises(ConfigError, match="columns is missing: by: hash needs to know which"):
         parse_analysis(WITHOUT_NUMBER.replace(by, "by: hash"))
+
+
+FRIENDS = """\
+features: [pt, score]
+weight: w
+friends:
+  - {files: "friends/{file}.root", tree: Scores, by: event}
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  shifted: {kind: shape, processes: ttbar, up: {files: ttbar_down.parquet}}
+folds: {columns: event, k: 2}
+"""
+
+
+def test_friends_of_nominal_and_varied_files(folder):
+    (folder / "friends").mkdir(exist_ok=True)
+    for name in ("higgs", "ttbar", "ttbar_down"):
+        table = pa.parquet.read_table(folder / f"{name}.parquet")
+        with uproot.recreate(folder / "friends" / f"{name}.root") as file:
+            file["Scores"] = {"event": table["event"].to_numpy()[::-1], "score": table["pt"].to_numpy()[::-1] / 7}
+    data = load(parse_analysis(FRIENDS), folder)
+    for events in (data.sample("ttbar").events, data.varied("shifted", "up")["ttbar"]):
+        np.testing.assert_allclose(events.column("score"), events.column("pt") / 7)
+    assert any("friends" in path for path, *_ in list_files(parse_analysis(FRIENDS), folder))
+    with pytest.raises(DataError, match=r"friend/higgs.root: no such file"):
+        load(parse_analysis(FRIENDS.replace("friends/{file}", "friend/{file}")), folder)
+    with pytest.raises(ConfigError, match="a friend needs files, tree or both"):
+        parse_analysis(FRIENDS.replace('files: "friends/{file}.root", tree: Scores, ', ""))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +32,12 @@ from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySample
 from qbdt.data.readers import (
     NOMINAL,
     ColumnPlan,
+    Friend,
     Request,
+    Share,
     expand,
     family_column,
-    open_table,
+    open_with_friends,
     read_family_rows,
     read_request,
     require_same_rows,
@@ -114,7 +117,7 @@ class EventReader:
         with _said_of(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
-            tables = (open_table(path, files.tree or self._analysis.tree) for path in some)
+            tables = (self._open(process, path, files.tree, Share()) for path in some)
             return read_family_rows(tables, request, -(-BASIS_ROWS // len(some)))
 
     def _eras(self) -> list[EventReader]:
@@ -198,7 +201,7 @@ class EventReader:
                     variations[f"{name} down"] = Expression(source.down)
         request = self._request(files, self._scale(process, files), variations=variations)
         request = replace(request, families=families)
-        return self._read(process, files.files, files.tree, request)
+        return self._read(process, process, files.files, files.tree, request)
 
     def _sources(self, name: str, source: Source, columns: Mapping[str, VariedColumns]) -> list[Systematic]:
         """Sources that one entry of the file stands for: several for a family of weights."""
@@ -241,7 +244,7 @@ class EventReader:
             scale = self._scale(process, files, variation.generated, paths, tree)
             request = self._request(files, scale, columns=variation.columns, weight=variation.weight)
             self._check_columns(key, variation, request)
-            found[process] = self._read(f"{process}, {name} {direction}", paths, tree, request)[0]
+            found[process] = self._read(f"{process}, {name} {direction}", process, paths, tree, request)[0]
         return found
 
     def _check_variation(self, key: str, processes: Sequence[str], variation: ShapeVariation) -> None:
@@ -329,15 +332,32 @@ class EventReader:
             missing=_placeholders(analysis),
         )
 
+    def _open(self, process: str, path: str, tree: str | None, share: Share) -> AbstractContextManager[Any]:
+        """Open a file of a sample with its friends."""
+        sample, events = self._analysis.samples[process], tree or self._analysis.tree
+        friends = []
+        for one in self._analysis.friends if sample.friends is None else sample.friends:
+            (place,) = [path] if one.files is None else self._find_friend(one.files, path)
+            named = None if one.tree is None else one.tree.replace("{tree}", events or "")
+            friends.append(Friend(place, named, tuple(one.by)))
+        return open_with_friends(path, events, share, friends)
+
+    def _find_friend(self, pattern: str, path: str) -> list[str]:
+        (named,) = name_files(pattern, "", [path])
+        found = expand(named, self._folder)
+        if len(found) != 1:
+            raise DataError(f"friend {named}: {len(found)} files match, one is needed for {path}")
+        return found
+
     def _read(
-        self, what: str, paths: Sequence[str], tree: str | None, request: Request
+        self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
         with _said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")
             divided = divide_files(files, *self._partition)
-            tables = (open_table(f, tree or self._analysis.tree, share) for f, share in divided)
+            tables = (self._open(process, f, tree, share) for f, share in divided)
             request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
             return read_request(tables, request, description=what, progress=self._progress)
 

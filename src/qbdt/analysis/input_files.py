@@ -61,6 +61,9 @@ def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
     for path in (path for side in shapes if side is not None for path in side.files or ()):
         for process, sample in analysis.samples.items():
             patterns += name_files(path, process, sample.files)
+    for sample in analysis.samples.values():
+        friends = analysis.friends if sample.friends is None else sample.friends
+        patterns += [one.files.replace("{file}", "*") for one in friends if one.files is not None]
     found = set()
     if analysis.training.partner_file is not None and Path(analysis.training.partner_file.file).exists():
         found.add(Path(analysis.training.partner_file.file))

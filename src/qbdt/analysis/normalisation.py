@@ -16,7 +16,7 @@ import numpy as np
 
 from qbdt.analysis.schema import Generated
 from qbdt.data import Expression
-from qbdt.data.readers import open_table, read_histogram, sum_expression
+from qbdt.data.readers import read_histogram, sum_expression
 from qbdt.errors import DataError
 from qbdt.tables import Table
 
@@ -103,5 +103,4 @@ def _count(path: str, changed: int, generated: str, tree: str | None) -> float:
             raise DataError(f"{path}: generated: bin {wanted.bin} of {wanted.histogram}, which has {values.size}")
         return float(values.sum() if wanted.bin is None else values[wanted.bin - 1])
     assert wanted.sum is not None
-    with open_table(path, tree) as table:
-        return sum_expression(table, Expression(wanted.sum))
+    return sum_expression(path, tree, Expression(wanted.sum))

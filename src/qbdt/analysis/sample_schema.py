@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from qbdt.analysis.schema_fields import Colour, ExpressionText, LabelText
 from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["DataDriven", "Era", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
+__all__ = ["DataDriven", "Era", "FriendFiles", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
 
 
 class Generated(Section):
@@ -84,6 +84,22 @@ class DataDriven(Section):
     )
 
 
+class FriendFiles(Section):
+    """Another tree, of the same file or of others, with more columns of the same events."""
+
+    files: str | None = Field(
+        None, description="path in which {file} is each file of the sample, without folder and ending; the same file"
+    )
+    tree: str | None = Field(None, description="its tree; {tree} is that of the events")
+    by: OptionalNames = Field([], description="identifier columns that both have; by default rows in the same order")
+
+    @model_validator(mode="after")
+    def _is_another(self) -> FriendFiles:
+        if self.files is None and self.tree is None:
+            raise ValueError("a friend needs files, tree or both")
+        return self
+
+
 class SampleFiles(Section):
     """One process and where its events are."""
 
@@ -105,6 +121,9 @@ class SampleFiles(Section):
     )
     from_data: DataDriven | None = Field(
         None, description="a background made of other samples' events in another selection, instead of files"
+    )
+    friends: list[FriendFiles] | None = Field(
+        None, description="trees with more columns of its events; by default those named at the top"
     )
     eras: dict[str, SampleEra] = Field({}, description="what is different by era; without files, only these eras")
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")

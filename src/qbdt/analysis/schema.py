@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, Generated, SampleEra, SampleFiles
+from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
 from qbdt.analysis.source_schema import (
     FamilySource,
@@ -210,6 +210,7 @@ class Analysis(Section):
         [], description="values that mean missing, such as -999 or .nan: for all columns, or for each by name"
     )
     tree: str | None = Field(None, description="TTree or RNTuple in ROOT files; not needed where a file has one only")
+    friends: list[FriendFiles] = Field([], description="trees with more columns of the same events")
     luminosity: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹, for samples with a cross section"
     )

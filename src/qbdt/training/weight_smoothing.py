@@ -292,6 +292,11 @@ class _SmoothedPartitions:
         """Make calls."""
         return self._partitions.ask(*calls)
 
+    def fork(self, workers: Workers) -> _SmoothedPartitions | None:
+        """Return the same events for another thread."""
+        own = self._partitions.fork(workers)
+        return None if own is None else _SmoothedPartitions(own, self._smoothing)
+
     def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree."""
         return self._partitions.begin_tree(call, *others)

@@ -290,8 +290,6 @@ class TestFaults:
             read_events(str(tmp_path / "nothing.root"), ["pt"])
         with pytest.raises(DataError, match=r"no file matches .*x\*\.root"):
             read_events(str(tmp_path / "x*.root"), ["pt"])
-        with pytest.raises(DataError, match=r"is a folder"):
-            read_events(str(tmp_path), ["pt"])
         with pytest.raises(DataError, match=r"events\.root: no tree nominal; there are: Events"):
             read_events(path, ["pt"], tree="nominal")
         with pytest.raises(DataError, match=r"events\.root:Events: no branch ptt; did you mean pt"):

@@ -64,7 +64,7 @@ def test_templates_are_those_of_sorted_rows(seed, count):
     scored = segments(rng, (37, 50, 20))
     described = [one.segment for one in scored]
 
-    def build(number, dataset, workers, memory):
+    def build(number, dataset, workers, memory=None):
         return ScoreRows(cut(scored, number, count), described, SHARES, 2.0**50, workers)
 
     with Workers(1) as workers:

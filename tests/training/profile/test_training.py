@@ -148,6 +148,21 @@ def test_threads_change_nothing(dataset, trained, n_threads):
     assert_same(trained, trained_on(dataset, SETTINGS, n_threads=n_threads))
 
 
+def test_folds_at_once_go_on_after_an_interruption(dataset, trained):
+    class Interrupted(Exception):
+        pass
+
+    def stop(training):
+        kept.append(training)
+        if len(kept) == 7:
+            raise Interrupted
+
+    kept: list[Any] = []
+    with pytest.raises(Interrupted):
+        trained_on(dataset, SETTINGS, n_threads=2, checkpoint=stop)
+    assert_same(trained, trained_on(dataset, SETTINGS, n_threads=2, resume=kept[-1]))
+
+
 def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset, trained):
     assert_same(trained, trained_on(reordered(dataset), SETTINGS))
 

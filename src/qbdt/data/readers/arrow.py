@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
-from qbdt.data.columns import arrow_to_numpy, as_columns, refuse_repeated
+from qbdt.data.columns import as_columns, refuse_repeated
 from qbdt.data.lists import has_lists
+from qbdt.data.readers.nested import list_fields, numpy_or_awkward
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError
 
@@ -50,48 +55,42 @@ def _columns_and_lists(table: Any) -> dict[str, Any]:
 
 
 class _Batches:
-    """A file that pyarrow reads as a sequence of record batches."""
+    """A file that pyarrow reads as a sequence of record batches. Fields of records are columns: `jet.pt`, `muon.pt`."""
 
     def __init__(
         self,
         path: str,
         format_name: str,
-        names: Sequence[str],
+        schema: Any,
         n_rows: int | None,
-        read: Callable[[list[str]], Iterator[Any]],
+        read: Callable[[dict[str, list[str]]], Iterator[Any]],
         first_row: int = 0,
     ) -> None:
-        refuse_repeated(names, f"{path}: ")
+        refuse_repeated(schema.names, f"{path}: ")
         self.first_row = first_row
         self.label = path
-        self.names = tuple(names)
+        self._fields = {name: place for field in schema for name, place in list_fields(field)}
+        self.names = tuple(self._fields)
         self.n_rows = n_rows
         self._format_name, self._read = format_name, read
 
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         import pyarrow as pa
 
+        wanted: dict[str, list[str]] = {}
+        for name in columns:
+            column, field = self._fields[name]
+            wanted.setdefault(column, []).extend([field] if field else [])
         with readable(self.label, self._format_name):
-            batches = self._read(list(columns))
+            batches = self._read(wanted)
         for batch in each_readable(self.label, self._format_name, batches):
             table = pa.table(batch)
-            yield {name: _numpy_or_awkward(self.label, name, table.column(name)) for name in columns}
+            yield {name: self._values(name, table) for name in columns}
             del batch, table
 
-
-def _numpy_or_awkward(label: str, name: str, column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        import awkward as ak
-
-        lists = column.cast(pa.large_list(kind.value_type)).combine_chunks()  # awkward pads 64-bit offsets only
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-        values = arrow_to_numpy(pa.chunked_array([pc.list_flatten(lists)]), f"{label}: column {name}")
-        return ak.unflatten(values, lengths)
-    return arrow_to_numpy(column, f"{label}: column {name}")
+    def _values(self, name: str, table: Any) -> Any:
+        column, field = self._fields[name]
+        return numpy_or_awkward(table.column(column), f"{self.label}: column {name}", field)
 
 
 def _row_groups(metadata: Any, chosen: range, n_columns: int) -> Iterator[list[int]]:
@@ -119,15 +118,25 @@ def _parquet(path: str, share: Share) -> Iterator[TableFile]:
             sum(file.metadata.row_group(i).num_rows for i in groups) for groups in (chosen, range(chosen.start))
         )
 
-    def read(columns: list[str]) -> Iterator[Any]:
-        for groups in _row_groups(file.metadata, chosen, len(columns)):
-            pieces = [columns[i : i + 4] for i in range(0, len(columns), 4)]
+    def read(columns: dict[str, list[str]]) -> Iterator[Any]:
+        flat = [name for name, fields in columns.items() if not fields]
+        for groups in _row_groups(file.metadata, chosen, sum(max(len(fields), 1) for fields in columns.values())):
+            pieces = [flat[i : i + 4] for i in range(0, len(flat), 4)]
             arrays = [column for piece in pieces for column in file.read_row_groups(groups, columns=piece).columns]
-            yield pa.Table.from_arrays(arrays, columns)
+            for name, fields in columns.items():
+                if fields:
+                    arrays.append(file.read_row_groups(groups, columns=_leaves(file, name, fields)).column(name))
+            yield pa.Table.from_arrays(arrays, [*flat, *(name for name, fields in columns.items() if fields)])
             del arrays
 
     with file:
-        yield _Batches(path, "Parquet", file.schema_arrow.names, n_rows, read, first_row)
+        yield _Batches(path, "Parquet", file.schema_arrow, n_rows, read, first_row)
+
+
+def _leaves(file: Any, column: str, fields: list[str]) -> list[str]:
+    """Paths of the fields of a column of records, or of lists of records, in a Parquet file: `jet.list.item.pt`."""
+    paths = [file.schema.column(i).path for i in range(len(file.schema.names))]
+    return [path for path in paths if path.startswith(f"{column}.") and path.rpartition(".")[2] in fields]
 
 
 @contextmanager
@@ -137,16 +146,16 @@ def _feather(path: str, share: Share) -> Iterator[TableFile]:
     with readable(path, "Feather"):
         source = pa.memory_map(path)
         whole = pa.ipc.open_file(source)
-        names, batches = whole.schema.names, share.of(whole.num_record_batches)
+        schema, batches = whole.schema, share.of(whole.num_record_batches)
         first_row = sum(whole.get_batch(i).num_rows for i in range(batches.start))
 
-    def read(columns: list[str]) -> Iterator[Any]:
-        options = pa.ipc.IpcReadOptions(included_fields=[names.index(name) for name in columns])
+    def read(columns: dict[str, list[str]]) -> Iterator[Any]:
+        options = pa.ipc.IpcReadOptions(included_fields=[schema.names.index(name) for name in columns])
         reader = pa.ipc.open_file(source, options=options)
         return (reader.get_batch(i) for i in batches)
 
     with source:
-        yield _Batches(path, "Feather", names, None, read, first_row)
+        yield _Batches(path, "Feather", schema, None, read, first_row)
 
 
 @contextmanager
@@ -156,15 +165,35 @@ def _csv(path: str, share: Share) -> Iterator[TableFile]:
 
     block = csv.ReadOptions(block_size=CHUNK_BYTES // 8)
     with readable(path, "CSV"), csv.open_csv(path, read_options=block) as head:
-        names = head.schema.names
+        schema = head.schema
 
-    def read(columns: list[str]) -> Iterator[Any]:
+    def read(columns: dict[str, list[str]]) -> Iterator[Any]:
         # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
-        numbers = {f.name: pa.float64() for f in head.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
-        options = csv.ConvertOptions(include_columns=columns, column_types=numbers)
+        numbers = {f.name: pa.float64() for f in schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
+        options = csv.ConvertOptions(include_columns=list(columns), column_types=numbers)
         return iter(csv.open_csv(path, block, convert_options=options) if share.of(1) else ())
 
-    yield _Batches(path, "CSV", names, None, read)
+    yield _Batches(path, "CSV", schema, None, read)
+
+
+@contextmanager
+def _zipped_csv(path: str, share: Share) -> Iterator[TableFile]:
+    """CSV in an archive: pyarrow unpacks streams as it reads; the one file of a .zip is unpacked first."""
+    if not path.endswith(".zip"):
+        with _csv(path, share) as table:
+            yield table
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with readable(path, "ZIP"), zipfile.ZipFile(path) as archive:
+            inside = [name for name in archive.namelist() if name.lower().endswith(".csv")]
+            if len(inside) != 1:
+                raise DataError(f"{path}: {len(inside)} CSV files are in it: one is needed")
+            unpacked = Path(folder) / "table.csv"
+            with archive.open(inside[0]) as source, unpacked.open("wb") as target:
+                shutil.copyfileobj(source, target)
+        with _csv(str(unpacked), share) as table:
+            table.label = path  # type: ignore[misc]  # what messages call it
+            yield table
 
 
 OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = {
@@ -173,5 +202,6 @@ OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = 
     ".feather": _feather,
     ".arrow": _feather,
     ".csv": _csv,
+    **dict.fromkeys((".csv.gz", ".csv.bz2", ".csv.zst", ".csv.zip"), _zipped_csv),
 }
 """Reader of each file ending."""

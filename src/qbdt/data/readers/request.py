@@ -7,9 +7,9 @@ kept plus one chunk.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
-from qbdt.data.families import FamilyBasis, FamilyRows, FamilySampler, WeightFamily
+from qbdt.data.families import FamilyBasis, FamilyRows, FamilySampler
 from qbdt.data.identity import POSITION, bits_column, take_bits
 from qbdt.data.readers.arrow import MemoryTable
 from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
+from qbdt.data.readers.placeholders import mask_placeholders, may_be_missing
 from qbdt.data.readers.table import TableFile, expand, open_table
 from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
@@ -41,6 +42,9 @@ NOMINAL = "nominal"
 
 ELEMENT = re.compile(r"[\w.]+\[-?\d+\]")
 """An element of an array branch."""
+
+FAMILY_ROWS = 16_384
+"""Rows of a family of weights that are looked at together."""
 
 UNIT_WEIGHT = Expression("1")
 """Every row counts as one event."""
@@ -214,11 +218,12 @@ def _pieces(table: TableFile, request: Request, file_number: int = 0) -> Iterato
     """Checked columns of each chunk, with the number of rows it was read from."""
     plan = ColumnPlan(request.derived, table.names, table.label)
     needed = _branches(plan, request, table.names)
+    shared = needed if not request.families else _branches(plan, replace(request, families={}), table.names)
     start = 0
     for chunk in table.chunks(sorted(needed) or list(table.names[:1])):
         n_rows = len(next(iter(chunk.values())))
         place = (file_number, table.first_row + start)
-        yield n_rows, _Piece(table.label, plan, request, chunk, place, n_rows).columns()
+        yield n_rows, _Piece(table.label, plan, request, chunk, place, n_rows).columns(shared)
         start += n_rows
         del chunk
 
@@ -256,9 +261,10 @@ class _Piece:
     def _holds(self, condition: Expression, branches: dict[str, Any], n_rows: int) -> NDArray[np.bool_]:
         return np.broadcast_to(self._plan.mask(condition, branches), (n_rows,))
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Features, identifiers and weights of the rows that are kept."""
-        raw = self._raw if self._all else {name: values[self._kept] for name, values in self._raw.items()}
+    def columns(self, branches: Collection[str]) -> dict[str, NDArray[Any]]:
+        """Features, identifiers and weights of the rows that are kept; `branches` are those not of families only."""
+        raw = {name: values for name, values in self._raw.items() if name in branches}
+        raw = raw if self._all else {name: values[self._kept] for name, values in raw.items()}
         clean = self._clean(raw)
         columns = {_feature(name): self._feature(name, raw, clean) for name in self._request.features}
         for name, condition in self._request.conditions.items():
@@ -270,8 +276,7 @@ class _Piece:
             varied = self._weights(f"weight of {name}", expression, raw, nominal)
             columns[_weight(name)] = varied * self._request.scale
         for name, basis in self._request.families.items():
-            members = self._members(name, basis.family, raw)
-            shifts = basis.project(*members, self._label)
+            shifts = self._shifts(name, basis)
             columns |= {family_column(name, k): shifts[:, k] for k in range(shifts.shape[1])}
         return columns
 
@@ -285,24 +290,33 @@ class _Piece:
         values = self._one_per_row(column or name, self._plan.evaluate(column or name, raw))
         return values if column is None else take_bits(values)
 
-    def _members(self, name: str, family: WeightFamily, raw: dict[str, Any]) -> tuple[NDArray[Any], Floats]:
-        columns = {column: self._plan.evaluate(column, raw) for column in family.weights.names | family.central.names}
-        return family.read_members(columns, len(self._kept), f"{self._label}: weights of {name}")
+    def _shifts(self, name: str, basis: FamilyBasis | FamilySampler) -> NDArray[np.float32]:
+        """Columns of a family, block by block: the lists of weights of a chunk are large beside all else."""
+        family, blocks = basis.family, []
+        names = family.weights.names | family.central.names
+        branches = {branch for column in names for branch in self._plan.branches(column)}
+        for start in range(0, max(len(self._kept), 1), FAMILY_ROWS):
+            rows = self._kept[start : start + FAMILY_ROWS]
+            raw = {branch: self._raw[branch][rows] for branch in branches}
+            columns = {column: self._plan.evaluate(column, raw) for column in names}
+            members = family.read_members(columns, len(rows), f"{self._label}: weights of {name}")
+            blocks.append(basis.project(*members, self._label))
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def _clean(self, raw: dict[str, Any]) -> dict[str, Any]:
         """Branches with their placeholders replaced by NaN: what features are computed from."""
         if not any(self._request.missing.values()):
             return raw
-        return {name: _mask_placeholders(values, self._request.placeholders(name)) for name, values in raw.items()}
+        return {name: mask_placeholders(values, self._request.placeholders(name)) for name, values in raw.items()}
 
     def _feature(self, name: str, raw: dict[str, Any], clean: dict[str, Any]) -> NDArray[Any]:
         before = self._one_per_row(name, self._plan.evaluate(name, clean))
         placeholders = self._request.placeholders(name)
-        values = np.asarray(_mask_placeholders(before, placeholders))
+        values = np.asarray(mask_placeholders(before, placeholders))
         if not _all_finite(values):
             allowed = np.isnan(values) if any(np.isnan(placeholders)) else np.isnan(values) & ~np.isnan(before)
             for branch in self._plan.branches(name):
-                allowed |= _may_be_missing(raw[branch], clean[branch])
+                allowed |= may_be_missing(raw[branch], clean[branch])
             self._refuse(f"feature {name}", values, ~np.isfinite(values) & ~(allowed & np.isnan(values)))
         return values
 
@@ -349,49 +363,6 @@ class _Piece:
         raise DataError(
             f"{self._label}: {what} is {shown} in row {self._start + self._kept[first]} ({bad.sum()} rows); {advice}"
         )
-
-
-def _mask_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
-    """Values with placeholders replaced by NaN; the same array where there are none."""
-    if not placeholders:
-        return values
-    if not isinstance(values, np.ndarray):
-        return _mask_jagged_placeholders(values, placeholders)
-    if values.dtype.kind not in "iuf":
-        return values
-    marked = np.isin(values, _as_stored(placeholders, values.dtype))
-    if not marked.any():
-        return values
-    dtype = values.dtype.newbyteorder("=") if values.dtype.kind == "f" else np.float64
-    return np.where(marked, np.nan, values).astype(dtype, copy=False)
-
-
-def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Placeholders as a branch of this type holds them: −99.9 in single precision is not −99.9 in double."""
-    numbers = np.array([p for p in placeholders if not np.isnan(p)], dtype=np.float64)
-    return numbers.astype(dtype.newbyteorder("=")) if dtype.kind == "f" else numbers
-
-
-def _mask_jagged_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
-    import awkward as ak
-
-    if values.ndim != 2:
-        return values
-    flat = ak.to_numpy(ak.flatten(values))
-    replaced = _mask_placeholders(flat, placeholders)
-    return values if replaced is flat else ak.unflatten(replaced, ak.num(values))
-
-
-def _may_be_missing(raw: Any, clean: Any) -> NDArray[np.bool_]:
-    """Rows in which a branch has a placeholder, or has too few elements to pick one."""
-    if isinstance(raw, np.ndarray):
-        if clean is raw:
-            return np.zeros(len(raw), dtype=np.bool_)
-        replaced = np.isnan(clean) & ~np.isnan(raw.astype(np.float64, copy=False))
-        return np.asarray(replaced if replaced.ndim == 1 else replaced.any(axis=1))
-    import awkward as ak
-
-    return np.asarray(~ak.any(np.isnan(raw), axis=1))
 
 
 def _all_finite(values: NDArray[Any]) -> bool:

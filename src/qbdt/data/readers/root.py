@@ -27,7 +27,9 @@ def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
     import uproot
 
     with readable(path, "ROOT"):
-        file = uproot.open(path, array_cache=None, object_cache=None)
+        # Without aiohttp, which uproot would look for, ranges of the file are asked for with the standard library.
+        by_range = {"handler": uproot.HTTPSource} if path.startswith(("http://", "https://")) else {}
+        file = uproot.open(path, array_cache=None, object_cache=None, **by_range)
     with file:
         with readable(path, "ROOT"):
             found = file[_tree_name(path, file, tree)]

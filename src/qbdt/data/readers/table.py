@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import glob
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -31,6 +34,12 @@ __all__ = [
 Item = TypeVar("Item")
 
 NamedTables: TypeAlias = Iterable[tuple[str, Mapping[str, NDArray[Any]]]]
+
+PACKED = (".gz", ".bz2", ".zst", ".zip")
+"""Endings of packed files."""
+
+TIMEOUT = 60.0
+"""Seconds that a server may take to answer."""
 
 CHUNK_BYTES = 64 * 2**20
 """Size of the pieces that are read at a time: large enough for the disk, small against the arrays that are kept."""
@@ -135,41 +144,100 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
     if found:
         return found
     if is_folder:
-        raise DataError(f"{full}: is a folder, not a file")
+        return _list_folder(full)
     start = "" if folder is None or path.is_absolute() else f" (relative paths start from {folder})"
     what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
     raise DataError(f"{what}{start}")
 
 
 def _matches(path: Path, folder: Path | None) -> list[str]:
+    """Files that match; kept as long as the folder does not change, where only names in one folder are open."""
     start = "" if path.is_absolute() or folder is None else glob.escape(str(folder)) + "/"
-    matches = glob.glob(f"{start}{path}", recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    return sorted(match for match in matches if Path(match).is_file())
+    parent = Path(f"{start}{path}").parent
+    if glob.has_magic(str(parent)):
+        return list(_find(f"{start}{path}"))
+    changed = parent.stat().st_mtime_ns if parent.is_dir() else 0
+    return list(_index(f"{start}{path}", changed))
+
+
+@lru_cache(maxsize=1000)
+def _index(pattern: str, changed: int) -> tuple[str, ...]:
+    return _find(pattern)
+
+
+def _find(pattern: str) -> tuple[str, ...]:
+    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+    return tuple(sorted(match for match in matches if Path(match).is_file()))
+
+
+def _list_folder(folder: Path) -> list[str]:
+    """Tables in a folder as coffea and RDataFrame write them: files of one format; _names are notes."""
+    from qbdt.data.readers.arrow import OPENERS
+
+    known = (".root", *OPENERS)
+    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(("_", ".")))
+    tables = [str(path) for path in files if _ending(str(path)) in known]
+    if not tables:
+        raise DataError(
+            f"{folder}: is a folder without tables; files are told apart by their ending: {', '.join(known)}"
+        )
+    if len(endings := sorted({_ending(path) for path in tables})) > 1:
+        raise DataError(f"{folder}: is a folder with files of several formats ({', '.join(endings)}); use a wildcard")
+    return tables
 
 
 def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> AbstractContextManager[TableFile]:
-    """Open a file by its ending: .root, .parquet, .feather (.arrow) or .csv.
+    """Open a file by its ending: .root, .parquet, .feather (.arrow) or .csv, also packed (.csv.gz, .csv.zip).
 
     Parameters
     ----------
     path
-        File or remote address.
+        File or remote address (`root://` where its client is installed, `https://`).
     tree
         Name of the TTree or RNTuple; not needed where the file has one only. Other formats have none.
     share
         Which share of it: entries of a tree, row groups of Parquet, batches of Feather; CSV is not divided.
     """
-    ending = Path(path.partition("?")[0]).suffix.lower()
-    if ending == ".root":
-        from qbdt.data.readers.root import open_root
-
-        return open_root(path, tree, share)
     from qbdt.data.readers.arrow import OPENERS
+    from qbdt.data.readers.root import open_root
 
+    ending = _ending(path)
+    if ending == ".root":
+        return open_root(path, tree, share)
     if ending not in OPENERS:
         known = ", ".join([".root", *OPENERS])
         raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
-    return OPENERS[ending](path, share)
+    return _open_fetched(path, share, OPENERS[ending]) if _is_remote(path) else OPENERS[ending](path, share)
+
+
+def _ending(path: str) -> str:
+    """Ending of a file, both of them where it is packed: .csv.gz."""
+    name = Path(path.partition("?")[0])
+    ending = name.suffix.lower()
+    return Path(name.stem).suffix.lower() + ending if ending in PACKED else ending
+
+
+def _is_remote(path: str) -> bool:
+    return path.startswith(("http://", "https://"))
+
+
+@contextmanager
+def _open_fetched(
+    path: str, share: Share, opener: Callable[[str, Share], AbstractContextManager[TableFile]]
+) -> Iterator[TableFile]:
+    """Fetch a file from a server and open it; of ROOT files, only the parts that are needed are asked for instead."""
+    from urllib.request import urlopen
+
+    with tempfile.TemporaryDirectory() as folder:
+        local = Path(folder) / f"fetched{_ending(path)}"
+        try:
+            with urlopen(path, timeout=TIMEOUT) as answer, local.open("wb") as target:
+                shutil.copyfileobj(answer, target)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be fetched: {getattr(error, 'reason', None) or error}") from error
+        with opener(str(local), share) as table:
+            table.label = path  # type: ignore[misc]  # what messages call it
+            yield table
 
 
 def write_tables(path: str | Path, tables: NamedTables) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qbdt.data.expressions import Expression
 from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
-from qbdt.data.readers.table import TableFile, open_table
+from qbdt.data.readers.table import open_table
 from qbdt.errors import DataError
 
 __all__ = ["read_columns", "require_same_rows", "sum_expression"]
@@ -63,14 +63,15 @@ def _count_rows(path: str, tree: str | None) -> int:
         return sum(len(next(iter(chunk.values()))) for chunk in table.chunks(table.names[:1]))
 
 
-def sum_expression(table: TableFile, expression: Expression) -> float:
-    """Sum of an expression over all rows of a table, before any selection."""
-    plan = ColumnPlan({}, table.names, table.label)
+def sum_expression(path: str, tree: str | None, expression: Expression) -> float:
+    """Sum of an expression over all rows of a file, before any selection."""
     total = 0.0
-    for chunk in table.chunks(sorted(plan.branches(expression)) or list(table.names[:1])):
-        n_here = len(next(iter(chunk.values())))
-        values = np.asarray(plan.evaluate(expression, chunk))
-        if values.ndim > 1:
-            raise DataError(f"{table.label}: {expression.shown} has several values per event; pick an element")
-        total += float(np.broadcast_to(values, (n_here,)).sum(dtype=np.float64))
+    with open_table(path, tree) as table:
+        plan = ColumnPlan({}, table.names, table.label)
+        for chunk in table.chunks(sorted(plan.branches(expression)) or list(table.names[:1])):
+            n_rows = len(next(iter(chunk.values())))
+            values = plan.evaluate(expression, chunk)
+            if getattr(values, "ndim", 0) > 1:
+                raise DataError(f"{table.label}: {expression.shown} has several values per event; pick an element")
+            total += float(np.broadcast_to(values, (n_rows,)).sum(dtype=np.float64))
     return total

@@ -53,6 +53,12 @@ class OnePartition:
         """Make calls."""
         return [method_of(self._rows, call.method)(self._rows, *call.arguments) for call in calls]
 
+    def fork(self, workers: Workers) -> OnePartition | None:
+        """Return the same events for another thread."""
+        if self._partition is None or self._memory is not in_memory:
+            return None
+        return OnePartition(self._partition, workers)
+
     def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree; the rows are its nodes."""
         return self.ask(call, *others), self._rows

@@ -137,5 +137,8 @@ class Partitions(Protocol):
     def ask(self, *calls: Call) -> list[NDArray[Any]]:
         """Make calls on every partition, together with the changes that wait; return the combined results."""
 
+    def fork(self, workers: Workers) -> Partitions | None:
+        """Return the same events for another thread, with rows of its own; None where rows are not in this memory."""
+
     def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree by a call that changes the rows; return the results of all calls, and the nodes of the tree."""

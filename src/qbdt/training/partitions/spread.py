@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed
-from qbdt.training.partitions.protocol import Builder, Call, Results, total
+from qbdt.threads import Workers
+from qbdt.training.partitions.protocol import Builder, Call, Partitions, Results, total
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import NodeHistograms
@@ -37,6 +38,10 @@ class SpreadPartitions(ABC):
     @abstractmethod
     def _build(self, build: Builder) -> None:
         """Build the rows of every partition."""
+
+    def fork(self, workers: Workers) -> Partitions | None:
+        """Return nothing: every partition has room for one set of rows."""
+        return None
 
     def build(self, build: Builder, final: bool = False) -> None:
         """Build the rows of every partition; earlier ones are given up, with what they have not been told yet."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.profile.combination import Combination, ModelFrame, best_number, combine
 from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
+from qbdt.training.profile.folds_at_once import Cancelled, fit_at_once
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.parameters import Parameters, free_normalisations
 from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
@@ -33,6 +35,8 @@ from qbdt.trees import Tree
 from qbdt.trees.device import DeviceMemory, open_device
 
 __all__ = ["train_profiled"]
+
+Result = TypeVar("Result")
 
 
 def train_profiled(
@@ -70,8 +74,7 @@ def train_profiled(
             state.advance = advance
             advance(state.n_done * settings.n_trees)
             try:
-                while not state.is_complete:
-                    state.fit_next()
+                for _ in state.fit():
                     if checkpoint is not None and not state.is_complete:
                         checkpoint(state.result(state.end(Ending.INTERRUPTED)))
             except KeyboardInterrupt:
@@ -118,6 +121,7 @@ class _Profiling:
         self.ratios, self.shifts = _resume(resume, settings, self.parameters)
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
+        self.lock, self.cancel = threading.Lock(), threading.Event()
         self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
@@ -146,19 +150,35 @@ class _Profiling:
         """Whether all sums are finished."""
         return len(self.shifts) == self.events.n_folds
 
-    def fit_next(self) -> None:
-        """Fit the next sum: F without each of the folds, then the shifts without each of them."""
-        before, done = self.n_trees, self.n_done
-        given = (self.settings, self.workers)
-        if len(self.ratios) < self.events.n_folds * self.n_strengths:
-            self.unfinished = []
-            fold, strength = divmod(len(self.ratios), self.n_strengths)
-            self.ratios.append(fit_ratio(self.events.of_strength(strength), fold, *given, self._note_ratio_tree))
-        else:
-            fold = len(self.shifts)
-            ratios = self.judging.make_ratios(self.chosen_ratios[fold])
-            self.shifts.append(fit_shifts(self.events, fold, ratios, *given, self._note_tree))
-        self.advance((self.n_done - done) * self.settings.n_trees - (self.n_trees - before))
+    def fit(self) -> Iterator[None]:
+        """Fit what is missing: F without each of the folds, then the shifts without each of them; pause after each."""
+        numbers = range(len(self.ratios), self.events.n_folds * self.n_strengths)
+        for ratio in self._fit_at_once([self._ratio_job(number) for number in numbers]):
+            self.ratios.append(ratio)
+            self._skip_trees(len(ratio.trees))
+            yield
+        chosen, settings = self.chosen_ratios, self.settings
+        pending = range(len(self.shifts), self.events.n_folds)
+        ratios = {fold: self.judging.make_ratios(chosen[fold]) for fold in pending}
+        jobs = [partial(fit_shifts, fold, own, settings, self._note_tree) for fold, own in ratios.items()]
+        for shifts in self._fit_at_once(jobs):
+            self.shifts.append(shifts)
+            self._skip_trees(len(shifts.trees) if self.events.sources else settings.n_trees)
+            yield
+
+    def _ratio_job(self, number: int) -> Callable[[ProfiledEvents, Workers], FittedRatio]:
+        fold, strength = divmod(number, self.n_strengths)
+        note = self._note_tree if number else self._note_first_ratio
+        return partial(fit_ratio, strength, fold, self.settings, note)
+
+    def _fit_at_once(self, jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]]) -> Iterator[Result]:
+        """Do jobs at the same time, or one after the other where callbacks want to see every tree in order."""
+        return fit_at_once(self.events, self.workers, jobs, self.cancel, in_order=bool(self.monitor.callbacks))
+
+    def _skip_trees(self, n_grown: int) -> None:
+        """Let progress jump over trees that a finished sum does not need."""
+        with self.lock:
+            self.advance(self.settings.n_trees - n_grown)
 
     @property
     def chosen_ratios(self) -> list[list[tuple[Nodes, ...]]]:
@@ -174,16 +194,19 @@ class _Profiling:
         number = best_number(self.shifts, self.parameters) if self.is_complete else None
         return self.shifts if number is None else [fold.cut(number) for fold in self.shifts]
 
-    def _note_ratio_tree(self, nodes: Nodes) -> None:
+    def _note_first_ratio(self, nodes: Nodes) -> None:
         self.unfinished.append(nodes)
         self._note_tree(nodes)
 
     def _note_tree(self, nodes: Nodes) -> None:
-        self.advance(1)
-        report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.frame.categories))
-        self.n_trees += 1
-        if self.monitor.judge(report, self.events.features, self.workers.n_threads):
-            raise _StoppedByCallback
+        if self.cancel.is_set():
+            raise Cancelled
+        with self.lock:
+            self.advance(1)
+            report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.frame.categories))
+            self.n_trees += 1
+            if self.monitor.judge(report, self.events.features, self.workers.n_threads):
+                raise _StoppedByCallback
 
     def end(self, how: Ending) -> End:
         return End(how, f"{self.n_done} of {self.n_sums} sums of trees")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -83,6 +84,20 @@ class ProfiledEvents:
         if folds.k == 1 or sums.fills_folds(self._segments, folds, others):
             return folds, sums
         return self._divide(replace(folds, k=folds.k - 1))
+
+    def fork(self, workers: Workers) -> ProfiledEvents | None:
+        """Return the same events for another thread, with rows of its own; None where rows are not in this memory."""
+        rows = self.rows.fork(workers)
+        if rows is None:
+            return None
+        own = copy(self)
+        own.rows = rows
+        return own
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that the rows of one fold take: codes of the features, weights and sums."""
+        return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
 
     @property
     def log_odds(self) -> tuple[float, ...]:

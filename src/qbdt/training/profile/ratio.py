@@ -18,7 +18,7 @@ from qbdt.training.partitions.protocol import total
 from qbdt.training.profile.expectation import unprofiled_sigma
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
-from qbdt.training.profile.profiled_events import SignalEvents
+from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
@@ -58,16 +58,25 @@ class FittedRatio:
 
 
 def fit_ratio(
-    events: SignalEvents, fold: int, settings: Settings, workers: Workers, after_tree: Callable[[Nodes], None]
+    strength: int,
+    fold: int,
+    settings: Settings,
+    after_tree: Callable[[Nodes], None],
+    all_events: ProfiledEvents,
+    workers: Workers,
 ) -> FittedRatio:
-    """Fit F without the events of one fold; how many of its trees are taken is decided for all folds together."""
+    """Fit F of one strength's signal without the events of one fold.
+
+    How many of its trees are taken is decided for all folds together.
+    """
+    events = all_events.of_strength(strength)
     # Both sides are scaled to the effective number of events (Σw)²/Σw² of the poorer one: then F = 0 means no
     # preference, and curvatures count simulated events, which RIDGE and LEAST are made for.
     sums = [events.trained(fold, side) for side in Side]
-    strength = min(one.first * one.first / one.second for one in sums)
-    scale, held = events.build_ratio_rows(fold, [strength / one.first for one in sums])
-    yields = np.array([one.first for one in sums]) / strength  # scaled weights back to events
-    least = max(LEAST if strength >= FEW else CAUTIOUS, settings.min_leaf_entries / 4)
+    n_effective = min(one.first * one.first / one.second for one in sums)
+    scale, held = events.build_ratio_rows(fold, [n_effective / one.first for one in sums])
+    yields = np.array([one.first for one in sums]) / n_effective  # scaled weights back to events
+    least = max(LEAST if n_effective >= FEW else CAUTIOUS, settings.min_leaf_entries / 4)
     criterion = NewtonCriterion(RIDGE, least, make_feature_rules(events.binning, settings), workers)
     features = np.arange(len(events.features))
     numbers = {max(1, round(share * settings.n_trees)) for share in SHARES}

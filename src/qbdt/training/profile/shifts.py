@@ -65,12 +65,12 @@ class FittedShifts:
 
 
 def fit_shifts(
-    events: ProfiledEvents,
     fold: int,
     ratios: Ratios,
     settings: Settings,
-    workers: Workers,
     after_tree: Callable[[Nodes], None],
+    events: ProfiledEvents,
+    workers: Workers,
 ) -> FittedShifts:
     """Fit the shifts without the events of one fold, and follow what they do there, where `ratios` give each r₀."""
     means, parameters = events.means(fold), events.parameters

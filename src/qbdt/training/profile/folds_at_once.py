@@ -1,0 +1,76 @@
+"""Sums of trees of several inner folds at the same time, each by a thread with rows of its own.
+
+A fold's kernels are too short for many threads, but folds do not know of each other: where the rows are in this memory,
+they are fitted side by side. Results are the same bits and come in the same order as one after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from operator import methodcaller
+from typing import TypeVar
+
+from qbdt.threads import Workers
+from qbdt.training.profile.profiled_events import ProfiledEvents
+
+__all__ = ["Cancelled", "fit_at_once"]
+
+Result = TypeVar("Result")
+
+MOST_BYTES = 2**30
+"""Memory for the rows of all folds; where they need more, there are as many at once as threads."""
+
+
+class Cancelled(Exception):
+    """The training was interrupted in another thread."""
+
+
+def fit_at_once(
+    events: ProfiledEvents,
+    workers: Workers,
+    jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
+    cancel: threading.Event,
+    in_order: bool = False,
+) -> Iterator[Result]:
+    """Do all jobs; return their results in order, each as soon as it and those before are there.
+
+    With `in_order` each begins after the one before. An interruption sets `cancel`, at which jobs are to raise
+    `Cancelled`, and waits for them.
+    """
+    n_together = 1 if in_order else _count_together(events, workers, len(jobs))
+    if n_together == 1:
+        return map(methodcaller("__call__", events, workers), jobs)
+    return _fit_side_by_side(events, workers, jobs, cancel, n_together)
+
+
+def _fit_side_by_side(
+    events: ProfiledEvents,
+    workers: Workers,
+    jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
+    cancel: threading.Event,
+    n_together: int,
+) -> Iterator[Result]:
+    def do(job: Callable[[ProfiledEvents, Workers], Result]) -> Result:
+        with Workers(max(1, workers.n_threads // n_together)) as own:
+            forked = events.fork(own)
+            assert forked is not None
+            return job(forked, own)
+
+    with ThreadPoolExecutor(n_together) as pool:
+        futures: list[Future[Result]] = [pool.submit(do, job) for job in jobs]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            if not all(future.done() for future in futures):
+                cancel.set()
+                for future in futures:
+                    future.cancel()
+
+
+def _count_together(events: ProfiledEvents, workers: Workers, n_jobs: int) -> int:
+    if workers.n_threads == 1 or n_jobs < 2 or events.fork(workers) is None:
+        return 1
+    return n_jobs if n_jobs * events.n_bytes <= MOST_BYTES else min(n_jobs, workers.n_threads)
