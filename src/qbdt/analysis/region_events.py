@@ -238,7 +238,7 @@ class RegionEvents:
         column, observable = self.flat_names() if self.regions else ("", "")
         found = {}
         for number, (name, region) in enumerate(self.regions.items()):
-            plain = region.model_dump(mode="json", exclude_unset=True)
+            plain = region.model_dump(mode="json", exclude_unset=True, exclude={"draw"})
             own = {} if region.expression is None else {"observable": observable, "title": region.axis_title}
             found[name] = {**plain, "selection": f"{column} == {number}", **own}
         return found

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
-from qbdt.settings import Section, as_list
+from qbdt.settings import OptionalNames, Section, as_list
 
 __all__ = ["Decorrelate", "Region"]
 
@@ -66,6 +66,7 @@ class Region(Section):
     blind: bool | None = Field(
         None, description="whether all its data are hidden in blind results, or none; see `fit: blind_above`"
     )
+    draw: OptionalNames = Field([], description="features that the report draws in it, before and after the fit")
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     title: LabelText | None = Field(None, description="title of its axis; by default the observable")
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding
 from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
+from qbdt.analysis.region_variables import draw_region_variables
 from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.analysis.schema import Analysis
@@ -70,6 +71,7 @@ def run_document(
         Section("Result", (*_result(run),)),
         Section("Training", (*_training(run),)),
         Section("Inputs", (*_inputs(run),)),
+        Section("Regions", (*draw_region_variables(run),)),
         Section("Variables", (*_variables(run),)),
         Section("Scores", (*_scores(run),)),
         Section("Sources", (*_sources(run),)),
