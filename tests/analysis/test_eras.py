@@ -145,6 +145,13 @@ def test_eras_have_files_luminosities_weights_and_sources_of_their_own(years):
     assert len(list_files(parse_analysis(ERAS), years)) == 5
 
 
+def test_the_number_of_an_era_is_a_column(years):
+    data = load(
+        parse_analysis(ERAS.replace("features: [x]", "features: [x, era_number]\ncategorical: era_number")), years
+    )
+    assert data.sample("higgs").events.column("era_number").tolist() == [0] * 30 + [1] * 50
+
+
 def test_halves_as_correlated_eras_are_the_whole(years):
     text = ERAS.replace("correlated: false, ", "").replace(', eras: "2017"', "").replace(", weight: w * 2", "")
     text = text.replace('  wjets: {role: background, eras: {"2017": {files: wjets.parquet}}}\n', "")

@@ -7,8 +7,11 @@ import pytest
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.fit_folder import fit_scored
+from qbdt.analysis.loader import load_regions, training_settings
+from qbdt.analysis.region_fit import read_control_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError
+from qbdt.models.model_file import read_any_model
 
 N = 1500
 CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
@@ -77,3 +80,34 @@ def test_a_run_of_a_source_of_interest_is_refused(folder):
     (folder / "mass.yaml").write_text(TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: [tilt]"))
     with pytest.raises(ConfigError, match=r"training\.of_interest: tilt is a source"):
         run_analysis(read_analysis(folder / "mass.yaml"), folder, folder / "mass")
+
+
+REGIONS = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "with: control regions").replace(
+    "folds:", "regions: {signal: {selection: x > -0.5}, control: {selection: x <= -0.5, observable: yield}}\nfolds:"
+)
+
+
+def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
+    (folder / "regions.yaml").write_text(REGIONS)
+    analysis = read_analysis(folder / "regions.yaml")
+    partner = read_control_regions(load_regions(analysis, folder), analysis)
+    control = pq.read_table(folder / "ttbar.parquet").to_pandas().query("x <= -0.5")["w"]
+    # the yield n changes by 10 %: (0.1 n)²/n, less what MC statistics take, n + Σw²
+    expected = (0.1 * control.sum()) ** 2 / (control.sum() + (control**2).sum())
+    assert partner.about(["mu", "xs", "tilt"])[1, 1] == pytest.approx(expected, rel=0.05)
+    with pytest.raises(ConfigError, match="control regions: their events are read by qbdt run only"):
+        training_settings(analysis)
+    done = run_analysis(analysis, folder, folder / "regions", n_threads=1, figures=False)
+    assert "control regions" in done.steps
+    trained = read_any_model(folder / "regions" / "model.qbdt")[0].trainings[0]
+    assert trained.settings.partner == partner
+
+
+def test_a_partner_is_a_file_or_control_regions(folder):
+    (folder / "wrong.yaml").write_text(REGIONS.replace("with: control regions", "with: {poi: none}"))
+    with pytest.raises(ConfigError, match="a file, or 'control regions', is needed"):
+        read_analysis(folder / "wrong.yaml")
+    (folder / "wrong.yaml").write_text(REGIONS.replace(", observable: yield", ""))
+    analysis = read_analysis(folder / "wrong.yaml")
+    with pytest.raises(ConfigError, match="control regions: no region is one"):
+        read_control_regions(load_regions(analysis, folder), analysis)

@@ -43,8 +43,8 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
 
 def _locate_partner(analysis: Analysis, folder: Path) -> Analysis:
     """Return the analysis with the path of the workspace that is fitted beside it from the file's folder."""
-    found = analysis.training.partner_file
-    if found is None:
+    found = analysis.training.partner
+    if found is None or found.file is None:
         return analysis
     located = found.model_copy(update={"file": str((folder / found.file).resolve())})
     return analysis.model_copy(update={"training": analysis.training.model_copy(update={"with": located})})

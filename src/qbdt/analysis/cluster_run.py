@@ -108,6 +108,9 @@ class ClusterRun:
         chosen = partial(_select_one_in, every=every, columns=columns)
         return find_faults(map_reduce(self.client, read_all(partitions), chosen, _join_datasets, "check"))
 
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> None:
+        """Return nothing: control regions are looked at on one machine only, and the settings say so."""
+
     def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
         if analysis.fit.binning == "cells":

@@ -18,6 +18,9 @@ __all__ = ["split_eras"]
 ERA = "{era}"
 """What in paths and names of trees stands for the name of the era."""
 
+ERA_NUMBER = "era_number"
+"""Column with the number of the era, 0, 1, …, for selections and weights, and as a feature that trees divide by."""
+
 Text = TypeVar("Text", str, str | None)
 
 
@@ -56,6 +59,7 @@ def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) 
             "luminosity": own.luminosity,
             "weight": own.weight or analysis.weight,
             "selection": own.selection or analysis.selection,
+            "columns": {ERA_NUMBER: str(list(analysis.eras).index(era)), **analysis.columns},
             "samples": samples,
             "systematics": sources,
         }

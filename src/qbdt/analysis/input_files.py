@@ -65,8 +65,9 @@ def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
         friends = analysis.friends if sample.friends is None else sample.friends
         patterns += [one.files.replace("{file}", "*") for one in friends if one.files is not None]
     found = set()
-    if analysis.training.partner_file is not None and Path(analysis.training.partner_file.file).exists():
-        found.add(Path(analysis.training.partner_file.file))
+    partner = analysis.training.partner_file
+    if partner is not None and Path(partner).exists():
+        found.add(Path(partner))
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}

@@ -106,17 +106,23 @@ def restrict_sources(events: AnyEvents, names: Sequence[str] | None) -> AnyEvent
     return events if names is None else events.with_systematics(list(names))
 
 
-def training_settings(analysis: Analysis) -> Settings:
-    """Settings of the training: its section, which features are categorical, and what the workspace of `with` knows."""
+def training_settings(analysis: Analysis, partner: Partner | None = None) -> Settings:
+    """Settings of the training: its section, which features are categorical, and what is fitted beside it.
+
+    The control regions of the analysis itself are known only where its events are: their `partner` is given then.
+    """
     values = analysis.training.model_dump(exclude={"systematics", "with"})
     given = {name: value for name, value in values.items() if value is not None}
-    return Settings(**given, categorical_features=analysis.categorical, partner=_read_partner(analysis))
+    partner = _read_partner(analysis) if partner is None else partner
+    return Settings(**given, categorical_features=analysis.categorical, partner=partner)
 
 
 def _read_partner(analysis: Analysis) -> Partner | None:
-    found = analysis.training.partner_file
+    found = analysis.training.partner
     if found is None:
         return None
+    if found.file is None:
+        raise ConfigError("training.with: control regions: their events are read by qbdt run only, on one machine")
     poi = found.poi or analysis.fit.poi
     try:
         return read_partner(found.file, None if poi == "none" else poi)

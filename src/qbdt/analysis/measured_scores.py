@@ -11,7 +11,8 @@ from qbdt.data import Events
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
-from qbdt.training import Model, Settings
+from qbdt.models import score_events
+from qbdt.training import Model
 
 __all__ = ["join_scores", "name_scores", "require_fit"]
 
@@ -19,9 +20,11 @@ FLOOR = 1.5
 """Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
 
 
-def name_scores(model: Model, events: Events, name: str, n_threads: int | None) -> dict[str, Floats]:
+def name_scores(
+    model: Model, events: Events, name: str, n_threads: int | None, device: str | None = None
+) -> dict[str, Floats]:
     """Columns of the scores of some events: one, or one for each parameter of interest."""
-    scores = model.score(events, n_threads)
+    scores = score_events(model, events, n_threads, device)
     if scores.ndim == 1:
         return {name: scores}
     parameters = getattr(model.members[0], "parameters", range(scores.shape[1]))
@@ -46,9 +49,9 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})
 
 
-def require_fit(settings: Settings, sources: Mapping[str, object]) -> None:
+def require_fit(analysis: Analysis) -> None:
     """Refuse to run what a fit of strengths cannot measure: a source that is of interest."""
-    named = [name for name in settings.of_interest if name in sources]
+    named = [name for name in analysis.training.of_interest if name in analysis.systematics]
     if named:
         raise ConfigError(
             f"training.of_interest: {named[0]} is a source: qbdt train learns its score, but the fit of a run measures "

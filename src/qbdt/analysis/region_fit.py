@@ -15,12 +15,14 @@ from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Role
-from qbdt.errors import FitError
+from qbdt.errors import ConfigError, FitError
 from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
+from qbdt.inference.partners import read_partner
 from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
+from qbdt.training import Partner
 
-__all__ = ["RegionFiller", "fit_regions"]
+__all__ = ["RegionFiller", "fit_regions", "read_control_regions"]
 
 RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
 """Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
@@ -56,6 +58,25 @@ def fit_regions(
     else:
         result, choices = fit_measurement(_measurement(templates, analysis), fit, progress), {"regions": chosen}
     return replace(result, settings={**result.settings, **choices}, shown=shown)
+
+
+def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
+    """Return what the control regions of an analysis will know in its fit, for training; recorded data are not seen.
+
+    Parameters
+    ----------
+    events
+        Events of all regions, with their observables; scores are not needed.
+    analysis
+        The analysis.
+    """
+    control = {name: region for name, region in analysis.regions.items() if region.is_control}
+    if not control:
+        raise ConfigError("training.with: control regions: no region is one, they all train or have the score")
+    built = {name: _build(events, analysis, name, region, None) for name, region in control.items()}
+    templates = {name: replace(_drop_absent(one.templates), data=None) for name, one in built.items()}
+    poi = None if analysis.fit.parameters else analysis.fit.poi
+    return read_partner(_measurement(templates, analysis), poi)
 
 
 def _is_plain(analysis: Analysis) -> bool:

@@ -28,7 +28,7 @@ from qbdt.analysis.loader import (
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents, list_models
-from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run_folder import model_file, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -40,7 +40,7 @@ from qbdt.inference import FitResult
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
-from qbdt.training import Model
+from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
 
 __all__ = ["Run", "run_analysis"]
@@ -110,7 +110,7 @@ def run_analysis(
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
     device
-        "cuda" to train on a GPU; results are the same.
+        "cuda" to train and score on a GPU; results are the same.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def run_analysis(
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    place, note = cluster or _LocalRun(n_threads), _Notes(say)
+    place, note = cluster or _LocalRun(n_threads, device), _Notes(say)
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
         if not _has_scores(root, results, note):
@@ -158,8 +158,8 @@ def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
 class _LocalRun:
     """The steps of a run that look at events, in this process; `ClusterRun` does the same on a cluster."""
 
-    def __init__(self, n_threads: int | None) -> None:
-        self._n_threads = n_threads
+    def __init__(self, n_threads: int | None, device: str | None) -> None:
+        self._n_threads, self._device = n_threads, device
         self._events: RegionEvents | None = None
         self._scored: RegionEvents | None = None
 
@@ -178,11 +178,19 @@ class _LocalRun:
             note(f"to be checked: {finding}")
         return {model: self._events.training(model) for model in models}
 
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
+        if analysis.training.partner is None or not analysis.training.partner.control_regions:
+            return None
+        note("control regions")
+        assert self._events is not None
+        return read_control_regions(self._events, analysis)
+
     def score(self, models: Mapping[str, Model], target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
-        self._scored = self._events.score(lambda model, each: name_scores(models[model], each, name, self._n_threads))
+        where = (self._n_threads, self._device)
+        self._scored = self._events.score(lambda model, each: name_scores(models[model], each, name, *where))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -277,14 +285,15 @@ def _train_and_score(
     note: Callable[[str], None],
     **where: Any,
 ) -> None:
-    require_fit(training_settings(analysis), analysis.systematics)
+    require_fit(analysis)
     events: Mapping[str, Any] = place.read(analysis, data, progress, note)
+    settings = training_settings(analysis, place.find_partner(analysis, note))
     models: dict[str, Model] = {}
     for model, own in events.items():
         trained = train_into(
             root / model_file(model),
             restrict_sources(own, analysis.training.systematics),
-            training_settings(analysis),
+            settings,
             resume=True,
             progress=progress,
             say=_note_of(model, note),

@@ -81,22 +81,35 @@ class Folds(Section):
         return FoldRule.from_dict(self.model_dump())
 
 
+CONTROL_REGIONS = "control regions"
+"""What `with` says for the control regions of the same analysis."""
+
+
 def _as_partner(value: Any) -> Any:
+    if value == CONTROL_REGIONS:
+        return {"control_regions": True}
     return {"file": value} if isinstance(value, str) else value
 
 
-class _PartnerFile(Section):
-    """A pyhf workspace of other regions and channels that are fitted together with the trained one."""
+class _Partner(Section):
+    """Other regions and channels that are fitted together with the trained one."""
 
-    file: str = Field(description="workspace; a path relative to the analysis file")
+    file: str | None = Field(None, description="pyhf workspace; a path relative to the analysis file")
+    control_regions: bool = Field(False, description="whether it is the control regions of this analysis")
     poi: str | None = Field(
         None,
         description="name there of the trained signal strength, by default that of the fit; none where the trained "
         "signal is not part of it",
     )
 
+    @model_validator(mode="after")
+    def _one_of_two(self) -> _Partner:
+        if (self.file is None) != self.control_regions:
+            raise ValueError(f"a file, or {CONTROL_REGIONS!r}, is needed")
+        return self
 
-PartnerFile = Annotated[_PartnerFile, BeforeValidator(_as_partner)]
+
+PartnerKey = Annotated[_Partner, BeforeValidator(_as_partner)]
 
 
 def _fields_of_settings() -> dict[str, Any]:
@@ -109,7 +122,8 @@ def _fields_of_settings() -> dict[str, Any]:
         found[name] = (annotation, Field(default, description=rule.description, **bounds))
     del found["categorical_features"]  # a key of its own, since columns and the fit know them too
     del found["partner"]  # read from a file
-    found["with"] = (PartnerFile | None, Field(None, description="what is fitted beside: a pyhf workspace"))
+    described = f"what is fitted beside the trained regions: a pyhf workspace, or {CONTROL_REGIONS!r}"
+    found["with"] = (PartnerKey | None, Field(None, description=described))
     return found
 
 
@@ -127,10 +141,15 @@ class Training(_Training):
     of_interest: OptionalNames = Field([], description=Settings.rules()["of_interest"].description)
 
     @property
-    def partner_file(self) -> _PartnerFile | None:
-        """The workspace of the key `with`, which is no name that Python lets one write."""
-        found: _PartnerFile | None = getattr(self, "with")
+    def partner(self) -> _Partner | None:
+        """The key `with`, which is no name that Python lets one write."""
+        found: _Partner | None = getattr(self, "with")
         return found
+
+    @property
+    def partner_file(self) -> str | None:
+        """Path of the workspace of the key `with`, where it names one."""
+        return None if self.partner is None else self.partner.file
 
     binning: Literal["quantile"] | dict[str, tuple[int, float, float]] = Field(
         "quantile", description="quantile, or for each feature its equal-width bins: [number, low, high]"

@@ -20,6 +20,9 @@ from qbdt.errors import DataError, hint_at
 
 __all__ = ["open_root", "read_histogram"]
 
+BRANCH_BYTES = CHUNK_BYTES // 4
+"""Size of one branch in a chunk, at most: lists of a hundred weights are large, and are copied on the way."""
+
 
 @contextmanager
 def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
@@ -142,8 +145,8 @@ def _leaves(parent: Any) -> Iterator[Any]:
 def _steps(tree: Any, entries: range, branches: list[Any]) -> Iterator[tuple[int, int]]:
     """Ranges of entries of about `CHUNK_BYTES` that end, where possible, where all baskets end."""
     n_rows = int(tree.num_entries)
-    bytes_per_row = sum(max(branch.uncompressed_bytes, 1) for branch in branches) / max(n_rows, 1)
-    step = max(1, int(CHUNK_BYTES / max(bytes_per_row, 1e-9)))
+    sizes = [max(branch.uncompressed_bytes, 1) / max(n_rows, 1) for branch in branches]
+    step = max(1, int(min(CHUNK_BYTES / max(sum(sizes), 1e-9), BRANCH_BYTES / max(*sizes, 1e-9))))
     common = np.asarray(tree.common_entry_offsets(filter_branch=lambda branch: branch in branches))
     start = entries.start
     while start < entries.stop:

@@ -32,6 +32,7 @@ def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
     Examples
     --------
     >>> from qbdt import Dataset, Events, Sample, Systematic
+    >>> from qbdt.inference.templates import ScoreBins
     >>> signal = Sample("higgs", "signal", Events({"score": [0.9, 0.7]}, [1.0, 1.0]))
     >>> background = Sample("ttbar", "background", Events({"score": [0.1, 0.2, 0.8]}, [10.0, 10.0, 5.0]))
     >>> scored = Dataset([signal, background], [Systematic.norm("xs", 0.1, processes=["ttbar"])])
