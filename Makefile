@@ -7,7 +7,8 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity more-events weights eras measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
+  capacity more-events weights eras measurements smoothing \
   defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -88,6 +89,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; 
 
 fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
 	$(BIN)/python -m validation.fits
+
+smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events
+	$(THREADS) $(BIN)/python -m validation.smoothing
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper

@@ -14,7 +14,7 @@ VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
 LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
-LATER |= {"limits", "contours", "goodness", "toys", "figure"}
+LATER |= {"limits", "contours", "goodness", "toys", "figure", "smooth", "symmetrise", "noise", "shift_variance"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
 LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
