@@ -7,7 +7,8 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity weights eras measurements \
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
+  capacity more-events weights eras measurements smoothing \
   defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -89,6 +90,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; 
 fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
 	$(BIN)/python -m validation.fits
 
+smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events
+	$(THREADS) $(BIN)/python -m validation.smoothing
+
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
@@ -100,6 +104,9 @@ eras: setup  ## halves of the CMS files in ../shared as two eras, against the fi
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
+
+more-events: setup  ## predictions of what more simulated events give, beside what came out
+	$(THREADS) $(BIN)/python -m validation.more_events
 
 weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights
