@@ -7,8 +7,9 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper capacity weights eras measurements \
-  defaults fuzz clean
+.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
+  capacity more-events weights eras measurements smoothing \
+  defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -56,6 +57,12 @@ figures: setup  ## the figures of README and documentation, from the benchmark's
 bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
+bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
+	$(BIN)/python -m benchmarks.gpu
+
+test-gpu: setup  ## hundreds of random trainings on a GPU, each the model of the CPU bit by bit
+	$(THREADS) QBDT_GPU_TRAININGS=300 $(BIN)/python -m pytest -n 0 tests/device
+
 physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
 	mkdir -p qbdt-bench
 	cp docs/_figures/physics-results-head.txt qbdt-bench/all.md
@@ -83,6 +90,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; 
 fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
 	$(BIN)/python -m validation.fits
 
+smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events
+	$(THREADS) $(BIN)/python -m validation.smoothing
+
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
@@ -94,6 +104,9 @@ eras: setup  ## halves of the CMS files in ../shared as two eras, against the fi
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
+
+more-events: setup  ## predictions of what more simulated events give, beside what came out
+	$(THREADS) $(BIN)/python -m validation.more_events
 
 weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights

@@ -26,7 +26,7 @@ from qbdt.data.columns import (
     require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
-from qbdt.models import read_cross_trained, read_model, write_model
+from qbdt.models import read_cross_trained, read_model, score_events, write_model
 from qbdt.progress import Progress, silent, visible
 from qbdt.training import (
     Callback,
@@ -55,7 +55,7 @@ PROCESS = "process of the label"
 
 PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
-    "device": '"cuda" to train on a GPU, None for the CPU. Results never depend on it.',
+    "device": '"cuda" to train and score on a GPU, None for the CPU. Results never depend on it.',
     "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
     "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
     "or a mask over all.",
@@ -201,7 +201,7 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         With several parameters of interest there is a column for each.
         """
-        return self.ensemble_.score(self._make_events(X), self.n_threads)
+        return score_events(self.ensemble_, self._make_events(X), self.n_threads, self.device)
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Scores after the first tree, after the second, and so on."""
@@ -518,7 +518,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
-        return self.ensemble_.score(self._make_events(X), self._n_threads)
+        device = None if self.estimator is None else self.estimator.device
+        return score_events(self.ensemble_, self._make_events(X), self._n_threads, device)
 
     def average_decision_function(self, X: Any) -> NDArray[np.float64]:
         """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from qbdt import CrossTrainedClassifier, QBDTClassifier, estimator
 from qbdt.arrays import NODE
+from qbdt.data import ModuloFolds
 from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
+from qbdt.models import scoring
 from qbdt.training import Settings, device_growth, train
 from qbdt.trees import Ensemble, Tree
 from qbdt.trees.device import open_device, score_on_device
@@ -71,3 +74,20 @@ def test_trees_without_cuts_are_scored(host_device):
     for trees in ((), (Tree(nodes, 2.0),)):
         found = score_on_device(Ensemble(dataset.features, trees), events, host_device)
         assert found.tolist() == [1.0 * len(trees)] * events.n_rows
+
+
+@pytest.mark.parametrize("method", ["paper", "profile"])
+def test_classifiers_train_and_score_on_a_device(method, host_device, monkeypatch):
+    monkeypatch.setattr(scoring, "open_device", lambda name: None if name is None else host_device)
+    monkeypatch.setattr(estimator, "open_device", lambda name: None)
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], 150)
+    table = {"x": rng.normal(y, 1.0), "z": rng.normal(-y, 1.0), "event": np.arange(300)}
+    found = []
+    for device in (None, "cuda"):
+        options = {"method": method, "n_trees": 3, "n_leaves": 4, "n_threads": 1, "device": device}
+        single = QBDTClassifier(**options).fit({name: table[name] for name in "xz"}, y)
+        crossed = CrossTrainedClassifier(QBDTClassifier(**options), ModuloFolds(2, "event")).fit(table, y)
+        found.append((single.decision_function({name: table[name] for name in "xz"}), crossed.decision_function(table)))
+    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+    assert found[0][0].std() > 0

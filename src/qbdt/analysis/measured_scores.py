@@ -11,6 +11,7 @@ from qbdt.data import Events
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
+from qbdt.models import score_events
 from qbdt.training import Model
 
 __all__ = ["join_scores", "name_scores", "require_fit"]
@@ -19,9 +20,11 @@ FLOOR = 1.5
 """Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
 
 
-def name_scores(model: Model, events: Events, name: str, n_threads: int | None) -> dict[str, Floats]:
+def name_scores(
+    model: Model, events: Events, name: str, n_threads: int | None, device: str | None = None
+) -> dict[str, Floats]:
     """Columns of the scores of some events: one, or one for each parameter of interest."""
-    scores = model.score(events, n_threads)
+    scores = score_events(model, events, n_threads, device)
     if scores.ndim == 1:
         return {name: scores}
     parameters = getattr(model.members[0], "parameters", range(scores.shape[1]))

@@ -109,7 +109,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Unblind = Annotated[bool, typer.Option("--unblind", help="Show results on recorded data, and all of these.")]
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
-Device = Annotated[str | None, typer.Option("--device", help="cuda: train on a GPU; the model is the same.")]
+Device = Annotated[str | None, typer.Option("--device", help="cuda: work on a GPU; results are the same.")]
 
 
 def bar(quiet: bool) -> Progress:

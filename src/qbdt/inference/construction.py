@@ -15,6 +15,7 @@ from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins, p
 from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.scores import scan_transform, score_range, tanh_scores
+from qbdt.inference.templates.smoothing import smooth_shifts, symmetrise_shifts
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
 __all__ = ["BuiltTemplates", "Filler", "build_templates", "refill"]
@@ -100,8 +101,14 @@ def _fill_and_repair(
 ) -> TemplateSet:
     title = title if c is None else f"tanh({c:g} · {title})"
     title = title if bins.folds is None else f"bin of {title}"
-    templates = (fill(scored, bins, title) if filler is None else filler(c, bins, title)).scaled(settings.scale)
-    templates = bound_shifts(merge_unusable_bins(templates, settings.min_entries))
+    errors = settings.noise or settings.smooth != "none"
+    filled = fill(scored, bins, title, errors) if filler is None else filler(c, bins, title)
+    templates = merge_unusable_bins(filled.scaled(settings.scale), settings.min_entries)
+    if settings.symmetrise != "none":
+        templates = symmetrise_shifts(templates, settings.symmetrise)
+    if settings.smooth != "none":
+        templates = smooth_shifts(templates, None if settings.smooth == "auto" else settings.smooth)
+    templates = bound_shifts(templates)
     return templates if settings.prune is None else prune_sources(templates, settings.prune)
 
 

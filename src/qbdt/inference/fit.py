@@ -19,6 +19,7 @@ from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import write_hs3
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
+from qbdt.inference.noise import find_noise_constraints
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances
@@ -121,7 +122,8 @@ def fit_measurement(
             answers = collect_answers(best, measurement, spec, settings, recorded="recorded" in likelihoods)
             advance(1)
     result = FitResult(summaries["Asimov"], summaries.get("recorded"), measurement, spec, settings.model_dump(), scan)
-    return replace(result, answers=answers)
+    noise = find_noise_constraints(measurement, result.expected)
+    return replace(result, answers=answers, noise=noise)
 
 
 def _note_no_data(measurement: Measurement) -> Measurement:

@@ -24,6 +24,7 @@ __all__ = [
     "FitSummary",
     "FittedParameter",
     "Impact",
+    "NoiseConstraint",
     "Scan",
     "SourceSignificance",
     "StrengthSummary",
@@ -434,6 +435,25 @@ class BackgroundUncertainty:
     uncorrelated: float
 
 
+@dataclass(frozen=True)
+class NoiseConstraint:
+    """A source whose nuisance parameter noise may constrain.
+
+    Attributes
+    ----------
+    source
+        Its name.
+    fitted
+        σ_θ of the fit, in prior standard deviations.
+    noise
+        σ_θ that shifts of pure noise, of the size of their statistical errors, would give.
+    """
+
+    source: str
+    fitted: float
+    noise: float
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """Everything that a fit of one or more regions gives.
@@ -458,6 +478,8 @@ class FitResult:
         Uncertainty of the total background after the expected fit, the paper's appendix B.
     answers
         Limits, contours, goodness of fit and yields, where there are several regions or settings ask for them.
+    noise
+        Sources whose constraints noise of the templates may make, worst first.
     shown
         Where results are blind: recorded events per bin of each region, NaN in bins that are hidden.
     """
@@ -471,6 +493,7 @@ class FitResult:
     single: tuple[SourceSignificance, ...] = ()
     total_background: BackgroundUncertainty | None = None
     answers: Answers | None = None
+    noise: tuple[NoiseConstraint, ...] = ()
     shown: Mapping[str, Floats] | None = None
 
     @property
@@ -489,7 +512,7 @@ class FitResult:
         rows = tuple((note.subject, note.message) for note in self.measurement.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
         answers = () if self.answers is None else self.answers.tables()
-        return self.expected.tables() + observed + answers + self._appendix() + notes
+        return self.expected.tables() + observed + answers + self._appendix() + self._noise() + notes
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -510,7 +533,14 @@ class FitResult:
             "settings": dict(self.settings),
             "scan": None if self.scan is None else self.scan.to_dict(),
         }
+        if self.noise:
+            plain["noise"] = [dict(vars(one)) for one in self.noise]
         return plain if self.answers is None else {**plain, "answers": self.answers.to_dict()}
+
+    def _noise(self) -> tuple[Table, ...]:
+        rows = tuple((one.source, f"{one.fitted:.2f}", f"{one.noise:.2f}") for one in self.noise)
+        header = ("source", "σ_θ of the fit", "σ_θ of pure noise")
+        return (Table("Constraints that noise of the templates may make", header, rows),) if rows else ()
 
     def _appendix(self) -> tuple[Table, ...]:
         header = ("source", "Z_χ²", "Z_0", "Z_Q(1)", "Z_Q(∞)", "Z exact")

@@ -51,6 +51,17 @@ class FitSettings(Section):
     prune: float | None = Field(
         None, ge=0, lt=1, description="drop sources that move no bin by more than this fraction; none by default"
     )
+    smooth: Literal["none", "auto"] | list[str] = Field(
+        "none",
+        description="smooth the shifts of shape and weight sources as much as their statistical errors ask for: of all "
+        "sources (auto) or of those named",
+    )
+    symmetrise: Literal["none", "average", "largest"] = Field(
+        "none", description="make up and down mirror images: half their difference, or the larger change of each bin"
+    )
+    noise: bool = Field(
+        True, description="compute statistical errors of the shifts, and warn where noise constrains a source"
+    )
     impacts: Literal["hessian", "refit"] = Field(
         "hessian", description="impacts from the covariance matrix, or by repeating the fit with each source moved"
     )

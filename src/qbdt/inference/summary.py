@@ -18,10 +18,14 @@ from qbdt.inference.likelihood import Likelihood, Minimum
 from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
-__all__ = ["BestFit", "fit_freely", "scan_mu", "summarise"]
+__all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]
 
 SCAN_REACH = 2.5
 """Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
+
+FAR = 16.0
+"""−2 Δln L beyond which asymmetric shapes may have another minimum than the one predicted from the best fit, so that a
+second search starts from the nominal values: four standard deviations."""
 
 LONGEST_STEP = 5.0
 """Largest factor by which one step of the search for an end of the interval changes the distance."""
@@ -66,8 +70,12 @@ class BestFit:
 
         Raises `FitError` where a bin would be negative whatever they are.
         """
-        start = self.predict(self.poi, mu, held)
-        return self.likelihood.follow({self.poi: mu, **held}, start).twice_nll - self.minimum.twice_nll
+        hold, start = {self.poi: mu, **held}, self.predict(self.poi, mu, held)
+        rise = self.likelihood.follow(hold, start).twice_nll - self.minimum.twice_nll
+        if rise > FAR:
+            again = self.likelihood.follow(hold, self.likelihood.start).twice_nll - self.minimum.twice_nll
+            rise = again if again < rise - 1e-6 else rise
+        return rise
 
     def predict(self, name: str, value: float, held: Collection[str] = ()) -> Floats:
         """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit.
@@ -128,8 +136,8 @@ def summarise(
         regions=likelihood.channels,
         counts=likelihood.data,
         postfit=likelihood.expected_by_process(values),
-        postfit_error=_expected_error(likelihood, values, covariance),
-        prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
+        postfit_error=expected_error(likelihood, values, covariance),
+        prefit_error=expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
         twice_nll=best.minimum.twice_nll,
     )
 
@@ -264,7 +272,7 @@ def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple
     return (*rows, *sorted(single, key=lambda row: -row[1]))
 
 
-def _expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
+def expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
     """Uncertainty of the expected events per bin by linear propagation, sqrt(Jᵀ V J).
 
     The derivatives J are central differences over a tenth of each parameter's uncertainty.

@@ -6,5 +6,14 @@ read from one. `qbdt.models.export` writes the formats of other programs.
 
 from qbdt.models.cross_training import cross_train, train_into
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
+from qbdt.models.scoring import score_events
 
-__all__ = ["cross_train", "read_any_model", "read_cross_trained", "read_model", "train_into", "write_model"]
+__all__ = [
+    "cross_train",
+    "read_any_model",
+    "read_cross_trained",
+    "read_model",
+    "score_events",
+    "train_into",
+    "write_model",
+]

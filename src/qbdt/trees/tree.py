@@ -120,8 +120,10 @@ class Tree:
 
     @property
     def purities(self) -> Floats:
-        """Purity s/(s + b + σ_b²) of every node."""
-        return np.atleast_1d(purity(self.nodes["s"], self.nodes["b"], self.nodes["sigma2"]))
+        """Purity s/(s + b + σ_b²) of every node; 1 without background, as in small leaves of the profiled method."""
+        b = self.nodes["b"]
+        found = purity(self.nodes["s"], np.where(b > 0, b, 1.0), self.nodes["sigma2"])
+        return np.where(b > 0, found, (self.nodes["s"] > 0).astype(np.float64))
 
     @property
     def outputs(self) -> Floats:

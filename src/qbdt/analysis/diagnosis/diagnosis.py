@@ -14,6 +14,13 @@ from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, compute_size_
 from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
 from qbdt.analysis.diagnosis.overtraining import OverTraining, check_over_training
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.analysis.diagnosis.simulation import (
+    MoreEvents,
+    ProcessStatistics,
+    describe_statistics,
+    expect_more,
+    simulation_tables,
+)
 from qbdt.analysis.diagnosis.sources import SourceEffect, describe_sources
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError
@@ -54,6 +61,10 @@ class Diagnosis:
     trees, sizes
         Learning curves. `trees` is None for the profiled method, whose first trees by themselves are no smaller model
         of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked for.
+    more
+        What more simulated events would give; nothing without `sizes`.
+    statistics
+        What the MC statistics of each process's templates cost; nothing where the fit leaves them out.
     """
 
     strength: Sensitivity
@@ -63,6 +74,8 @@ class Diagnosis:
     edges: tuple[float, ...]
     trees: LearningCurve | None = None
     sizes: LearningCurve | None = None
+    more: tuple[MoreEvents, ...] = ()
+    statistics: tuple[ProcessStatistics, ...] = ()
 
     @property
     def curves(self) -> list[LearningCurve]:
@@ -70,9 +83,10 @@ class Diagnosis:
         return [curve for curve in (self.trees, self.sizes) if curve is not None]
 
     def tables(self) -> tuple[Table, ...]:
-        """Over-training, features, sources, what moves with each source, learning curves."""
+        """Over-training, features, sources, what moves with each source, learning curves, more simulation."""
         curves = map(_curve_table, self.curves)
-        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves)
+        simulation = simulation_tables(self.strength.sigma_full, self.more, self.statistics)
+        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves, *simulation)
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
@@ -177,7 +191,10 @@ def diagnose(
             progress=progress,
         )
     effects = describe_sources(dataset, templates, settings)
-    return Diagnosis(strength, tests, ranks, effects, tuple(templates.edges.tolist()), trees, sizes)
+    more = () if sizes is None else expect_more(sizes, templates, repeats, settings.mc_stat)
+    statistics = describe_statistics(templates) if settings.mc_stat else ()
+    edges = tuple(templates.edges.tolist())
+    return Diagnosis(strength, tests, ranks, effects, edges, trees, sizes, more, statistics)
 
 
 def read_diagnosis(folder: Path) -> Diagnosis | None:

@@ -10,6 +10,7 @@ import numpy as np
 from qbdt.analysis.diagnosis.curves import LearningCurve
 from qbdt.analysis.diagnosis.diagnosis import Diagnosis
 from qbdt.analysis.diagnosis.features import FeatureRank
+from qbdt.analysis.diagnosis.simulation import MoreEvents
 from qbdt.analysis.diagnosis.sources import SourceEffect
 from qbdt.report import Block, Figure
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
@@ -21,7 +22,7 @@ def diagnosis_figures(found: Diagnosis) -> dict[str, Any]:
     """All figures of a diagnosis by name."""
     figures = {"features": feature_ranking(found.features)}
     if found.curves:
-        figures["learning"] = learning_curves(found.curves)
+        figures["learning"] = learning_curves(found.curves, found.more)
     if found.sources:
         figures["sources"] = source_map(found.sources)
     return figures
@@ -40,7 +41,11 @@ def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
         Figure("features", feature_ranking(found.features), "What σ_μ loses when a feature is scrambled.", ranks),
     ]
     if found.curves:
-        drawn, columns, wide = learning_curves(found.curves), _columns(found.curves[0]), len(found.curves) > 1
+        drawn, columns, wide = (
+            learning_curves(found.curves, found.more),
+            _columns(found.curves[0]),
+            len(found.curves) > 1,
+        )
         blocks.append(Figure("learning", drawn, "σ_μ of out-of-fold scores.", columns, wide))
     if found.sources:
         shifts: Mapping[str, Sequence[float]] = {s.source: s.bins for s in found.sources}
@@ -114,21 +119,22 @@ def source_map(sources: tuple[SourceEffect, ...]) -> Any:
     return drawn
 
 
-def learning_curves(curves: Sequence[LearningCurve]) -> Any:
-    """σ_μ against the number of trees, and against the share of the training events."""
+def learning_curves(curves: Sequence[LearningCurve], more: Sequence[MoreEvents] = ()) -> Any:
+    """σ_μ against the number of trees, and against the share of the training events, extrapolated to more."""
     with styled():
         drawn, axes = figure(5.6 * len(curves), 4.4, ncols=len(curves), sharey=True, squeeze=False)
         for place, curve in zip(axes[0], curves, strict=True):
-            _curve(place, curve)
+            _curve(place, curve, more)
         axes[0][0].set_ylabel(r"expected $\sigma_\mu$")
-        axes[0][0].legend(loc="upper right")
+        axes[0][-1].legend(loc="upper right")
         settled = [value for curve in curves for value in (*curve.full[len(curve.full) // 4 :], *curve.stat)]
+        settled += [one.sigma for one in more]
         low, high = min(settled), max(settled)
         axes[0][0].set_ylim(low - 0.1 * (high - low), high + 0.35 * (high - low))
     return drawn
 
 
-def _curve(axes: Any, curve: LearningCurve) -> None:
+def _curve(axes: Any, curve: LearningCurve, more: Sequence[MoreEvents]) -> None:
     for kind, colour, marker, label in (
         ("full", SIGNAL, "o", "with systematics"),
         ("stat", COLOURS[0], "s", "without"),
@@ -139,7 +145,13 @@ def _curve(axes: Any, curve: LearningCurve) -> None:
     axes.minorticks_off()
     shares = curve.against != "trees"
     shown = [at for i, at in enumerate(curve.at) if shares or (len(curve.at) - 1 - i) % 2 == 0]
-    axes.set_xticks(shown, [f"{100 * at:g} %" if shares else f"{at:g}" for at in shown])
+    labels = [f"{100 * at:g} %" if shares else f"{at:g}" for at in shown]
+    expected = [one for one in more if shares and one.factor is not None]
+    if expected:
+        at, sigma, error = zip(*((one.factor, one.sigma, one.error) for one in expected), strict=True)
+        axes.errorbar(at, sigma, yerr=error, color=SIGNAL, marker="o", mfc="white", linestyle=":", label="extrapolated")
+        shown, labels = [*shown, *at], [*labels, *(f"{factor:g} ×" for factor in at)]
+    axes.set_xticks(shown, labels)
     axes.set_xlabel(curve.against)
     axes.grid(axis="y", color="#dddddd", linewidth=0.7)
 

@@ -51,7 +51,7 @@ def read_partner(
     >>> spec["measurements"] = [{"name": "m", "config": {"poi": "", "parameters": []}}]
     >>> spec["observations"] = [{"name": "control", "data": [400.0]}]
     >>> read_partner(spec, poi=None).about(["xs"]).round(1)
-    array([[16.4]])
+    array([[16.2]])
     """
     if isinstance(source, TemplateSet):
         spec, what = build_workspace(source), "templates"

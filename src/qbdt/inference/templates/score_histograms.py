@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Sample, Systematic, Variation
 from qbdt.inference.templates.score_bins import Bins
+from qbdt.inference.templates.shift_errors import measure_shift_variance
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
 __all__ = ["fill"]
 
 
-def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
+def fill(scored: Dataset, bins: Bins, variable: str = "score", errors: bool = False) -> TemplateSet:
     """Histogram a scored dataset: nominal, Σw² and the shifts of all sources.
 
     A one-sided source is reflected: down = 2 · nominal − up. Norm sources keep their factors, so that they stay
@@ -28,10 +30,13 @@ def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
         Bins of the score.
     variable
         Title of the axis.
+    errors
+        Whether to compute the statistical variances of the shifts; takes time where events are replaced.
 
     Examples
     --------
     >>> from qbdt import Dataset, Events, Sample, Systematic
+    >>> from qbdt.inference.templates import ScoreBins
     >>> signal = Sample("higgs", "signal", Events({"score": [0.9, 0.7]}, [1.0, 1.0]))
     >>> background = Sample("ttbar", "background", Events({"score": [0.1, 0.2, 0.8]}, [10.0, 10.0, 5.0]))
     >>> scored = Dataset([signal, background], [Systematic.norm("xs", 0.1, processes=["ttbar"])])
@@ -39,7 +44,9 @@ def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
     >>> templates.background, templates.process("ttbar").shifts["xs"].up
     (array([20.,  5.]), array([22. ,  5.5]))
     """
-    processes = tuple(_process(scored, sample, bins) for sample in scored.samples if sample.role is not Role.DATA)
+    processes = tuple(
+        _process(scored, sample, bins, errors) for sample in scored.samples if sample.role is not Role.DATA
+    )
     recorded = scored.of_role(Role.DATA)
     data = None
     if recorded:
@@ -47,17 +54,17 @@ def fill(scored: Dataset, bins: Bins, variable: str = "score") -> TemplateSet:
     return TemplateSet(variable, bins.axis, processes, tuple(s.name for s in scored.systematics), data)
 
 
-def _process(scored: Dataset, sample: Sample, bins: Bins) -> ProcessTemplates:
+def _process(scored: Dataset, sample: Sample, bins: Bins, errors: bool) -> ProcessTemplates:
     nominal, variance = _histogram(sample.events, bins, f"sample {sample.name}")
     shifts = {
-        source.name: _shift(source, sample, nominal, bins)
+        source.name: _shift(source, sample, nominal, bins, errors)
         for source in scored.systematics
         if sample.name in source.processes
     }
     return ProcessTemplates(sample.name, sample.role, nominal, variance, shifts)
 
 
-def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: Bins) -> Shift:
+def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: Bins, errors: bool) -> Shift:
     sides: dict[str, Floats] = {}
     changes = {direction: effect[sample.name] for direction, effect in source.directions}
     for direction, change in changes.items():
@@ -65,8 +72,12 @@ def _shift(source: Systematic, sample: Sample, nominal: Floats, bins: Bins) -> S
         sides[direction] = _histogram(change.apply(sample.events), bins, what)[0]
     factors = _factors(changes)
     if "down" not in sides:
-        return Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True, factors=factors)
-    return Shift(sides["up"], sides["down"], factors=factors)
+        found = Shift(sides["up"], 2 * nominal - sides["up"], mirrored=True, factors=factors)
+    else:
+        found = Shift(sides["up"], sides["down"], factors=factors)
+    if not errors or factors is not None:
+        return found
+    return replace(found, variance=measure_shift_variance(source, sample, bins))
 
 
 def _factors(changes: Mapping[str, Variation]) -> tuple[float, float] | None:

@@ -43,12 +43,27 @@ class Shift:
         Whether `down` was not given but reflected: down = 2 · nominal − up.
     factors
         For a pure normalisation: the factors on the yield at θ = −1 and θ = +1. None for everything else.
+    variance
+        Statistical variance per bin of the change for θ = +1, relative to the nominal content, events²; None where it
+        is not known.
     """
 
     up: Floats
     down: Floats
     mirrored: bool = False
     factors: tuple[float, float] | None = None
+    variance: Floats | None = None
+
+    def map(self, change: Callable[[Floats], Floats]) -> Shift:
+        """Apply a linear operation on bins, to the variance too."""
+        variance = None if self.variance is None else change(self.variance)
+        return replace(self, up=change(self.up), down=change(self.down), variance=variance)
+
+    def plus(self, other: Shift) -> Shift:
+        """Add the shift of other events."""
+        known = self.variance is not None and other.variance is not None
+        variance = np.add(self.variance, other.variance) if known else None  # type: ignore[arg-type]
+        return replace(self, up=self.up + other.up, down=self.down + other.down, variance=variance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +85,13 @@ class ProcessTemplates:
 
     def plus(self, other: ProcessTemplates) -> ProcessTemplates:
         """Add the templates of other events of the same process."""
-        shifts = {
-            name: replace(s, up=s.up + other.shifts[name].up, down=s.down + other.shifts[name].down)
-            for name, s in self.shifts.items()
-        }
+        shifts = {name: shift.plus(other.shifts[name]) for name, shift in self.shifts.items()}
         nominal, variance = self.nominal + other.nominal, self.variance + other.variance
         return replace(self, nominal=nominal, variance=variance, shifts=shifts)
 
     def map(self, change: Callable[[Floats], Floats]) -> ProcessTemplates:
         """Apply a linear operation on bins to the nominal and all shifts, and to Σw²."""
-        shifts = {name: replace(s, up=change(s.up), down=change(s.down)) for name, s in self.shifts.items()}
+        shifts = {name: shift.map(change) for name, shift in self.shifts.items()}
         return replace(self, nominal=change(self.nominal), variance=change(self.variance), shifts=shifts)
 
 
@@ -239,8 +251,7 @@ class TemplateSet:
     def scaled(self, factor: float) -> TemplateSet:
         """Multiply simulated yields by a factor and Σw² by its square, for a sample of all events."""
         scaled = [p.map(lambda values: factor * values) for p in self.processes]
-        processes = tuple(replace(p, variance=factor * p.variance) for p in scaled)
-        return replace(self, processes=processes)
+        return replace(self, processes=tuple(_scale_variances(p, factor) for p in scaled))
 
     def merged(self, starts: Sequence[int]) -> TemplateSet:
         """Join neighbouring bins: `starts` are the first bins of each group, beginning with 0."""
@@ -319,6 +330,14 @@ class TemplateSet:
             raise FitError(f"no templates can be made of this: {error}") from error
 
 
+def _scale_variances(process: ProcessTemplates, factor: float) -> ProcessTemplates:
+    shifts = {
+        name: shift if shift.variance is None else replace(shift, variance=factor * shift.variance)
+        for name, shift in process.shifts.items()
+    }
+    return replace(process, variance=factor * process.variance, shifts=shifts)
+
+
 def sum_of(arrays: Any) -> Floats:
     """Sum of one or more arrays over bins."""
     return np.asarray(np.sum(list(arrays), axis=0, dtype=np.float64))
@@ -340,11 +359,13 @@ def _process_to_dict(process: ProcessTemplates) -> dict[str, Any]:
         "role": str(process.role),
         "nominal": process.nominal.tolist(),
         "variance": process.variance.tolist(),
-        "shifts": {
-            name: {"up": s.up.tolist(), "down": s.down.tolist(), "mirrored": s.mirrored, "factors": s.factors}
-            for name, s in process.shifts.items()
-        },
+        "shifts": {name: _shift_to_dict(shift) for name, shift in process.shifts.items()},
     }
+
+
+def _shift_to_dict(shift: Shift) -> dict[str, Any]:
+    plain = {"up": shift.up.tolist(), "down": shift.down.tolist(), "mirrored": shift.mirrored, "factors": shift.factors}
+    return plain if shift.variance is None else {**plain, "shift_variance": shift.variance.tolist()}
 
 
 def _process_from_dict(plain: Mapping[str, Any], n_bins: int) -> ProcessTemplates:
@@ -354,6 +375,7 @@ def _process_from_dict(plain: Mapping[str, Any], n_bins: int) -> ProcessTemplate
             _read_bins(s["down"], n_bins),
             bool(s["mirrored"]),
             s["factors"] and (float(s["factors"][0]), float(s["factors"][1])),
+            None if s.get("shift_variance") is None else _read_bins(s["shift_variance"], n_bins),
         )
         for name, s in plain["shifts"].items()
     }

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from qbdt.arrays import Fixed, Floats, Rows
+from qbdt.arrays import Fixed, Floats, Indices, Rows
 
-__all__ = ["add_outputs", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
+__all__ = ["add_outputs", "add_up_to", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -117,3 +117,17 @@ def sum_nominal(
             out[first + k] += np.int64(np.rint(n * current[row * n_sources + k] * current_scales[k]))
         for j in range(n_columns):
             out[first + n_sources + j] += np.int64(np.rint(columns[row * n_columns + j] * column_scales[j]))
+
+
+@njit(cache=True, nogil=True)
+def add_up_to(values: Indices, weight: Floats, scale: float, keys: Indices, out: Fixed) -> None:
+    """Add |w| of each row, in units, to the first of some increasing keys that is not below its value."""
+    # Halving without a branch, which every second row would mispredict.
+    for i in range(values.size):
+        value, low, n = values[i], 0, keys.size
+        while n > 1:
+            half = n // 2
+            low += half * np.int64(keys[low + half - 1] < value)
+            n -= half
+        low += np.int64(keys[low] < value)
+        out[low] += np.int64(np.rint(abs(weight[i]) * scale))

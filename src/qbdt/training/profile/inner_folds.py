@@ -8,8 +8,8 @@ fall into the same block, and a sample that is sorted by process has all of them
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,8 @@ class InnerFolds:
     firsts: Mapping[int, tuple[int, ...]]
     rows: Mapping[int, tuple[int, ...]]
     k: int = N_FOLDS
+    # Fold of each row of a partition, a byte for each, once they are known: they are asked for 25 times.
+    known: dict[tuple[int, int], dict[EventSet, NDArray[np.int8]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, survey: Survey) -> InnerFolds:
@@ -85,19 +87,37 @@ class InnerFolds:
 
         With `nominal`, both come without any source.
         """
-        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
+        numbers = self._folds_of(number, dataset)
         wanted = dataset.with_systematics([]) if nominal else dataset
         if self.k == 1:
             return wanted, wanted
-        numbers = self._assign(number, dataset, self.k, SALT)
         return (
             _select(wanted, {key: own != fold for key, own in numbers.items()}),
             _select(wanted, {key: own == fold for key, own in numbers.items()}),
         )
 
+    def held(self, number: int, dataset: Dataset, fold: int) -> Dataset:
+        """Events held out alone, for one fold and one partition of the events."""
+        numbers = self._folds_of(number, dataset)
+        if self.k == 1:
+            return dataset
+        return _select(dataset, {key: own == fold for key, own in numbers.items()})
+
+    def _folds_of(self, number: int, dataset: Dataset) -> dict[EventSet, NDArray[np.int8]]:
+        """Fold of each row of a partition, which is refused where it is another one than it was."""
+        require_same_rows(number, self.rows[number], [events.n_rows for _, events in _event_sets(dataset)])
+        if self.k > 1 and (number, self.k) not in self.known:
+            found = self._assign(number, dataset, self.k, SALT)
+            self.known[number, self.k] = {key: own.astype(np.int8) for key, own in found.items()}
+        return self.known.get((number, self.k), {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Known folds stay where they are."""
+        return InnerFolds, (self.names, self.totals, self.firsts, self.rows, self.k)
+
     def held_blocks(self, number: int, dataset: Dataset, fold: int) -> list[Dataset]:
         """Events held out, in `BLOCKS` blocks; like folds, blocks keep an event and its shifted copies together."""
-        held = self.split(number, dataset, fold)[1]
+        held = self.held(number, dataset, fold)
         if self.names:
             blocks = self._assign(number, held, BLOCKS, BLOCK_SALT)
         else:
@@ -138,9 +158,11 @@ def _event_sets(dataset: Dataset) -> Iterator[tuple[EventSet, Events]]:
 
 def _select(dataset: Dataset, masks: Masks) -> Dataset:
     """Keep some rows of each set of events."""
+    # Row numbers serve many sources faster than a mask does.
+    numbers = {s.name: np.flatnonzero(masks[EventSet(s.name)]) for s in dataset.samples} if dataset.systematics else {}
 
     def varied(change: Variation, key: EventSet) -> Variation:
-        return change.select(masks[EventSet(key.process)], lambda _: masks[key])
+        return change.select(numbers[key.process], lambda _: masks[key])
 
     samples = [Sample(s.name, s.role, s.events[masks[EventSet(s.name)]]) for s in dataset.samples]
     sources = []

@@ -271,6 +271,6 @@ class _ScoreBuilder:
             ratio, shift = self.models[fold].terms(one.segment.events, workers.n_threads)
             return ScoredSegment(i, one, copy_values(ratio, "ratio", memory), copy_values(shift, "shift", memory))
 
-        held = [shift_segments(self.folds.split(number, dataset, fold)[1]) for fold in range(self.folds.k)]
+        held = [shift_segments(self.folds.held(number, dataset, fold)) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
         return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.factors)

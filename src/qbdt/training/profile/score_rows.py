@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed, Floats
 from qbdt.threads import Workers
+from qbdt.training.kernels.residuals import add_up_to
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.segments import ShiftSegment, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
@@ -83,9 +84,8 @@ class ScoreRows:
         sums = np.zeros(len(keys) + 1, dtype=np.int64)
         for one in self._segments:
             if one.number in self._factors:
-                above = np.searchsorted(keys[order], ordered(one.ratio - share * one.shift), side="left")
-                scale = self._factors[one.number] * self._scale
-                np.add.at(sums, above, np.rint(np.abs(one.weights[0]) * scale).astype(np.int64))
+                values, scale = ordered(one.ratio - share * one.shift), self._factors[one.number] * self._scale
+                add_up_to(values, one.weights[0], scale, keys[order], sums)
         found = np.empty_like(keys)
         found[order] = np.cumsum(sums[:-1])
         return found

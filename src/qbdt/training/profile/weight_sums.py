@@ -111,24 +111,27 @@ class EventSums:
 
 def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
     """Sums over one partition of the events."""
-    divided = [shift_segments(folds.split(number, dataset, fold)[1]) for fold in range(folds.k)]
+    divided = [shift_segments(folds.held(number, dataset, fold)) for fold in range(folds.k)]
     n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
     rows = np.array([[one.segment.events.n_rows for one in fold] for fold in divided], dtype=np.int64)
     weight, square, nominal = (np.zeros((folds.k, n_segments, LIMBS), dtype=np.int64) for _ in range(3))
     columns = np.zeros((folds.k, n_segments, n_columns, LIMBS), dtype=np.int64)
-    largest, largest_columns = np.zeros(n_segments), np.zeros((n_segments, n_columns))
-    for p, segments in enumerate(divided):
-        for i, one in enumerate(segments):
-            events = one.segment.events
-            weight[p, i], square[p, i] = exact_sum(events.weight), exact_sum(np.square(events.weight))
-            largest[i] = max(largest[i], _magnitude(events.weight))
-            if one.segment.nominal:
-                nominal[p, i] = exact_sum(variance(events))
-            for j, (_, column) in enumerate(one.columns):
-                values = column()
-                columns[p, i, j] = exact_sum(values)
-                largest_columns[i, j] = max(largest_columns[i, j], _magnitude(values))
-    return EventSums({number: rows}, weight, square, nominal, columns, largest, largest_columns)
+    largest, largest_columns = np.zeros((folds.k, n_segments)), np.zeros((folds.k, n_segments, n_columns))
+
+    def add_segment(p: int, i: int, one: ShiftSegment) -> None:
+        events = one.segment.events
+        weight[p, i], square[p, i] = exact_sum(events.weight), exact_sum(np.square(events.weight))
+        largest[p, i] = _magnitude(events.weight)
+        if one.segment.nominal:
+            nominal[p, i] = exact_sum(variance(events))
+        for j, (_, column) in enumerate(one.columns):
+            values = column()
+            columns[p, i, j] = exact_sum(values)
+            largest_columns[p, i, j] = _magnitude(values)
+
+    workers.run(add_segment, [(p, i, one) for p, segments in enumerate(divided) for i, one in enumerate(segments)])
+    most = (largest.max(axis=0), largest_columns.max(axis=0))
+    return EventSums({number: rows}, weight, square, nominal, columns, *most)
 
 
 def _magnitude(values: Floats) -> float:

@@ -1,0 +1,167 @@
+"""What more simulated events would give: in training, from the learning curve, and in the templates of the fit.
+
+σ_μ of a score learnt from x times the events behaves like c + d x^−γ over the range that matters. It is fitted to the
+shares of the learning curve, whose points are all evaluated on the same events, for every exponent of a grid; the
+exponents count by their likelihood, so that the error of an extrapolation knows how little four points say of γ. What
+MC statistics add to σ_μ in the fit needs no model: the variance of the templates is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qbdt.analysis.diagnosis.curves import LearningCurve
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.arrays import Floats
+from qbdt.data import Role
+from qbdt.inference.templates import TemplateSet
+from qbdt.tables import Table
+
+__all__ = ["MoreEvents", "ProcessStatistics", "describe_statistics", "expect_more", "simulation_tables"]
+
+FACTORS = (2.0, 10.0, None)
+EXPONENTS = np.arange(0.3, 1.55, 0.1)
+"""γ: 1/2 where MC noise of leaves adds linearly, 1 where it adds in quadrature; deep trees learn more slowly."""
+
+LEAST_ERROR = 1e-3
+"""Least relative error of a point: of two equal repeats the spread is no error."""
+
+
+@dataclass(frozen=True)
+class MoreEvents:
+    """σ_μ with more simulated events of everything.
+
+    Attributes
+    ----------
+    factor
+        How many times as many; None for infinitely many.
+    sigma, error
+        σ_μ with that many in training and in the templates, and its error.
+    in_templates
+        σ_μ with that many in the templates alone, for the score as it is.
+    """
+
+    factor: float | None
+    sigma: float
+    error: float
+    in_templates: float
+
+
+@dataclass(frozen=True)
+class ProcessStatistics:
+    """What the MC statistics of one process's templates cost.
+
+    Attributes
+    ----------
+    process
+        Its name.
+    share
+        Share of σ_μ² that it makes up.
+    doubled, tenfold
+        σ_μ with 2 and 10 times its events in the templates.
+    """
+
+    process: str
+    share: float
+    doubled: float
+    tenfold: float
+
+
+def expect_more(
+    curve: LearningCurve, templates: TemplateSet, repeats: int, mc_stat: bool = True
+) -> tuple[MoreEvents, ...]:
+    """Extrapolate a learning curve over shares of the training events, the last of which is all of them.
+
+    Without `mc_stat` the fit does not know of MC statistics, and more events help training alone.
+    """
+    now = compute_template_sensitivity(templates, mc_stat).sigma_full
+    found = []
+    for factor in FACTORS:
+        ratio, error = extrapolate(curve, repeats, factor)
+        in_templates = _sigma(templates, [p.name for p in templates.processes], factor) if mc_stat else now
+        found.append(MoreEvents(factor, in_templates * ratio, now * error, in_templates))
+    return tuple(found)
+
+
+def extrapolate(curve: LearningCurve, repeats: int, factor: float | None) -> tuple[float, float]:
+    """σ_μ with `factor` times the training events over σ_μ with all there are, and the error of this ratio.
+
+    Examples
+    --------
+    >>> at = (0.125, 0.25, 0.5, 1.0)
+    >>> exact = tuple(1 + 0.1 / x for x in at)
+    >>> curve = LearningCurve("share", at, exact, (0.01,) * 4, exact, (0.01,) * 4)
+    >>> ratio, error = extrapolate(curve, 3, 10.0)
+    >>> abs(ratio - 1.01 / 1.1) < 2 * error
+    True
+    """
+    x, y = np.array(curve.at), np.array(curve.full)
+    spread = np.array(curve.full_spread) / np.sqrt(repeats)
+    spread[-1] = curve.full_spread[-2]  # all events are trained on once: the spread is that of one training
+    errors = np.hypot(spread, LEAST_ERROR * y)
+    fits = [_fit(x, y, errors, float(exponent), factor) for exponent in EXPONENTS]
+    chi2, ratios, variances = (np.array(column) for column in zip(*fits, strict=True))
+    weight = np.exp(-0.5 * (chi2 - chi2.min()))
+    weight /= weight.sum()
+    mean = float(weight @ ratios)
+    return mean, float(np.sqrt(weight @ (variances + (ratios - mean) ** 2)))
+
+
+def _fit(x: Floats, y: Floats, errors: Floats, exponent: float, factor: float | None) -> tuple[float, float, float]:
+    """Fit c + d x^−γ for one γ; return χ², the ratio at `factor` to that at 1, and its variance."""
+    columns = np.column_stack([np.ones_like(x), x**-exponent]) / errors[:, None]
+    covariance = np.linalg.inv(columns.T @ columns)
+    c, d = covariance @ columns.T @ (y / errors)
+    if d < 0:  # more events do not make it worse: what looks like it is noise
+        c, d = float(np.average(y, weights=errors**-2)), 0.0
+    chi2 = float(np.sum(((y - c - d * x**-exponent) / errors) ** 2))
+    share = 0.0 if factor is None else factor**-exponent
+    # ratio − 1 = d (share − 1)/(c + d): its error is that of d, since c + d, σ_μ with all events, is known far better.
+    slope = (share - 1.0) / (c + d)
+    return chi2, 1.0 + d * slope, float(covariance[1, 1] * slope**2)
+
+
+def describe_statistics(templates: TemplateSet) -> tuple[ProcessStatistics, ...]:
+    """MC statistics of every background process, the most costly first; those of signal do not enter the fit."""
+    now = compute_template_sensitivity(templates).sigma_full
+    found = []
+    for process in templates.of_role(Role.BACKGROUND):
+        without, doubled, tenfold = (_sigma(templates, [process.name], factor) for factor in (None, 2.0, 10.0))
+        found.append(ProcessStatistics(process.name, 1.0 - (without / now) ** 2, doubled, tenfold))
+    return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def _sigma(templates: TemplateSet, processes: Sequence[str], factor: float | None) -> float:
+    """σ_μ with so many times the events in the templates of some processes."""
+    divide = 0.0 if factor is None else 1.0 / factor
+    changed = [replace(p, variance=p.variance * divide) if p.name in processes else p for p in templates.processes]
+    return compute_template_sensitivity(replace(templates, processes=tuple(changed))).sigma_full
+
+
+def simulation_tables(
+    now: float, more: Sequence[MoreEvents], statistics: Sequence[ProcessStatistics]
+) -> tuple[Table, ...]:
+    """What more events of everything give, and what the templates of each process cost."""
+
+    def change(sigma: float) -> str:
+        return f"{100 * (sigma / now - 1):+.1f}"
+
+    rows = tuple(
+        (
+            "∞" if one.factor is None else f"{one.factor:g} ×",
+            f"{one.sigma:.3f} ± {one.error:.3f}",
+            f"{change(one.sigma)} ± {100 * one.error / now:.1f}",
+            change(one.in_templates),
+        )
+        for one in more
+    )
+    header = ("simulated events", "σ_μ", "change (%)", "of it in templates alone (%)")
+    first = Table(f"More simulation: σ_μ = {now:.3f} would become", header, rows)
+    rows = tuple(
+        (one.process, f"{100 * one.share:.1f}", change(one.doubled), change(one.tenfold)) for one in statistics
+    )
+    header = ("process", "share of σ_μ² (%)", "2 × its events (%)", "10 × (%)")
+    return first, Table("MC statistics of the templates by process: σ_μ changes by", header, rows)

@@ -1,0 +1,56 @@
+"""Scores of events by a model, on the CPU or on a GPU: the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qbdt.arrays import Floats
+from qbdt.data import Events
+from qbdt.training import FoldedEnsemble, Model, SingleModel
+from qbdt.trees.device import Device, open_device, score_on_device
+
+__all__ = ["score_events"]
+
+
+def score_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
+    """Score of every event.
+
+    Parameters
+    ----------
+    model
+        One model, or one for each fold: an event is then scored by the one that never saw it.
+    events
+        Values of its features, and the identifiers that divide them into folds.
+    n_threads
+        Threads; None for all cores.
+    device
+        "cuda" to score on a GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from qbdt.trees import Ensemble
+    >>> score_events(Ensemble(("pt",), ()), Events({"pt": [1.0, 2.0]}, np.ones(2)))
+    array([0., 0.])
+    """
+    opened = open_device(device)
+    if opened is None:
+        return model.score(events, n_threads)
+    if isinstance(model, FoldedEnsemble):
+        members: Any = tuple(_OnDevice(member, opened) for member in model.members)
+        return replace(model, members=members).score(events)
+    (member,) = model.members
+    return _OnDevice(member, opened).score(events)
+
+
+@dataclass(frozen=True, eq=False)
+class _OnDevice:
+    """A model whose sums of trees are found on a device; what they are combined to is found by the CPU."""
+
+    model: SingleModel
+    device: Device
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        sums = {name: score_on_device(one, events, self.device) for name, one in self.model.components.items()}
+        return self.model.combine(sums)

@@ -1,0 +1,65 @@
+"""What more simulated events would give: extrapolations of curves that are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qbdt.analysis.diagnosis.curves import LearningCurve
+from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
+from qbdt.analysis.diagnosis.simulation import describe_statistics, expect_more, extrapolate, simulation_tables
+from qbdt.data import Role
+from qbdt.inference.templates import ProcessTemplates, TemplateSet
+
+AT = (0.125, 0.25, 0.5, 1.0)
+
+
+def curve(values, spread=0.01):
+    return LearningCurve("share of the training events", AT, tuple(values), (spread,) * 4, tuple(values), (spread,) * 4)
+
+
+def templates():
+    signal = ProcessTemplates("s", Role.SIGNAL, np.array([1.0, 6.0]), np.array([0.1, 0.1]))
+    thin = ProcessTemplates("thin", Role.BACKGROUND, np.array([50.0, 4.0]), np.array([100.0, 8.0]))
+    thick = ProcessTemplates("thick", Role.BACKGROUND, np.array([50.0, 4.0]), np.array([0.5, 0.04]))
+    return TemplateSet("score", np.array([0.0, 0.5, 1.0]), (signal, thin, thick))
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0])
+@pytest.mark.parametrize("factor", [2.0, 10.0, None])
+def test_predictions_are_right_within_their_errors(exponent, factor):
+    rng, pulls = np.random.default_rng(3), []
+    truth = (1 + 0.05 * (0.0 if factor is None else factor**-exponent)) / 1.05
+    for _ in range(60):
+        true = 1 + 0.05 * np.array(AT) ** -exponent
+        errors = np.array([0.01, 0.01, 0.01, 0.01 * np.sqrt(3)]) / np.sqrt(3)
+        ratio, error = extrapolate(curve(true + rng.normal(0, errors)), 3, factor)
+        pulls.append((ratio - truth) / error)
+    assert np.mean(np.abs(pulls) < 2) > 0.85
+
+
+def test_a_curve_that_rises_is_flat():
+    assert extrapolate(curve([1.0, 1.01, 1.02, 1.03]), 3, 10.0)[0] == pytest.approx(1.0)
+
+
+def test_statistics_of_templates_are_those_of_the_thin_process():
+    found = describe_statistics(templates())
+    assert [one.process for one in found] == ["thin", "thick"]
+    assert found[0].share > 10 * found[1].share > 0
+    now = compute_template_sensitivity(templates()).sigma_full
+    assert now > found[0].doubled > found[0].tenfold
+
+
+def test_more_events_are_those_of_training_and_of_templates():
+    exact = curve([1.0] * 4, 0.0)
+    more = expect_more(exact, templates(), 3)
+    assert [one.factor for one in more] == [2.0, 10.0, None]
+    assert all(one.sigma == pytest.approx(one.in_templates) for one in more)
+    limit = compute_template_sensitivity(templates(), mc_stat=False).sigma_full
+    assert more[-1].in_templates == pytest.approx(limit)
+    alone = expect_more(replace(exact, full=(1.4, 1.2, 1.1, 1.05)), templates(), 3, mc_stat=False)
+    assert alone[0].in_templates == pytest.approx(limit)
+    assert alone[2].sigma < alone[1].sigma < alone[0].sigma < limit
+    text = "\n".join(str(table) for table in simulation_tables(limit, more, describe_statistics(templates())))
+    assert "∞" in text
+    assert "thin" in text

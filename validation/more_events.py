@@ -1,0 +1,80 @@
+"""Predictions of what more simulated events give, beside what came out:  python -m validation.more_events.
+
+A learning curve on a quarter of the bundled sample predicts σ_μ of a training on all of it; one on 5 000 events of each
+side of the INFERNO problem predicts that of 50 000. All scores are evaluated on the same other events, so that only
+training differs. Takes some minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from qbdt.analysis.diagnosis.curves import LearningCurve, thin_events
+from qbdt.analysis.diagnosis.simulation import extrapolate
+from qbdt.data import Dataset, Events, HashFolds
+from qbdt.data.samples import inferno, tautaugamma
+from qbdt.statistics import Sensitivity
+from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.tables import Table, show
+from qbdt.training import Settings, train
+
+SHARES = (0.125, 0.25, 0.5)
+REPEATS = 3
+
+
+def bundled(share: int) -> tuple[Dataset, Dataset, Dataset]:
+    """Part of the first half of the bundled sample, all of it, and the other half to evaluate on."""
+    data = tautaugamma(k=2)
+    rule = HashFolds(2, ("event_number",), 7)
+    whole, rest = data.select(lambda e: rule.assign(e) == 0), data.select(lambda e: rule.assign(e) == 1)
+    return thin_events(whole, 1 / share, 11), whole, rest
+
+
+def synthetic(n: int, more: int) -> tuple[Dataset, Dataset, Dataset]:
+    """Few events, more of them, and others to evaluate on."""
+
+    def numbered(data: Dataset) -> Dataset:
+        def identify(events: Events) -> Events:
+            columns = {name: events.column(name) for name in events.features}
+            return Events(columns, events.weight, {"event": np.arange(events.n_rows)})
+
+        samples = [type(s)(s.name, s.role, identify(s.events)) for s in data.samples]
+        return Dataset(samples)
+
+    few, many, other = (inferno(k, seed).with_systematics([]) for k, seed in ((n, 1), (more, 2), (100_000, 3)))
+    return numbered(few), numbered(many), numbered(other)
+
+
+PROBLEMS: dict[str, tuple[Callable[[], tuple[Dataset, Dataset, Dataset]], float, float]] = {
+    "bundled sample, from a quarter to a half of all": (lambda: bundled(4), 4.0, 2.0),
+    "INFERNO without sources, from 5 000 to 50 000": (lambda: synthetic(5_000, 50_000), 10.0, 1.0),
+}
+
+
+def main() -> None:
+    rows = []
+    for name, (make, factor, scale) in PROBLEMS.items():
+        few, many, other = make()
+
+        def judge(data: Dataset, other: Dataset = other, scale: float = scale) -> Sensitivity:
+            model = train(data, Settings()).ensemble
+            scored = other.with_folds(None).transform(lambda events: {"score": model.score(events)})
+            return measure_scores(scored, "equal_signal", 20, scale)
+
+        points = [(x, [judge(thin_events(few, x, seed)) for seed in range(REPEATS)]) for x in SHARES]
+        now = judge(few)
+        curve = LearningCurve.of("share of the training events", [*points, (1.0, [now])])
+        ratio, error = extrapolate(curve, REPEATS, factor)
+        limit, limit_error = extrapolate(curve, REPEATS, None)
+        found = judge(many).sigma_full
+        measured = ", ".join(f"{value:.3f}" for value in curve.full)
+        cells = (f"{now.sigma_full * ratio:.3f} ± {now.sigma_full * error:.3f}", f"{found:.3f}")
+        rows.append((name, measured, f"{factor:g} ×", *cells, f"{limit:.3f} ± {limit_error:.3f}"))
+    header = ("problem", "σ_μ with 1/8, 1/4, 1/2, all", "then", "predicted", "came out", "limit/now")
+    show([Table("More simulated events: predictions", header, tuple(rows))])
+
+
+if __name__ == "__main__":
+    main()
