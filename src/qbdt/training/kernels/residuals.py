@@ -124,7 +124,7 @@ def add_up_to(values: Indices, weight: Floats, scale: float, keys: Indices, out:
     """Add |w| of each row, in units, to the first of some increasing keys that is not below its value."""
     # Halving without a branch, which every second row would mispredict.
     for i in range(values.size):
-        value, low, n = values[i], 0, keys.size
+        value, low, n = values[i], np.int64(0), keys.size
         while n > 1:
             half = n // 2
             low += half * np.int64(keys[low + half - 1] < value)
