@@ -65,13 +65,12 @@ class PyhfFit:
 
     def expected_limit(self, near: float) -> float:
         """Median upper limit at 95 %, asymptotic CLs, that the nominal background lets expect."""
-        # The statistic q_μ, not q̃_μ: the median is the same, and its fit does not end at a bound, where MINUIT is bad.
         nominal = np.array(self.model.config.suggested_init())
         nominal[self.model.config.poi_index] = 0.0
         background = self.model.expected_data(nominal)
 
         def distance(mu: float) -> float:
-            found = pyhf.infer.hypotest(mu, background, self.model, test_stat="q", return_expected=True)
+            found = pyhf.infer.hypotest(mu, background, self.model, test_stat="qtilde", return_expected=True)
             return float(found[1]) - 0.05
 
         return float(brentq(distance, 0.5 * near, 1.5 * near, rtol=1e-5))

@@ -35,7 +35,7 @@ systematics:
   luminosity: {kind: norm, processes: "*", size: 0.02}
 regions:
   signal: {selection: mt < 50 and nb == 0}
-  w: {selection: mt > 70 and nb == 0, observable: mt, bins: 4, range: [70, 150], title: '$m_T$'}
+  w: {selection: mt > 70 and nb == 0, observable: mt, bins: 4, range: [70, 150], title: '$m_T$', draw: x}
   tt: {selection: nb > 0, observable: yield}
 folds: {columns: event}
 training: {method: paper, n_trees: 6, n_leaves: 4}
@@ -169,6 +169,7 @@ def test_events_of_two_regions_are_refused(files, old, new, message):
         ("observable: yield", "observable: 1 +", "regions.tt.observable"),
         ("  tt: {sel", "  t-t: {sel", "regions: 't-t': letters, digits and underscores are needed"),
         ("observable: yield", "obserbable: yield", "regions.tt.obserbable: unknown key; did you mean observable?"),
+        ("draw: x", "draw: z", "regions.w.draw: no feature z; there are: x, y"),
         ("decorrelate: process", "decorrelate: channel", "input should be 'region' or 'process', not 'channel'"),
         ("{k_w: wjets", "{k_w: []", "fit.free"),
     ],
@@ -203,6 +204,27 @@ def test_parameters_are_checked(files, blind, old, new, message):
         fit_scored(plan.model_copy(update={"fit": other.fit}), scored)
 
 
+def test_a_region_may_have_a_model_of_its_own(files, tmp_path):
+    from qbdt.analysis.run_folder import read_run
+    from qbdt.models import read_cross_trained
+
+    own = "  high: {selection: 50 <= mt < 70 and nb == 0, model: high, bins: 2}\n  w: {"
+    analysis = parse_analysis(ANALYSIS.replace("  w: {", own))
+    done = run_analysis(analysis, files, tmp_path / "run", figures=False)
+    assert [step for step in done.steps if "train" in step] == [
+        *("train fold0", "train fold1", "high: train fold0", "high: train fold1"),
+    ]
+    events = load_regions(analysis, files)
+    scored = load_regions(read_analysis(tmp_path / "run" / "scored" / "scored.yaml"), tmp_path / "run" / "scored")
+    for region, file in (("signal", "model.qbdt"), ("high", "model-high.qbdt"), ("w", "model.qbdt")):
+        model = read_cross_trained(tmp_path / "run" / file)[0].ensemble
+        wanted = model.score(events.select(region).sample("ttbar").events)
+        assert scored.select(region).sample("ttbar").events.column("score") == pytest.approx(wanted, rel=1e-6)
+    assert list(read_run(tmp_path / "run").models) == ["", "high"]
+    with pytest.raises(DataError, match="regions: no region with model: low has train: true"):
+        events.of_training_regions("low")
+
+
 def test_bins_of_a_region():
     fit = FitSettings(bins=7, binning="equal_signal")
     assert Region().fit_settings(fit) == fit
@@ -231,6 +253,20 @@ def test_regions_are_fitted_together(files, blind):
     assert found["groups"]["tagging"] == ["btag_ggH", "btag_VBF", "btag_ttbar", "btag_wjets", "scale"]
     assert fit["expected"]["breakdown"]["tagging"] > 0
     assert fit["settings"]["regions"]["w"]["chosen_edges"] == [[70, 90, 110, 130, 150]]
+
+
+def test_what_is_predicted_for_the_fitted_bins_is_the_fit(blind):
+    from qbdt.inference import FitSummary, Measurement
+    from qbdt.inference.answers import predict
+
+    fitted = FitSummary.from_dict(blind.result["fit"]["expected"])
+    measurement = Measurement.from_dict(read(blind.folder / "fit" / "measurement.json"))
+    found = predict(measurement, fitted)
+    for process, events in fitted.postfit.items():
+        assert found.postfit[process] == pytest.approx(events, rel=1e-6)
+    assert found.prefit_error == pytest.approx(fitted.prefit_error, rel=1e-6)
+    # MC statistics of new bins are not constrained by the data of the fitted ones
+    assert np.all(found.postfit_error > 0.99 * fitted.postfit_error)
 
 
 def test_scored_events_give_the_same_fit_again(blind, analysis, files):
@@ -295,6 +331,7 @@ def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, file
     words |= {f"{count:.0f}" for count in (*hidden, sum(recorded["signal"]))}
     document = run_document(blind.folder)
     assert document.subtitle.startswith("Blind: ")
+    assert {"region-w-x-before", "region-w-x-after"} <= {figure.name for figure in document.figures()}
     assert run_document(copy).subtitle.startswith("Unblinded: ")
     text = {**collect_text(blind.folder, document), "terminal": "\n\n".join(map(str, blind.tables))}
     pattern = re.compile(r"(?<![\d.])(?:" + "|".join(map(re.escape, sorted(words))) + r")(?!\d)")

@@ -17,13 +17,8 @@ LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths"
 LATER |= {"limits", "contours", "goodness", "toys", "figure", "smooth", "symmetrise", "noise", "shift_variance"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
-LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"} | {
-    "eras",
-    "friends",
-    "from_data",
-    "cross_section",
-    "generated",
-}
+LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
+LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data"}
 """Sections that there were not either, and that are left out where nothing stands in them."""
 
 LATER_BESIDE = {"luminosity": "samples", "correlated": "processes"}

@@ -7,7 +7,7 @@ workers to the run's folder, which must be on a disk that all machines share.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.measured_scores import name_scores
-from qbdt.analysis.region_events import RegionEvents, require_none_shared
+from qbdt.analysis.region_events import RegionEvents, list_models, require_none_shared
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
@@ -66,25 +66,33 @@ class ClusterRun:
     traffic: Traffic = field(default_factory=Traffic)
     _partitions: Sequence[FilePartition] = ()
 
-    def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> OnCluster:
+    def read(
+        self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
+    ) -> dict[str, OnCluster]:
         """Divide the events among the workers, and look for faults of the input."""
         partitions = load_partitions(analysis, folder, self._count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read on the cluster, in {len(partitions)} parts")
         self._partitions = partitions
         if analysis.regions:
-            require_none_shared(map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions"))
+            counted = map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions")
+            require_none_shared(counted)
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
-        return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
+        return {
+            model: OnCluster(
+                [replace(one, model=model) for one in partitions], rule, client=self.client, traffic=self.traffic
+            )
+            for model in list_models(analysis.regions)
+        }
 
-    def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
+    def score(self, models: Mapping[str, Model], target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         """Write scored events on the workers, and here the analysis file that reads them."""
         for row in self.traffic.tables()[0].rows:
             note(": ".join(map(str, row)))
         note("score on the cluster")
         with replace_folder(target.resolve()) as scratch:
-            score = partial(_score, ensemble=models, folder=scratch)
+            score = partial(_score, models=models, folder=scratch)
             empty = map_reduce(self.client, read_all(self._partitions), score, _first, "score")
             write_description(empty, scratch, analysis, ".part*")
 
@@ -139,10 +147,10 @@ def _add_counts(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) 
     return one + other
 
 
-def _score(number: int, events: RegionEvents, ensemble: Model, folder: Path) -> RegionEvents:
+def _score(number: int, events: RegionEvents, models: Mapping[str, Model], folder: Path) -> RegionEvents:
     """Write a scored partition; return its events without rows."""
     name = choose_score_name(events.whole.samples[0].events)
-    scored = events.transform(lambda each: name_scores(ensemble, each, name, 1))
+    scored = events.score(lambda model, each: name_scores(models[model], each, name, 1))
     write_tables(scored, folder, f".part{number:05}")
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 

@@ -142,10 +142,11 @@ class FilePartition:
     folder: Path
     number: int
     count: int
+    model: str | None = None
 
     def __call__(self) -> Dataset:
-        """Read the simulated events of the partition that train."""
-        return self.read().training()
+        """Read the simulated events of the partition that train the model, the first by default."""
+        return self.read().training(self.model)
 
     def read(self, progress: Progress = silent) -> RegionEvents:
         """Read the partition, region by region."""

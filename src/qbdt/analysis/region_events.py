@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -20,7 +21,14 @@ from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.files import choose_words
 
-__all__ = ["RegionEvents", "add_region_columns", "read_conditions", "read_observables", "require_none_shared"]
+__all__ = [
+    "RegionEvents",
+    "add_region_columns",
+    "list_models",
+    "read_conditions",
+    "read_observables",
+    "require_none_shared",
+]
 
 ALWAYS = Expression("1 > 0")
 """Holds for every event: the condition of a region without a selection."""
@@ -47,6 +55,12 @@ def read_observables(regions: Mapping[str, Region]) -> dict[str, Expression]:
     """Column and expression of each region that histograms one."""
     found = {_observable(name): region.expression for name, region in regions.items()}
     return {name: expression for name, expression in found.items() if expression is not None}
+
+
+def list_models(regions: Mapping[str, Region]) -> tuple[str, ...]:
+    """Names of the models of an analysis, in the order of its regions; the one without a name is empty."""
+    asked = [region.model_name for region in regions.values() if region.uses_score or region.trains]
+    return tuple(dict.fromkeys(asked)) or ("",)
 
 
 def add_region_columns(dataset: Dataset, regions: Mapping[str, Region]) -> Dataset:
@@ -101,18 +115,22 @@ class RegionEvents:
         """Return all events with their features."""
         return self.whole.with_features(self.features)
 
-    def of_training_regions(self) -> Dataset:
-        """Events of the regions that train, recorded data among them, with their features."""
+    def of_training_regions(self, model: str | None = None) -> Dataset:
+        """Events of the regions that train a model (the first by default), recorded data among them, with features."""
         if not self.regions:
             return self.whole
-        conditions = [_condition(name) for name, region in self.regions.items() if region.trains]
+        name = list_models(self.regions)[0] if model is None else model
+        conditions = [
+            _condition(r) for r, region in self.regions.items() if region.trains and region.model_name == name
+        ]
         if not conditions:
-            raise DataError("regions: none has train: true; at least one is needed to train")
+            what = f"no region with model: {name}" if name else "none"
+            raise DataError(f"regions: {what} has train: true; at least one is needed to train")
         return self.whole.select(lambda events: _any_holds(events, conditions)).with_features(self.features)
 
-    def training(self) -> Dataset:
-        """Return the events that a training sees: simulated ones of the regions that train."""
-        return _without_data(self.of_training_regions())
+    def training(self, model: str | None = None) -> Dataset:
+        """Return the events that the training of a model sees: simulated ones of the regions that train it."""
+        return _without_data(self.of_training_regions(model))
 
     def simulated(self) -> Dataset:
         """Return all simulated events with their features."""
@@ -145,6 +163,25 @@ class RegionEvents:
         def changed(events: Events) -> dict[str, ArrayLike]:
             new = compute(events.with_features(features))
             return {**new, **{name: events.column(name) for name in kept}}
+
+        return replace(self, whole=self.whole.transform(changed))
+
+    def score(self, compute: Callable[[str, Events], Mapping[str, ArrayLike]]) -> RegionEvents:
+        """Replace the features by scores: `compute` gets the name of a model, and events of its regions."""
+        models = list_models(self.regions)
+        if len(models) == 1:
+            return self.transform(partial(compute, models[0]))
+        features, own = self.features, {*self.features}
+        kept = [name for name in self.whole.features if name not in own]
+        conditions = {m: [_condition(n) for n, r in self.regions.items() if r.model_name == m] for m in models}
+
+        def changed(events: Events) -> dict[str, ArrayLike]:
+            found: dict[str, Any] = {}
+            for model, names in conditions.items():
+                inside = _any_holds(events, names)
+                for column, values in compute(model, events.with_features(features)[inside]).items():
+                    found.setdefault(column, np.zeros(events.n_rows))[inside] = values
+            return {**found, **{name: events.column(name) for name in kept}}
 
         return replace(self, whole=self.whole.transform(changed))
 
@@ -201,7 +238,7 @@ class RegionEvents:
         column, observable = self.flat_names() if self.regions else ("", "")
         found = {}
         for number, (name, region) in enumerate(self.regions.items()):
-            plain = region.model_dump(mode="json", exclude_unset=True)
+            plain = region.model_dump(mode="json", exclude_unset=True, exclude={"draw"})
             own = {} if region.expression is None else {"observable": observable, "title": region.axis_title}
             found[name] = {**plain, "selection": f"{column} == {number}", **own}
         return found

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
-from qbdt.settings import Section, as_list
+from qbdt.settings import OptionalNames, Section, as_list
 
 __all__ = ["Decorrelate", "Region"]
 
@@ -58,9 +58,15 @@ class Region(Section):
     train: bool | None = Field(
         None, description="whether its events train the classifier; by default where the score is histogrammed"
     )
+    model: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z]\w*$",
+        description="name of the model that its events train and that scores them; regions without share one",
+    )
     blind: bool | None = Field(
         None, description="whether all its data are hidden in blind results, or none; see `fit: blind_above`"
     )
+    draw: OptionalNames = Field([], description="features that the report draws in it, before and after the fit")
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     title: LabelText | None = Field(None, description="title of its axis; by default the observable")
 
@@ -73,6 +79,11 @@ class Region(Section):
     def uses_score(self) -> bool:
         """Whether the score is histogrammed."""
         return self.observable == SCORE
+
+    @property
+    def model_name(self) -> str:
+        """Name of its model; empty for the one that regions share."""
+        return self.model or ""
 
     @property
     def is_control(self) -> bool:

@@ -27,9 +27,9 @@ from qbdt.analysis.loader import (
     training_settings,
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
-from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.region_events import RegionEvents, list_models
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
-from qbdt.analysis.run_folder import MODEL_FILE, read_tables
+from qbdt.analysis.run_folder import model_file, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
 from qbdt.data import Dataset
@@ -163,16 +163,20 @@ class _LocalRun:
         self._events: RegionEvents | None = None
         self._scored: RegionEvents | None = None
 
-    def read(self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]) -> Dataset:
+    def read(
+        self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
+    ) -> dict[str, Dataset]:
         note("read")
         self._events = load_regions(analysis, folder, progress)
-        dataset = require_trainable(self._events.of_training_regions(), analysis)
-        require_folds(dataset.folds)
+        require_folds(self._events.whole.folds)
+        models = list_models(analysis.regions)
+        for model in models:
+            require_trainable(self._events.of_training_regions(model), analysis)
         for basis in find_families(analysis, folder).values():
             note(basis.describe())
         for finding in find_faults(self._events.simulated() if analysis.fit.blind else self._events.every_event()):
             note(f"to be checked: {finding}")
-        return self._events.training()
+        return {model: self._events.training(model) for model in models}
 
     def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
         if analysis.training.partner is None or not analysis.training.partner.control_regions:
@@ -181,12 +185,12 @@ class _LocalRun:
         assert self._events is not None
         return read_control_regions(self._events, analysis)
 
-    def score(self, models: Model, target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
+    def score(self, models: Mapping[str, Model], target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
         note("score")
         assert self._events is not None
         name = choose_score_name(self._events.whole.samples[0].events)
         where = (self._n_threads, self._device)
-        self._scored = self._events.transform(lambda each: name_scores(models, each, name, *where))
+        self._scored = self._events.score(lambda model, each: name_scores(models[model], each, name, *where))
         self._events = None  # features are needed no more
         write_scored(self._scored, target, analysis)
 
@@ -205,7 +209,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     `run.json` says what the model, the scores and the fit in the folder were made of. Scores and fits that it knows
     nothing of, because it is not there or damaged, are made anew.
     """
-    owned = ("result.json", MODEL_FILE, "scored", "fit")
+    models = [model_file(model) for model in list_models(analysis.regions)]
+    owned = ("result.json", *models, "scored", "fit")
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     wanted = {
         "training": digest(_describe_training(analysis, data)),
@@ -281,20 +286,28 @@ def _train_and_score(
     **where: Any,
 ) -> None:
     require_fit(analysis)
-    events: Any = place.read(analysis, data, progress, note)
+    events: Mapping[str, Any] = place.read(analysis, data, progress, note)
     settings = training_settings(analysis, place.find_partner(analysis, note))
-    trained = train_into(
-        root / MODEL_FILE,
-        restrict_sources(events, analysis.training.systematics),
-        settings,
-        resume=True,
-        progress=progress,
-        say=note,
-        **where,
-    )
-    if not trained.complete:
-        raise KeyboardInterrupt
-    place.score(trained.ensemble, root / "scored", analysis, note)
+    models: dict[str, Model] = {}
+    for model, own in events.items():
+        trained = train_into(
+            root / model_file(model),
+            restrict_sources(own, analysis.training.systematics),
+            settings,
+            resume=True,
+            progress=progress,
+            say=_note_of(model, note),
+            **where,
+        )
+        if not trained.complete:
+            raise KeyboardInterrupt
+        models[model] = trained.ensemble
+    place.score(models, root / "scored", analysis, note)
+
+
+def _note_of(model: str, note: Callable[[str], None]) -> Callable[[str], None]:
+    """Notes on the training of a model, which begin with its name where it has one."""
+    return lambda text: note(f"{model}: {text}" if model else text)
 
 
 def _fit(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.diagnosis import Diagnosis, read_diagnosis
 from qbdt.analysis.loader import load, load_regions, require_trainable
+from qbdt.analysis.region_events import RegionEvents, list_models
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE
 from qbdt.arrays import Floats
@@ -28,13 +30,15 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import CrossTrainedModel
 
-__all__ = ["MODEL_FILE", "RunFolder", "read_run", "read_tables"]
+__all__ = ["RunFolder", "model_file", "read_run", "read_tables"]
 
 WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
 """Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
 
-MODEL_FILE = "model.qbdt"
-"""The cross-trained model of a run."""
+
+def model_file(model: str = "") -> str:
+    """Name of the file of a cross-trained model of a run; that of regions without a model of their own by default."""
+    return f"model-{model}.qbdt" if model else "model.qbdt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +57,10 @@ class RunFolder:
         Settings of analysis and fit by dotted names.
     text
         The analysis as YAML, as far as it was given; empty for a fit by itself.
-    model
-        The models of all folds; None for a fit by itself.
-    scored, data
-        Events with their scores, and with their features where they could be read again.
+    models
+        The models of all folds by name, the first is that of `scored` and `data`; none for a fit by itself.
+    scored, events
+        Events with their scores, and all events with their features where they could be read again.
     files
         SHA-256 of the files that the numbers come from.
     diagnosis
@@ -74,11 +78,23 @@ class RunFolder:
     settings: Mapping[str, Any]
     text: str
     version: str
-    model: CrossTrainedModel | None
+    models: Mapping[str, CrossTrainedModel]
     scored: Dataset | None
-    data: Dataset | None
+    events: RegionEvents | None
     files: Mapping[str, str]
     diagnosis: Diagnosis | None
+
+    @property
+    def model(self) -> CrossTrainedModel | None:
+        """The first model; None for a fit by itself."""
+        return next(iter(self.models.values()), None)
+
+    @cached_property
+    def data(self) -> Dataset | None:
+        """Events of the regions that train the first model, without recorded data where results are blind."""
+        if self.events is None or self.analysis is None:
+            return None
+        return self.events.training() if self.analysis.fit.blind else self.events.of_training_regions()
 
     @property
     def with_data(self) -> bool:
@@ -104,8 +120,8 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         settings = {**plain["settings"], **settings}
     measurement = _read_measurement(fits, folder, settings)
     scored = folder / "scored" / ANALYSIS_FILE
-    model = folder / MODEL_FILE
-    models = [model] if model.exists() else []
+    names = list_models({} if analysis is None else analysis.regions)
+    models = {name: folder / model_file(name) for name in names if (folder / model_file(name)).exists()}
     return RunFolder(
         str(result.get("name", folder.resolve().name)),
         analysis,
@@ -118,10 +134,10 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         settings,
         str(result.get("yaml", "")),
         str(result.get("qbdt", "")),
-        read_cross_trained(model)[0] if models else None,
+        {name: read_cross_trained(path)[0] for name, path in models.items()},
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
         None if analysis is None else _load_events(analysis, data, result.get("provenance", {}).get("data"), progress),
-        {str(path.relative_to(folder)): digest_file(path) for path in (*models, fits / "fit.json")},
+        {str(path.relative_to(folder)): digest_file(path) for path in (*models.values(), fits / "fit.json")},
         read_diagnosis(folder),
     )
 
@@ -180,21 +196,20 @@ def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 
-def _load_events(analysis: Analysis, data: Path | None, known: str | None, progress: Progress) -> Dataset | None:
+def _load_events(analysis: Analysis, data: Path | None, known: str | None, progress: Progress) -> RegionEvents | None:
     """Read the events again; where no folder is given, from that of the run, if they are still there."""
     if data is not None or analysis.dataset is not None:
-        return _load_shown(analysis, data or Path(), progress)
+        return _load_checked(analysis, data or Path(), progress)
     try:
-        return None if known is None else _load_shown(analysis, Path(known), progress)
+        return None if known is None else _load_checked(analysis, Path(known), progress)
     except QBDTError:  # files that have moved: the report says what it leaves out
         return None
 
 
-def _load_shown(analysis: Analysis, folder: Path, progress: Progress) -> Dataset:
-    """Events of the regions that train, without recorded data where results are blind."""
+def _load_checked(analysis: Analysis, folder: Path, progress: Progress) -> RegionEvents:
     events = load_regions(analysis, folder, progress)
-    dataset = require_trainable(events.of_training_regions(), analysis)
-    return events.training() if analysis.fit.blind else dataset
+    require_trainable(events.of_training_regions(), analysis)
+    return events
 
 
 def read_tables(result: Mapping[str, Any]) -> tuple[Table, ...]:

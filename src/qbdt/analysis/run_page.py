@@ -15,6 +15,7 @@ import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding
 from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
+from qbdt.analysis.region_variables import draw_region_variables
 from qbdt.analysis.run_folder import RunFolder, read_run
 from qbdt.analysis.run_histograms import fill_scores, fill_variable
 from qbdt.analysis.schema import Analysis
@@ -40,6 +41,7 @@ from qbdt.report.figures import (
     variable,
 )
 from qbdt.statistics import Expectation
+from qbdt.training import CrossTrainedModel
 
 __all__ = ["run_document"]
 
@@ -69,6 +71,7 @@ def run_document(
         Section("Result", (*_result(run),)),
         Section("Training", (*_training(run),)),
         Section("Inputs", (*_inputs(run),)),
+        Section("Regions", (*draw_region_variables(run),)),
         Section("Variables", (*_variables(run),)),
         Section("Scores", (*_scores(run),)),
         Section("Sources", (*_sources(run),)),
@@ -158,23 +161,26 @@ def _bins(templates: TemplateSet) -> dict[str, Sequence[Any]]:
 
 
 def _training(run: RunFolder) -> list[Block]:
-    if run.model is None:
-        return []
-    trainings, first = run.model.trainings, run.model.trainings[0].ensemble
-    blocks: list[Block] = [run.model.tables()[0]]
+    return [block for name, model in run.models.items() for block in _describe_model(run, name, model)]
+
+
+def _describe_model(run: RunFolder, name: str, model: CrossTrainedModel) -> list[Block]:
+    trainings, first = model.trainings, model.trainings[0].ensemble
+    ending, whose = (f"-{name}", f" of model {name}") if name else ("", "")
+    blocks: list[Block] = [replace(table, title=f"{table.title}{whose}") for table in model.tables()[:1]]
     profiled = trainings[0].settings.method == "profile"
     if profiled:
         expected = [training.expectation for training in trainings if training.expectation is not None]
         blocks[:0] = Expectation.mean(expected).tables() if expected else ()
     else:
         weights = {f"fold {i}": training.ensemble.weights.tolist() for i, training in enumerate(trainings)}
-        caption = "Weight W = ΣQ of each tree: what is left to learn."
-        blocks.append(Figure("tree-weights", tree_weights(weights), caption, weights))
+        caption = f"Weight W = ΣQ of each tree{whose}: what is left to learn."
+        blocks.append(Figure(f"tree-weights{ending}", tree_weights(weights), caption, weights))
     if first.trees:
         nodes = first.trees[0].rows(first.features, 0)
         columns = {name: [node[name] for node in nodes] for name in nodes[0]}
         drawn = draw_tree(first.trees[0], first.features, profiled=profiled, labels=_labels(run))
-        blocks.append(Figure("first-tree", drawn, "First tree of fold 0.", columns, True))
+        blocks.append(Figure(f"first-tree{ending}", drawn, f"First tree of fold 0{whose}.", columns, True))
     return blocks
 
 

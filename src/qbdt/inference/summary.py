@@ -18,7 +18,7 @@ from qbdt.inference.likelihood import Likelihood, Minimum
 from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
-__all__ = ["BestFit", "fit_freely", "scan_mu", "summarise"]
+__all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]
 
 SCAN_REACH = 2.5
 """Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
@@ -136,8 +136,8 @@ def summarise(
         regions=likelihood.channels,
         counts=likelihood.data,
         postfit=likelihood.expected_by_process(values),
-        postfit_error=_expected_error(likelihood, values, covariance),
-        prefit_error=_expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
+        postfit_error=expected_error(likelihood, values, covariance),
+        prefit_error=expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
         twice_nll=best.minimum.twice_nll,
     )
 
@@ -272,7 +272,7 @@ def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple
     return (*rows, *sorted(single, key=lambda row: -row[1]))
 
 
-def _expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
+def expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
     """Uncertainty of the expected events per bin by linear propagation, sqrt(Jᵀ V J).
 
     The derivatives J are central differences over a tenth of each parameter's uncertainty.
