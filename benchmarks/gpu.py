@@ -161,6 +161,7 @@ def main() -> None:
         print(table, end="\n\n", flush=True)
     table, found["score"] = score(max(options.rows), options.repeats)
     print(table, end="\n\n", flush=True)
+    profiled(100_000)  # compiles
     for n in options.rows:
         table, found[f"profile {n}"] = profiled(n)
         print(table, end="\n\n", flush=True)

@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbdt import QBDTClassifier, Systematic
+from qbdt import Dataset, QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
+from qbdt.training.methods import train
+from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
 from qbdt.training.partner import Partner
+from qbdt.training.settings import Settings
 
 N = 1200
 CENTRES = {0: (0.0, 0.0), 1: (2.0, 0.0), 2: (0.0, 2.0)}
@@ -122,3 +125,20 @@ def test_threads_change_no_bit(trained):
     source = Systematic.shape("scale", table(0.2), table(-0.2))
     again = QBDTClassifier(strengths=STRENGTHS, **{**OPTIONS, "n_threads": 2}).fit(X, y, weight, [source])
     assert np.array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def test_partitions_change_no_bit():
+    X, y, weight = table()
+    process = np.array(["b", "s1", "s2"])[y]
+    up = np.where(y == 0, weight * (1 + 0.2 * np.tanh(X[:, 0])), weight)
+    dataset = Dataset.from_arrays(X, y > 0, weight, [Systematic.weight("tilt", up)], process=process)
+    settings = Settings(
+        strengths={"one": ["s1"], "two": ["s2"]}, of_interest=["one", "tilt"], free=["b"], n_trees=4, n_leaves=4
+    )
+    whole = train(dataset, settings, n_threads=1)
+    parts = train(PartitionedEvents(divide_dataset(dataset, 3)), settings, n_threads=1)
+    events = dataset.sample("b").events
+    assert whole.ensemble.score(events).shape == (events.n_rows, 2)
+    assert np.array_equal(whole.ensemble.score(events), parts.ensemble.score(events))
+    assert whole.expectations == parts.expectations
+    assert [one.parameter for one in whole.expectations] == ["one", "tilt"]

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from qbdt.training.kernels.residuals import add_outputs, logistic_pairs, shift_pairs, sum_nominal, sum_weights
+from qbdt.training.kernels.residuals import (
+    add_outputs,
+    add_up_to,
+    logistic_pairs,
+    shift_pairs,
+    sum_nominal,
+    sum_weights,
+)
 
 SCALE = 2.0**40
 
@@ -60,3 +67,13 @@ def test_outputs_are_added_to_the_rows_of_a_leaf(rng):
     expected = np.zeros((6, 2))
     expected[[1, 3]] = [1.0, -2.0]
     assert np.array_equal(current, expected)
+
+
+@pytest.mark.parametrize("n_keys", [1, 2, 3, 7, 64, 100])
+def test_rows_are_added_to_the_first_key_that_is_not_below(n_keys):
+    rng = np.random.default_rng(n_keys)
+    values, keys = rng.integers(-9, 9, 200), np.sort(rng.integers(-9, 9, n_keys))
+    weight, found, expected = rng.normal(size=200), np.zeros(n_keys + 1, np.int64), np.zeros(n_keys + 1, np.int64)
+    add_up_to(values, weight, 1024.0, keys, found)
+    np.add.at(expected, np.searchsorted(keys, values), np.rint(np.abs(weight) * 1024.0).astype(np.int64))
+    assert found.tolist() == expected.tolist()

@@ -122,12 +122,12 @@ def sum_nominal(
 @njit(cache=True, nogil=True)
 def add_up_to(values: Indices, weight: Floats, scale: float, keys: Indices, out: Fixed) -> None:
     """Add |w| of each row, in units, to the first of some increasing keys that is not below its value."""
+    # Halving without a branch, which every second row would mispredict.
     for i in range(values.size):
-        low, high = 0, keys.size
-        while low < high:
-            middle = (low + high) // 2
-            if keys[middle] < values[i]:
-                low = middle + 1
-            else:
-                high = middle
+        value, low, n = values[i], 0, keys.size
+        while n > 1:
+            half = n // 2
+            low += half * np.int64(keys[low + half - 1] < value)
+            n -= half
+        low += np.int64(keys[low] < value)
         out[low] += np.int64(np.rint(abs(weight[i]) * scale))
