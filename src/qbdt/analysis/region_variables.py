@@ -53,7 +53,8 @@ def _measure(templates: TemplateSet, region: str, run: RunFolder) -> Measurement
     """Templates of a variable with the parameters of the fit."""
     assert run.analysis is not None
     present = {process.name for process in templates.processes}
-    free = {name: [p for p in own if p in present] for name, own in dict(run.measurement.free).items()}
+    factors = {n: own for n, own in run.measurement.factors.items() if n not in run.measurement.strengths}
+    free = {name: [p for p in own if p in present] for name, own in factors.items()}
     plain = replace(templates, data=None)
     measurement = Measurement(
         {region: plain}, run.measurement.strengths, free={n: own for n, own in free.items() if own}
