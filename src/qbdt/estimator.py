@@ -506,7 +506,6 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         trainings: list[TrainedModel] = []
         for fold in range(rule.k):
             events = dataset.without_fold(fold)
-            events = events if isinstance(X, Dataset) else events.without_identifiers()
             options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
             options["progress"] = template._progress
             trainings.append(train(events, settings, monitor=monitor, **options))

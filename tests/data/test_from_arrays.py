@@ -171,7 +171,6 @@ def test_columns_of_processes_and_folds_are_no_features(wrap):
     assert data.sample("z").events.identifier("event").tolist() == [2**60 + 1, 2**60 + 4]
     assert data.fold(0).varied("tes", "up")["z"].column("m").tolist() == [4.0]
     assert data.varied("xs", "up")["t"].total == pytest.approx(3.3)
-    assert data.without_identifiers().sample("h").events.id_names == ()
     left = drop_columns(table, ["process"])
     assert has_names(left)
     assert list(as_columns(left)) == ["m", "event"]

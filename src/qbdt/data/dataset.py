@@ -163,10 +163,6 @@ class Dataset:
         """Return the same events under another fold rule."""
         return Dataset(self.samples, self.systematics, folds)
 
-    def without_identifiers(self) -> Dataset:
-        """Return the same events without identifiers, and so without a fold rule."""
-        return self.with_folds(None)._map_events(lambda events: events.without_identifiers())
-
     def with_features(self, names: Sequence[str]) -> Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))

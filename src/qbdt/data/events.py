@@ -185,12 +185,6 @@ class Events:
             raise DataError(f"no feature {', '.join(absent)}; there are: {', '.join(self._columns)}")
         return self._derive(columns={name: self._columns[name] for name in names})
 
-    def without_identifiers(self) -> Events:
-        """Return the same rows without identifiers."""
-        other = self._derive()
-        other._ids = {}
-        return other
-
     def with_column(self, name: str, values: ArrayLike) -> Events:
         """Return the same rows with other values of one feature."""
         columns = {feature: values if feature == name else self.column(feature) for feature in self.features}
