@@ -76,7 +76,7 @@ def test_a_diagnosis_in_one_call(found, whole):
     assert found.strength == whole
     assert found.sizes is None
     titles = [table.title for table in found.tables()]
-    assert len(titles) == 5
+    assert len(titles) == 6
     assert "σ_μ against trees" in titles
     assert Diagnosis.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
