@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import measure_apart
 from qbdt.tables import Table
 
 FLAT = [f"x{i}" for i in range(24)]
@@ -164,17 +165,6 @@ def measure(task: str, folder: Path) -> dict[str, float]:
     return {"seconds": seconds, "peak_bytes": float(peak), "sources": float(sources)}
 
 
-def compare(tasks: list[str], folder: Path, repeats: int) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for _ in range(repeats):
-        for task in tasks:
-            command = [sys.executable, "-m", "benchmarks.lists", "--measure", task, "--folder", str(folder)]
-            result = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-            best = found.setdefault(task, result)
-            best.update({key: min(best[key], result[key]) for key in result})
-    return found
-
-
 def time_table(found: dict[str, dict[str, float]], rows: int) -> Table:
     mine, theirs = found["qbdt"]["seconds"], found["by hand"]["seconds"]
     ratio = mine / theirs
@@ -218,11 +208,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
         write_apart("jets", folder, options.rows)
-        found = compare(["by hand", "qbdt"], folder, options.repeats)
+        found = measure_apart("benchmarks.lists", ["by hand", "qbdt"], folder, options.repeats)
         print(time_table(found, options.rows))
         (folder / "jets.root").unlink()
         write_apart("replicas", folder, options.replica_rows)
-        found |= compare(["events", "events and replicas"], folder, options.repeats)
+        found |= measure_apart("benchmarks.lists", ["events", "events and replicas"], folder, options.repeats)
         print(memory_table(found, options.replica_rows))
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psutil
 
-__all__ = ["QUIET", "Times", "race"]
+__all__ = ["QUIET", "Times", "measure_apart", "race"]
 
 QUIET = 0.15
 """Cores that other processes may use, on average over a run, before its time does not count."""
@@ -65,4 +69,19 @@ def race(contestants: Mapping[str, Callable[[], object]], repeats: int, names: S
     for _ in range(repeats):
         for name, times in found.items():
             timed(contestants[name], times)
+    return found
+
+
+def measure_apart(module: str, tasks: Iterable[str], folder: Path, repeats: int) -> dict[str, dict[str, float]]:
+    """Do each task in a new process, `python -m MODULE --measure TASK`, which prints JSON; keep the smallest numbers.
+
+    In a process of its own, since the peak of the memory is that of a whole process.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for _ in range(repeats):
+        for task in tasks:
+            command = [sys.executable, "-m", module, "--measure", task, "--folder", str(folder)]
+            result = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+            best = found.setdefault(task, result)
+            best.update({key: min(best[key], result[key]) for key in result})
     return found

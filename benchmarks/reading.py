@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import measure_apart
 from qbdt.tables import Table
 
 COLUMNS = [f"x{i}" for i in range(30)]
@@ -91,17 +90,6 @@ def measure(reader: str, folder: Path) -> dict[str, float]:
     return {"seconds": seconds, "peak_bytes": float(peak)}
 
 
-def compare(folder: Path, rows: int, repeats: int) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for _ in range(repeats):
-        for reader in READERS:
-            command = [sys.executable, "-m", "benchmarks.reading", "--measure", reader, "--folder", str(folder)]
-            result = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-            best = found.setdefault(reader, result)
-            best.update({key: min(best[key], result[key]) for key in result})
-    return found
-
-
 def table(found: dict[str, dict[str, float]], rows: int) -> Table:
     kept = rows * (len(COLUMNS) * 4 + 8)
     lines = []
@@ -130,7 +118,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         write(Path(scratch), options.rows)
-        found = compare(Path(scratch), options.rows, options.repeats)
+        found = measure_apart("benchmarks.reading", READERS, Path(scratch), options.repeats)
     print(table(found, options.rows))
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))

@@ -12,26 +12,23 @@ by distances in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data import Events
-from qbdt.errors import require
 from qbdt.training.profile.ratios import find_shares
+from qbdt.training.profile.sums_of_trees import SumsOfTrees
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["EfficientScores"]
 
 
 @dataclass(frozen=True, eq=False)
-class EfficientScores:
+class EfficientScores(SumsOfTrees):
     """Sums of trees for the ratio of each strength, one for the shifts, and the coefficients of the scores.
 
     Parameters
@@ -73,29 +70,20 @@ class EfficientScores:
         return self.shift.features
 
     @property
-    def trees(self) -> tuple[Tree, ...]:
-        """All trees: those of each ratio, then those of the shifts."""
-        return tuple(tree for one in (*self.ratios, self.shift) for tree in one.trees)
+    def _named_ratios(self) -> dict[str, Ensemble]:
+        return {f"ratio of {name}": one for name, one in zip(self.strengths, self.ratios, strict=True)}
 
     @property
-    def weights(self) -> Floats:
-        """Tree weights, in the order of `trees`."""
-        return np.concatenate([one.weights for one in (*self.ratios, self.shift)])
-
-    @property
-    def folds(self) -> None:
-        """No fold rule: one model scores all events."""
-
-    @property
-    def members(self) -> tuple[EfficientScores, ...]:
-        """The model itself: there are no folds."""
-        return (self,)
+    def sums(self) -> dict[str, Ensemble]:
+        """Sums of trees by name: the ratio of each strength, and the shifts."""
+        return self._named_ratios | {"shift": self.shift}
 
     @property
     def components(self) -> dict[str, Ensemble]:
         """Sums of trees by name: the ratio of each strength, and Σ_k c_jk f_k of each score."""
-        ratios = {f"ratio of {name}": one for name, one in zip(self.strengths, self.ratios, strict=True)}
-        return ratios | {f"shift for {name}": one for name, one in zip(self.parameters, self._shifts, strict=True)}
+        return self._named_ratios | {
+            f"shift for {name}": one for name, one in zip(self.parameters, self._shifts, strict=True)
+        }
 
     @property
     def constants(self) -> dict[str, float]:
@@ -129,16 +117,8 @@ class EfficientScores:
         sums = np.stack([one.score(events, n_threads) for one in self.ratios])
         return find_shares(sums, np.zeros(len(sums)).tolist() if equal_yields else self.log_odds)
 
-    def score(self, events: Events, n_threads: int | None = None) -> Floats:
-        """Scores of every event, as (event, parameter); of one parameter as (event)."""
-        return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
-
-    def average(self, events: Events, n_threads: int | None = None) -> Floats:
-        """The scores: there is one model to average."""
-        return self.score(events, n_threads)
-
     def combine(self, sums: Mapping[str, Floats]) -> Floats:
-        """Scores from the sums of trees."""
+        """Scores from the sums of trees, as (event, parameter); of one parameter as (event)."""
         values = np.stack([sums[name] for name in self.components])
         ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
         t = self.ratio_coefficients @ find_shares(ratios, self.log_odds) - shifts
@@ -157,29 +137,6 @@ class EfficientScores:
         first = score if score.ndim == 1 else score[:, 0]
         mapped = first / (1.0 + np.abs(first))
         return np.stack([0.5 * (1.0 - mapped), 0.5 * (1.0 + mapped)], axis=1)
-
-    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
-        """Scores with one tree of each sum, with two, and so on; shorter sums stay as they are at their end."""
-        sums = dict.fromkeys(self.components, np.zeros(events.n_rows))
-        stages = (component.staged_scores(events, n_threads) for component in self.components.values())
-        for stage in zip_longest(*stages):
-            sums |= {name: value for name, value in zip(sums, stage, strict=True) if value is not None}
-            yield self.combine(sums)
-
-    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
-        """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
-        return np.concatenate([one.leaves(events, n_threads) for one in (*self.ratios, self.shift)], axis=1)
-
-    def gains(self) -> Floats:
-        """Gain of all splits on each feature."""
-        return np.asarray(sum(one.gains() for one in (*self.ratios, self.shift)))
-
-    def to_frame(self) -> Any:
-        """Return all nodes as a pandas table; the column `sum` says which sum a tree belongs to."""
-        pandas = require("pandas", "to_frame")
-        sums = dict(zip(self.components, self.ratios, strict=False)) | {"shift": self.shift}
-        frames = {name: one.to_frame() for name, one in sums.items()}
-        return pandas.concat(frames, names=["sum"]).reset_index(level=0).reset_index(drop=True)
 
     def of_parameter(self, number: int) -> ScoreTerms:
         """Return the two terms of one score."""

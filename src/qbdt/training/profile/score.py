@@ -14,25 +14,22 @@ any knowledge of x, t₀ = S/(S + B):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data import Events
-from qbdt.errors import require
 from qbdt.training.profile.ratios import find_share
-from qbdt.trees import Ensemble, Tree
+from qbdt.training.profile.sums_of_trees import SumsOfTrees
+from qbdt.trees import Ensemble
 
 __all__ = ["ProfiledEnsemble"]
 
 
 @dataclass(frozen=True, eq=False)
-class ProfiledEnsemble:
+class ProfiledEnsemble(SumsOfTrees):
     """Two sums of trees whose combination is t*.
 
     Parameters
@@ -71,28 +68,14 @@ class ProfiledEnsemble:
         return self.ratio.features
 
     @property
-    def trees(self) -> tuple[Tree, ...]:
-        """All trees: those of the ratio, then those of the shifts."""
-        return self.ratio.trees + self.shift.trees
-
-    @property
-    def weights(self) -> Floats:
-        """Tree weights, in the order of `trees`."""
-        return np.concatenate([self.ratio.weights, self.shift.weights])
-
-    @property
-    def folds(self) -> None:
-        """No fold rule: one model scores all events."""
-
-    @property
-    def members(self) -> tuple[ProfiledEnsemble, ...]:
-        """The model itself: there are no folds."""
-        return (self,)
+    def sums(self) -> dict[str, Ensemble]:
+        """The two sums of trees by name."""
+        return {"ratio": self.ratio, "shift": self.shift}
 
     @property
     def components(self) -> dict[str, Ensemble]:
-        """The two sums of trees by name."""
-        return {"ratio": self.ratio, "shift": self.shift}
+        """The same: the formula takes both as they are."""
+        return self.sums
 
     @property
     def constants(self) -> dict[str, float]:
@@ -104,17 +87,9 @@ class ProfiledEnsemble:
         """Share t₀ = S/(S + B) of the signal in all events."""
         return 1.0 / (1.0 + math.exp(-self.log_odds))
 
-    def score(self, events: Events, n_threads: int | None = None) -> Floats:
-        """Score of every event, in (−1, 1)."""
-        return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
-
     def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
         """Return p and g of every event, t* = p − g."""
         return self.probability(self.ratio.score(events, n_threads)), self.shift.score(events, n_threads)
-
-    def average(self, events: Events, n_threads: int | None = None) -> Floats:
-        """The score: there is one model to average."""
-        return self.score(events, n_threads)
 
     def combine(self, sums: Mapping[str, Floats]) -> Floats:
         """Score from the two sums of trees, F and g."""
@@ -132,25 +107,3 @@ class ProfiledEnsemble:
     def probability(self, log_ratio: Floats) -> Floats:
         """Share p = s/n of the signal, from F."""
         return find_share(log_ratio, self.log_odds)
-
-    def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
-        """Scores with one tree of each sum, with two, and so on; the shorter sum stays as it is at its end."""
-        sums = dict.fromkeys(self.components, np.zeros(events.n_rows))
-        stages = (component.staged_scores(events, n_threads) for component in self.components.values())
-        for stage in zip_longest(*stages):
-            sums |= {name: value for name, value in zip(sums, stage, strict=True) if value is not None}
-            yield self.combine(sums)
-
-    def leaves(self, events: Events, n_threads: int | None = None) -> NDArray[np.int32]:
-        """Index, in each tree's array of nodes, of the leaf that each event falls into, as (event, tree)."""
-        return np.concatenate([one.leaves(events, n_threads) for one in self.components.values()], axis=1)
-
-    def gains(self) -> Floats:
-        """Gain of all splits on each feature, in units of the profiled information."""
-        return self.ratio.gains() + self.shift.gains()
-
-    def to_frame(self) -> Any:
-        """Return all nodes as a pandas table; the column `sum` says which of the two sums a tree belongs to."""
-        pandas = require("pandas", "to_frame")
-        frames = {name: one.to_frame() for name, one in self.components.items()}
-        return pandas.concat(frames, names=["sum"]).reset_index(level=0).reset_index(drop=True)
