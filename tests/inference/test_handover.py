@@ -47,6 +47,35 @@ def test_hs3_is_read_back(model, spec, tmp_path):
     assert [one["name"] for one in plain["data"]] == likelihood["data"]
 
 
+@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+def test_factors_per_process_and_bin_are_read_back(model, mc_model, tmp_path):
+    spec = describe_measurement(model, mc_model=mc_model)
+    assert not any("staterror_control" == name.partition("[")[0] for name in Likelihood(spec).names)
+    require_same(spec, read_workspace(write_hs3(model, spec, tmp_path / "hs3.json")))
+    again = read_workspace(write_xml(spec, tmp_path / "xml"))
+    one, two = Likelihood(spec), Likelihood(again)
+    widths = [
+        dict(zip([m.names[i] for i in m.constraints.index], m.constraints.widths, strict=True)) for m in (one, two)
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
+    rates = [dict(zip([m.names[i] for i in m.constraints.index], m.constraints.rates, strict=True)) for m in (one, two)]
+    assert rates[1] == pytest.approx(rates[0], rel=1e-5)
+    assert any(rate > 0 for rate in rates[0].values()) == (mc_model == "poisson")
+
+
+def test_datacards_of_factors_per_process_and_bin(model, tmp_path):
+    poisson = write_datacard(model, tmp_path, "poisson").read_text().splitlines()
+    assert "control autoMCStats 1000000000 1" in poisson
+    gaussian = write_datacard(model, tmp_path, "process").read_text()
+    assert "autoMCStats" not in gaussian
+    templates = regions()["control"].process("ttbar")
+    with uproot.open(tmp_path / "shapes.root") as shapes:
+        up = shapes["control/ttbar/staterror_control_ttbar_bin1Up"].values()
+    assert up[0] == pytest.approx(templates.nominal[0] + np.sqrt(templates.variance[0]))
+    assert up[1:] == pytest.approx(templates.nominal[1:])
+    assert "autoMCStats" not in write_datacard(model, tmp_path, None).read_text()
+
+
 def test_a_damaged_hs3_document_is_refused(model, spec, tmp_path):
     plain = describe_hs3(model, spec)
     del plain["data"]

@@ -1,5 +1,7 @@
 """Measurements of several regions and parameters: what they refuse, and that fits of them agree with pyhf."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyhf
 import pytest
@@ -7,7 +9,9 @@ from scipy.stats import norm
 
 from qbdt.data.dataset import Role
 from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit import fit_measurement, fit_templates
+from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
@@ -64,6 +68,33 @@ def test_two_strengths_and_a_free_normalisation_agree_with_pyhf():
         assert parameter.value == pytest.approx(fitted[model.config.par_names.index(parameter.name)], abs=1e-3)
         assert parameter.error == pytest.approx(errors[parameter.name], rel=1e-3)
     assert result.expected.parameter("norm_ttbar").kind == "free"
+
+
+@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+def test_factors_per_process_and_bin_agree_with_pyhf(mc_model):
+    """Full Barlow–Beeston, with an empty bin, on data that are not the expected ones."""
+    templates = smooth_templates(3, 1, mc_events=3.0)
+    major, minor = templates.process("major"), templates.process("minor")
+    minor = replace(minor, nominal=minor.nominal * [1, 1, 0], variance=minor.variance * [1, 1, 0])
+    processes = (templates.process("signal"), major, minor)
+    templates = replace(templates, processes=processes, data=np.round(templates.asimov * [1.05, 0.9, 1.1]))
+    result = fit_templates(templates, FitSettings(scan=False, mc_model=mc_model))
+    model, data = pyhf_model(result.workspace)
+    p0 = float(pyhf.infer.hypotest(0.0, data, model, test_stat="q0"))
+    assert result.observed.z == pytest.approx(norm.isf(p0), abs=1e-3)
+    fitted = pyhf.infer.mle.fit(data, model)
+    free = np.flatnonzero(~np.array(model.config.suggested_fixed()))
+    errors = pyhf_errors(model, data, fitted, free)
+    for place, i in enumerate(free):
+        parameter = result.observed.parameter(model.config.par_names[i])
+        assert parameter.value == pytest.approx(fitted[i], abs=1e-3)
+        assert parameter.error == pytest.approx(errors[place], rel=1e-3)
+    assert result.observed.parameter("staterror_signal_region_minor[2]").error == 0  # there is nothing to scale
+    analytic = AnalyticLikelihood(result.workspace)
+    point = np.where(analytic.constant, analytic.start, analytic.start + 0.1)
+    assert analytic.twice_nll(point) == pytest.approx(Likelihood(result.workspace).twice_nll(point), rel=1e-9)
+    with_lite = fit_templates(templates, QUICK)
+    assert abs(result.observed.sigma_mu - with_lite.observed.sigma_mu) > 1e-3  # it is another likelihood
 
 
 def test_bins_of_a_region(tmp_path):

@@ -118,9 +118,9 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
     """Sources that act on some processes, under the names that these are read with."""
     found = {}
     for source, rule in analysis.systematics.items():
-        processes = list(dict.fromkeys(names[process] for process in acts_on[source] if process in names))
-        if processes:
-            found[source] = rule.model_copy(update={"processes": processes})
+        acting = {process: names[process] for process in acts_on[source] if process in names}
+        if acting:
+            found[source] = rule.act_on(acting)
     return found
 
 

@@ -48,11 +48,11 @@ def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) 
     for name, source in analysis.systematics.items():
         processes = [process for process in acts_on[name] if process in samples]
         if processes and (not source.eras or era in source.eras):
-            changed: dict[str, Any] = {"processes": processes, "eras": [], "correlated": True}
+            changed: dict[str, Any] = {"eras": [], "correlated": True}
             if isinstance(source, ShapeSource):
                 changed |= {"up": _variation_in_era(source.up, era), "down": _variation_in_era(source.down, era)}
             key = name if source.correlated else Systematic.name_component(name, era)
-            sources[key] = source.model_copy(update=changed)
+            sources[key] = source.act_on({one: one for one in processes}).model_copy(update=changed)
     return analysis.model_copy(
         update={
             "eras": {},

@@ -120,6 +120,16 @@ class Measurement:
         return tuple(dict.fromkeys(p.name for region in self.regions.values() for p in region.processes))
 
     @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of a region and one of its processes."""
+        return tuple((name, process.name) for name, region in self.regions.items() for process in region.processes)
+
+    @property
+    def mc_stat_names(self) -> tuple[str, ...]:
+        """Names of factors for the MC statistics of each process in each region, in the order of `cells`."""
+        return tuple(choose_words(f"staterror_{region}_{process}" for region, process in self.cells))
+
+    @property
     def asimov(self) -> dict[str, Floats]:
         """Expected events per bin of each region at the nominal values of all parameters."""
         return {name: region.asimov for name, region in self.regions.items()}
@@ -139,6 +149,11 @@ class Measurement:
         return tuple(
             Note(f"{name}, {note.subject}", note.message) for name, r in self.regions.items() for note in r.notes
         )
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that mean something else in a workspace: those of HistFactory, and of MC statistics."""
+        return RESERVED | {f"staterror_{name}" for name in self.regions} | {*self.mc_stat_names}
 
     def of_role(self, role: Role) -> tuple[str, ...]:
         """Names of the processes of one role in any region."""
@@ -176,7 +191,7 @@ class Measurement:
 
         These are the factors of the measurement, the luminosity of HistFactory and the MC statistics of the regions.
         """
-        reserved = {*RESERVED, *self.factors, *(f"staterror_{name}" for name in self.regions)}
+        reserved = {*self.reserved, *self.factors}
         wanted = [name for name in self.sources if name in reserved]
         words = dict(zip(wanted, choose_words(wanted, {*reserved, *self.sources}), strict=True))
         regions = {name: _rename_sources(region, words) for name, region in self.regions.items()}
