@@ -19,7 +19,7 @@ LATER |= {"lognormal", "mc_model"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
 LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
-LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data", "norm"}
+LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data", "norm", "group_impacts"}
 """Sections that there were not either, and that are left out where nothing stands in them."""
 
 LATER_BESIDE = {"luminosity": "samples", "correlated": "processes"}

@@ -50,17 +50,16 @@ def test_hs3_is_read_back(model, spec, tmp_path):
 @pytest.mark.parametrize("mc_model", ["process", "poisson"])
 def test_factors_per_process_and_bin_are_read_back(model, mc_model, tmp_path):
     spec = describe_measurement(model, mc_model=mc_model)
-    assert not any("staterror_control" == name.partition("[")[0] for name in Likelihood(spec).names)
+    assert not any(name.partition("[")[0] == "staterror_control" for name in Likelihood(spec).names)
     require_same(spec, read_workspace(write_hs3(model, spec, tmp_path / "hs3.json")))
     again = read_workspace(write_xml(spec, tmp_path / "xml"))
     one, two = Likelihood(spec), Likelihood(again)
-    widths = [
-        dict(zip([m.names[i] for i in m.constraints.index], m.constraints.widths, strict=True)) for m in (one, two)
-    ]
-    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
-    rates = [dict(zip([m.names[i] for i in m.constraints.index], m.constraints.rates, strict=True)) for m in (one, two)]
-    assert rates[1] == pytest.approx(rates[0], rel=1e-5)
-    assert any(rate > 0 for rate in rates[0].values()) == (mc_model == "poisson")
+    names = [[m.names[i] for i in m.constraints.index] for m in (one, two)]
+    for terms in ("widths", "rates"):
+        values = [getattr(m.constraints, terms) for m in (one, two)]
+        first, second = (dict(zip(n, v, strict=True)) for n, v in zip(names, values, strict=True))
+        assert second == pytest.approx(first, rel=1e-5)
+    assert np.any(one.constraints.rates > 0) == (mc_model == "poisson")
 
 
 def test_datacards_of_factors_per_process_and_bin(model, tmp_path):

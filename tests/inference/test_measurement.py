@@ -81,20 +81,23 @@ def test_factors_per_process_and_bin_agree_with_pyhf(mc_model):
     result = fit_templates(templates, FitSettings(scan=False, mc_model=mc_model))
     model, data = pyhf_model(result.workspace)
     p0 = float(pyhf.infer.hypotest(0.0, data, model, test_stat="q0"))
-    assert result.observed.z == pytest.approx(norm.isf(p0), abs=1e-3)
+    observed = result.observed
+    assert observed is not None
+    assert observed.z == pytest.approx(norm.isf(p0), abs=1e-3)
     fitted = pyhf.infer.mle.fit(data, model)
     free = np.flatnonzero(~np.array(model.config.suggested_fixed()))
     errors = pyhf_errors(model, data, fitted, free)
     for place, i in enumerate(free):
-        parameter = result.observed.parameter(model.config.par_names[i])
+        parameter = observed.parameter(model.config.par_names[i])
         assert parameter.value == pytest.approx(fitted[i], abs=1e-3)
         assert parameter.error == pytest.approx(errors[place], rel=1e-3)
-    assert result.observed.parameter("staterror_signal_region_minor[2]").error == 0  # there is nothing to scale
+    assert observed.parameter("staterror_signal_region_minor[2]").error == 0  # there is nothing to scale
     analytic = AnalyticLikelihood(result.workspace)
     point = np.where(analytic.constant, analytic.start, analytic.start + 0.1)
     assert analytic.twice_nll(point) == pytest.approx(Likelihood(result.workspace).twice_nll(point), rel=1e-9)
-    with_lite = fit_templates(templates, QUICK)
-    assert abs(result.observed.sigma_mu - with_lite.observed.sigma_mu) > 1e-3  # it is another likelihood
+    lite = fit_templates(templates, QUICK).observed
+    assert lite is not None
+    assert abs(observed.sigma_mu - lite.sigma_mu) > 1e-3  # it is another likelihood
 
 
 def test_bins_of_a_region(tmp_path):
@@ -138,6 +141,23 @@ def test_groups_are_parts_of_the_uncertainty():
     parts = dict(fit_measurement(measurement(groups={"all": ["jes", "xs"]}), QUICK).expected.breakdown)
     assert parts["all"] == pytest.approx(parts["all sources"])
     assert parts["free parameters"] > 0
+
+
+def test_impacts_of_groups():
+    groups = {"all": ["jes", "xs"], "one": ["jes"], "with a factor": ["jes", "norm_ttbar"], "itself": ["mu_ggH"]}
+    strength = fit_measurement(measurement(groups=groups), QUICK).expected.strengths[0]
+    impacts, parts = {i.source: i for i in strength.group_impacts}, dict(strength.breakdown)
+    (alone,) = (i for i in strength.impacts if i.source == "jes")
+    assert (impacts["one"].up, impacts["one"].prefit_up) == pytest.approx((abs(alone.up), abs(alone.prefit_up)))
+    for group in ("all", "with a factor"):
+        assert impacts[group].up == pytest.approx(parts[group]) == pytest.approx(-impacts[group].down)
+    assert "itself" not in impacts  # the strength does not move itself
+    refit = fit_measurement(measurement(groups=groups), FitSettings(scan=False, impacts="refit")).expected.strengths[0]
+    for impact in refit.group_impacts:
+        assert impact.up == pytest.approx(impacts[impact.source].up, rel=0.1)  # shapes are asymmetric
+        assert impact.down < 0 < impact.up
+    table = next(t for t in refit.tables() if t.title == "Impacts of groups")
+    assert {row[0] for row in table.rows} == {"all", "one", "with a factor"}
 
 
 def test_decorrelated_sources_have_names_of_their_own():

@@ -16,6 +16,7 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import write_fit_folder
+from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
     fold_rule,
@@ -27,7 +28,7 @@ from qbdt.analysis.loader import (
     training_settings,
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
-from qbdt.analysis.region_events import RegionEvents, list_models
+from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run_folder import model_file, read_tables
 from qbdt.analysis.schema import Analysis
@@ -167,7 +168,9 @@ class _LocalRun:
         self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
     ) -> dict[str, Dataset]:
         note("read")
+        require_drawable(analysis, folder)
         self._events = load_regions(analysis, folder, progress)
+        require_filled(self._events.count_backgrounds(), analysis.regions)
         require_folds(self._events.whole.folds)
         models = list_models(analysis.regions)
         for model in models:

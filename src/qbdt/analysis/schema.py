@@ -370,8 +370,6 @@ class Analysis(Section):
         for name in self.regions:
             if not re.fullmatch(r"[A-Za-z]\w*", name):
                 raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
-            if self.features and (unknown := [one for one in self.regions[name].draw if one not in self.features]):
-                raise ValueError(f"regions.{name}.draw: no feature {unknown[0]}; there are: {', '.join(self.features)}")
         return self
 
     def _check_training(self) -> None:

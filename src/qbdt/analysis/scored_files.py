@@ -87,10 +87,10 @@ def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     for source in scored.systematics:
         if _form(source) == "shape":
             for direction, _ in source.directions:
-                varied = scored.varied(source.name, direction)
+                shifted = scored.varied(source.name, direction)
                 for process in _changed(source):
                     path = f"{folders[source.name]}_{direction}/{files[process]}"
-                    yield path, _columns(varied[process], names.weight)
+                    yield path, _columns(shifted[process], names.weight)
 
 
 def _file_names(scored: Dataset) -> dict[str, str]:

@@ -11,14 +11,14 @@ import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding, find_open_data
 from qbdt.analysis.inputs.cut_flow import CutFlow, count_cuts
+from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
 from qbdt.analysis.inputs.yields import yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Expression, Kind, Role
-from qbdt.errors import ConfigError
+from qbdt.data import Dataset, Kind, Role
 from qbdt.files import choose_words
 from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
@@ -93,30 +93,9 @@ class _Plan:
 
     @classmethod
     def of(cls, analysis: Analysis, variables: Sequence[str]) -> _Plan:
-        own = {name: v.expression for name, v in analysis.variables.items() if v.expression is not None}
-        asked = {text: text for text in variables if text not in (*analysis.features, *own)}
-        extra = {**own, **asked}
-        if not extra:
-            return cls(analysis, analysis, tuple(analysis.features))
-        if analysis.dataset is not None:
-            raise ConfigError(
-                f"{next(iter(extra))}: a dataset that comes with qbdt has no other columns than its features"
-            )
-        for text in extra.values():
-            Expression(text)
-        features = [*analysis.features, *extra]
-        columns = {
-            **analysis.columns,
-            **{name: text for name, text in extra.items() if name != text or not _plain(text)},
-        }
-        missing = analysis.missing if isinstance(analysis.missing, dict) else [*analysis.missing, float("nan")]
-        read = analysis.model_copy(update={"features": features, "columns": columns, "missing": missing})
-        return cls(analysis, read, tuple(features))
-
-
-def _plain(text: str) -> bool:
-    """Whether an expression is the name of a column."""
-    return Expression(text).names == {text}
+        own = [name for name, variable in analysis.variables.items() if variable.expression is not None]
+        read = add_variables(analysis, [*own, *variables])
+        return cls(analysis, read, tuple(read.features))
 
 
 class _Region:
