@@ -12,7 +12,7 @@ from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import describe_hs3, write_hs3
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.workspace import describe_measurement, read_workspace
-from tests.inference.test_measurement import measurement, regions
+from tests.inference.test_measurement import abcd, measurement, regions
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,18 @@ def test_datacards_of_factors_per_process_and_bin(model, tmp_path):
     assert up[0] == pytest.approx(templates.nominal[0] + np.sqrt(templates.variance[0]))
     assert up[1:] == pytest.approx(templates.nominal[1:])
     assert "autoMCStats" not in write_datacard(model, tmp_path, None).read_text()
+
+
+def test_tied_yields_are_handed_over(tmp_path):
+    tied = abcd()
+    spec = describe_measurement(tied)
+    require_same(spec, read_workspace(write_hs3(tied, spec, tmp_path / "hs3.json")))
+    card = write_datacard(tied, tmp_path).read_text().splitlines()
+    assert [line for line in card if line.startswith("transfer_W")] == [
+        "transfer_W rateParam a W 1 [0,10]",
+        "transfer_W rateParam c W 1 [0,10]",
+    ]
+    assert sum(line.startswith("norm_W rateParam") for line in card) == 4
 
 
 def test_a_damaged_hs3_document_is_refused(model, spec, tmp_path):

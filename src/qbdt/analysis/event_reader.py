@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.data_driven import Contribution, Transfer, rename_process, split_data_driven
+from qbdt.analysis.data_driven import Contribution, Transfer, find_ratio, rename_process, split_data_driven
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.input_files import (
     PLACEHOLDERS,
@@ -155,11 +155,12 @@ class EventReader:
         transfers = {one.process: one for one in self.transfers()}
         pieces = [self._with(plain)._read_files()]
         for one in contributions:
-            scale = transfers[one.process].ratio if one.process in transfers else 1.0
+            scale = transfers[one.process].ratio if one.transferred and one.process in transfers else 1.0
             piece = self._with(one.analysis)._read_files().scaled(scale)
             pieces.append(rename_process(piece, one.origin, one.process))
         joined = Dataset.concatenate(pieces)
-        sources = [transfer.source() for transfer in transfers.values()]
+        free = self._analysis.tied  # their ratio is measured in the fit
+        sources = [transfer.source() for process, transfer in transfers.items() if process not in free]
         return Dataset(joined.samples, [*joined.systematics, *sources], joined.folds)
 
     def transfers(self) -> list[Transfer]:
@@ -167,9 +168,10 @@ class EventReader:
         _, contributions = split_data_driven(self._analysis, self._acts_on)
         found = []
         for process, sample in self._analysis.samples.items():
-            if sample.from_data is not None and sample.from_data.ratio is not None:
-                ratio, own = sample.from_data.ratio, [c for c in contributions if c.process == process]
-                sides = [self._count(own, selection) for selection in (ratio.numerator, ratio.denominator)]
+            ratio = None if sample.from_data is None else find_ratio(self._analysis, sample.from_data)
+            if ratio is not None:
+                own = [c for c in contributions if c.process == process and c.transferred]
+                sides = [self._count(own, selection) for selection in ratio]
                 found.append(Transfer.of(process, *sides))
         return found
 

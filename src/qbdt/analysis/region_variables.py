@@ -53,11 +53,12 @@ def _measure(templates: TemplateSet, region: str, run: RunFolder) -> Measurement
     """Templates of a variable with the parameters of the fit."""
     assert run.analysis is not None
     present = {process.name for process in templates.processes}
-    factors = {n: own for n, own in run.measurement.factors.items() if n not in run.measurement.strengths}
+    factors = {name: run.measurement.factors[name] for name in run.measurement.free}
     free = {name: [p for p in own if p in present] for name, own in factors.items()}
+    tied = {process: regions for process, regions in run.measurement.abcd.items() if process in present}
     plain = replace(templates, data=None)
     measurement = Measurement(
-        {region: plain}, run.measurement.strengths, free={n: own for n, own in free.items() if own}
+        {region: plain}, run.measurement.strengths, free={n: own for n, own in free.items() if own}, abcd=tied
     )
     for source, ways in run.analysis.split_sources.items():
         if source in measurement.sources:

@@ -15,6 +15,7 @@ from typing import Any
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
@@ -118,7 +119,7 @@ def run_analysis(
     Run
     """
     _require_device(device, cluster)
-    analysis = open_data(analysis) if unblind else analysis
+    analysis = separate_models(open_data(analysis) if unblind else analysis)
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)

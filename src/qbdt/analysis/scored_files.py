@@ -158,7 +158,7 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
             s.name: {**_source(s, names, _folder_names(scored)[s.name]), **splitting.get(s.name, {})}
             for s in scored.systematics
         },
-        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
+        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit), **_ties(analysis)},
     }
     if scored.folds is not None:
         plain["folds"] = scored.folds.to_dict()
@@ -168,6 +168,11 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
 def _named_choices(fit: FitSettings) -> dict[str, str]:
     """Return what depends on the method of the training, which the file does not have."""
     return {"transform": fit.transform, "binning": fit.binning}
+
+
+def _ties(analysis: Analysis) -> dict[str, Any]:
+    """Return what is said of samples, which are plain files here."""
+    return {"abcd": {name: list(regions) for name, regions in analysis.tied.items()}} if analysis.tied else {}
 
 
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -18,6 +18,7 @@ from qbdt.settings import Names, OptionalNames, Section
 
 __all__ = ["FamilySource", "NormSource", "ShapeSource", "ShapeVariation", "Source", "WeightSource"]
 
+ALL_PROCESSES: Any = Field(["*"], description="processes it acts on; wildcards allowed; all simulated ones by default")
 DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
 
 Size: TypeAlias = float | tuple[float, float]
@@ -48,9 +49,9 @@ class SourceEras(Section):
 
     eras: OptionalNames = Field([], description="eras in which it acts; all by default")
     correlated: bool = Field(True, description="one nuisance parameter for all eras; false: one for each")
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
+
+    if TYPE_CHECKING:  # each kind has its own, in its own place
+        processes: list[str]
 
     @property
     def sizes(self) -> Mapping[str, Size]:
@@ -110,7 +111,8 @@ class ShapeVariation(Section):
 class _JoinedSource(SourceEras):
     """A source that may be a normalisation of other processes at the same time."""
 
-    norm: Sizes = NORM
+    if TYPE_CHECKING:
+        norm: dict[str, Size]
 
     @property
     def sizes(self) -> Mapping[str, Size]:
@@ -136,8 +138,10 @@ class WeightSource(_JoinedSource):
     kind: Literal["weight"]
     label: LabelText | None = SOURCE_LABEL
     decorrelate: Decorrelate = DECORRELATE
+    processes: Names = ALL_PROCESSES
     up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
     down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
+    norm: Sizes = NORM
 
 
 class ShapeSource(_JoinedSource):
@@ -146,8 +150,10 @@ class ShapeSource(_JoinedSource):
     kind: Literal["shape"]
     label: LabelText | None = SOURCE_LABEL
     decorrelate: Decorrelate = DECORRELATE
+    processes: Names = ALL_PROCESSES
     up: ShapeVariation = Field(description="events varied up")
     down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
+    norm: Sizes = NORM
 
 
 class NormSource(SourceEras):
@@ -193,6 +199,7 @@ class FamilySource(SourceEras):
 
     kind: Literal["replicas", "hessian", "envelope"]
     label: LabelText | None = SOURCE_LABEL
+    processes: Names = ALL_PROCESSES
     weights: ExpressionText = Field(description="list of factors on the nominal weight, one per member: LHEPdfWeight")
     members: tuple[int, int] | None = Field(
         None, description="first and last member that count, from 0; all by default"

@@ -110,6 +110,7 @@ def _rename(measurement: Measurement, processes: Mapping[str, str], sources: Map
         fixed={sources.get(name, name): value for name, value in measurement.fixed.items()},
         bounds={sources.get(name, name): ends for name, ends in measurement.bounds.items()},
         groups=spell(measurement.groups),
+        abcd={processes.get(name, name): regions for name, regions in measurement.abcd.items()},
     )
 
 
@@ -165,11 +166,12 @@ def _sources(measurement: Measurement) -> Iterable[str]:
 
 def _factors(measurement: Measurement) -> Iterable[str]:
     """Free normalisations, and comments on what combine is told on its command line."""
-    for name in measurement.free:
+    places = [(name, "*", process) for name in measurement.free for process in measurement.factors[name]]
+    for process, regions in measurement.abcd.items():
+        places += [(name, region, process) for region in regions for name in measurement.factors_of(region, process)]
+    for name, region, process in places:
         low, high = measurement.bounds.get(name, (0.0, 10.0))
-        value = measurement.fixed.get(name, 1.0)
-        for process in measurement.factors[name]:
-            yield f"{name} rateParam * {process} {value:g} [{low:g},{high:g}]"
+        yield f"{name} rateParam {region} {process} {measurement.fixed.get(name, 1.0):g} [{low:g},{high:g}]"
     if len(measurement.strengths) > 1:
         maps = " ".join(
             f"--PO 'map=.*/{process}:{name}[1,-20,20]'"

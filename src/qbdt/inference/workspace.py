@@ -95,12 +95,11 @@ def describe_measurement(
         Which ones: one per bin, one per process and bin, or the latter with Poisson constraints.
     """
     _check(measurement)
-    factors = {process: factor for factor, processes in measurement.factors.items() for process in processes}
     names_mc = name_mc_stat(measurement, mc_model)
 
     def describe(channel: str, region: TemplateSet, process: ProcessTemplates) -> dict[str, Any]:
         found = describe_mc_stat(process, names_mc[channel, process.name], mc_model) if mc_stat else None
-        return _sample(process, region.sources, factors, found)
+        return _sample(process, region.sources, measurement.factors_of(channel, process.name), found)
 
     channels = [
         {"name": channel, "samples": [describe(channel, region, process) for process in region.processes]}
@@ -165,12 +164,10 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
 def _sample(
     process: ProcessTemplates,
     sources: tuple[str, ...],
-    factors: Mapping[str, str],
+    factors: Sequence[str],
     mc_stat: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    modifiers: list[dict[str, Any]] = []
-    if process.name in factors:
-        modifiers.append({"name": factors[process.name], "type": "normfactor", "data": None})
+    modifiers: list[dict[str, Any]] = [{"name": name, "type": "normfactor", "data": None} for name in factors]
     for name in sources:
         if name in process.shifts:
             modifiers.append(_modifier(name, process))
