@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from qbdt.data.dataset import Dataset
 from qbdt.data.folds import ModuloFolds
+from qbdt.data.readers import recreate_root
 from qbdt.data.samples.objects.object_files import Objects, read_folder, read_metadata
 from qbdt.data.samples.objects.reconstruction import (
     EFFICIENCIES,
@@ -95,8 +96,6 @@ def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Prog
     list of Path
         The files.
     """
-    import uproot
-
     processes = read_metadata(folder)["processes"]
     paths = [out / f"{name}.root" for name in processes]
     for path in paths:
@@ -107,7 +106,7 @@ def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Prog
         with (
             progress(f"writing {path.name}", source.metadata.num_rows) as advance,
             replace_file(path) as scratch,
-            uproot.recreate(scratch) as file,
+            recreate_root(scratch) as file,
         ):
             for group in range(source.num_row_groups):
                 objects = Objects.from_table(source.read_row_group(group))
