@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Role
-from qbdt.data.readers import recreate_root
-from qbdt.files import choose_words
+from qbdt.files import choose_words, recreate_root
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from qbdt.data.readers import stable_root_files
 from qbdt.errors import FitError
-from qbdt.files import choose_file_names
+from qbdt.files import choose_file_names, stable_root_files
 
 __all__ = ["read_xml", "write_xml"]
 

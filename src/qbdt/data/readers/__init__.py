@@ -14,7 +14,6 @@ from qbdt.data.readers.request import (
     read_request,
 )
 from qbdt.data.readers.root import read_histogram
-from qbdt.data.readers.root_output import recreate_root, stable_root_files
 from qbdt.data.readers.table import Share, expand, write_tables
 from qbdt.data.readers.whole_files import read_columns, require_same_rows, sum_expression
 
@@ -32,9 +31,7 @@ __all__ = [
     "read_family_rows",
     "read_histogram",
     "read_request",
-    "recreate_root",
     "require_same_rows",
-    "stable_root_files",
     "sum_expression",
     "write_tables",
 ]

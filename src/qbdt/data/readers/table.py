@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
-from qbdt.data.readers.root_output import recreate_root
 from qbdt.errors import DataError, QBDTError
-from qbdt.files import make_folder, replace_file, replace_folder
+from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
 __all__ = [
     "CHUNK_BYTES",

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from qbdt.data.dataset import Dataset
 from qbdt.data.folds import ModuloFolds
-from qbdt.data.readers import recreate_root
 from qbdt.data.samples.objects.object_files import Objects, read_folder, read_metadata
 from qbdt.data.samples.objects.reconstruction import (
     EFFICIENCIES,
@@ -28,7 +27,7 @@ from qbdt.data.samples.objects.reconstruction import (
     efficiency_weight,
 )
 from qbdt.errors import OutputError
-from qbdt.files import make_folder, replace_file
+from qbdt.files import make_folder, recreate_root, replace_file
 from qbdt.progress import Progress, silent
 
 __all__ = ["BUNDLED", "tautaugamma", "write_bundled_ntuples", "write_ntuples"]

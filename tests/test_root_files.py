@@ -5,7 +5,8 @@ import datetime
 import numpy as np
 import uproot
 
-from qbdt.data.readers import root_output, write_tables
+from qbdt.data.readers import write_tables
+from qbdt.files import root_files
 
 
 def write(path, values):
@@ -21,7 +22,7 @@ def test_the_same_content_gives_the_same_bytes(tmp_path, monkeypatch):
 
 def test_files_with_other_content_have_other_identifiers(tmp_path):
     for name, value in (("a", 1.0), ("b", 2.0)):
-        assert root_output.PLACEHOLDER.bytes not in write(tmp_path / f"{name}.root", [value])
+        assert root_files.PLACEHOLDER.bytes not in write(tmp_path / f"{name}.root", [value])
     with uproot.open(tmp_path / "a.root") as a, uproot.open(tmp_path / "b.root") as b:
         assert a.file.uuid != b.file.uuid
         assert (a["t"]["x"].array(library="np")[0], b["t"]["x"].array(library="np")[0]) == (1.0, 2.0)
