@@ -222,10 +222,12 @@ class Systematic:
 
     @overload
     @classmethod
-    def shape(cls, name: str, up: FlatTable, down: FlatTable | None = None) -> FlatSystematic: ...
+    def shape(
+        cls, name: str, up: FlatTable, down: FlatTable | None = None, *, event_id: Any = None
+    ) -> FlatSystematic: ...
 
     @classmethod
-    def shape(cls, name: str, up: Any, down: Any = None) -> Systematic | FlatSystematic:
+    def shape(cls, name: str, up: Any, down: Any = None, *, event_id: Any = None) -> Systematic | FlatSystematic:
         """Another set of events.
 
         Parameters
@@ -236,10 +238,16 @@ class Systematic:
             A tuple (X, y, weight), or a mapping from process to its varied `Events`.
         down
             The same for the other direction; without it the source is one-sided.
+        event_id
+            Identifiers of the rows of `up` (and of `down`), where `fit` is given those of X as an array; a tuple
+            (of up, of down) where the two tables have other rows.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):
-            return FlatSystematic(name, Kind.SHAPE, up, down)
+            both = event_id if isinstance(event_id, tuple) else (event_id, event_id)
+            return FlatSystematic(name, Kind.SHAPE, up, down, both)
+        if event_id is not None:
+            raise DataError(f"systematic {name}: event_id goes with tables; Events have their identifiers as `ids`")
         for events in (*up.values(), *(down or {}).values()):
             if not isinstance(events, Events):
                 raise DataError(f"systematic {name}: a {type(events).__name__} is given where Events are needed")
@@ -357,9 +365,12 @@ class FlatSystematic:
     kind: Kind
     up: Any
     down: Any
+    event_id: tuple[Any, ...] = (None, None)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        if len(self.event_id) != 2:
+            raise DataError(f"systematic {self.name}: event_id is a tuple of {len(self.event_id)}: (of up, of down)")
         if self.kind is Kind.SHAPE:
             for side in (self.up, self.down):
                 if side is not None and (not isinstance(side, tuple) or len(side) != 3):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Role
-from qbdt.files import choose_words
+from qbdt.files import choose_words, recreate_root
 from qbdt.inference.mc_statistics import McModel
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
@@ -205,10 +205,8 @@ def _counts(region: TemplateSet) -> Any:
 
 
 def _write_shapes(measurement: Measurement, path: Path) -> None:
-    import uproot
-
     norms = {name for name in measurement.sources if _is_norm(measurement, name)}
-    with uproot.recreate(path) as file:
+    with recreate_root(path) as file:
         for channel, region in measurement.regions.items():
             counts = _counts(region)
             file[f"{channel}/data_obs"] = make_histogram(counts, np.maximum(counts, 0.0), region.edges)

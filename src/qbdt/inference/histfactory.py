@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from qbdt.errors import FitError
-from qbdt.files import choose_file_names
+from qbdt.files import choose_file_names, stable_root_files
 from qbdt.inference.mc_statistics import is_shared
 
 __all__ = ["read_xml", "write_xml"]
@@ -42,7 +42,8 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
     numbered, samples = _number_samples(_separate_errors(spec))
-    combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
+    with stable_root_files(data):
+        combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
     combination.set("OutputFilePrefix", f"config/{stem}")
     for entry in combination.iter("Input"):
         channel = Path(entry.text or "")

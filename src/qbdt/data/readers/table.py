@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from numpy.typing import NDArray
 
 from qbdt.errors import DataError, QBDTError
-from qbdt.files import make_folder, replace_file
+from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
 __all__ = [
     "CHUNK_BYTES",
@@ -246,7 +246,8 @@ def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
     Parameters
     ----------
     path
-        A file that ends in .root, or a folder, made if absent, for Parquet files.
+        A file that ends in .root, or a folder, made if absent, for Parquet files: those of an earlier writing are all
+        replaced, other files in it stay.
     tables
         Pairs of a name and its columns.
     """
@@ -255,10 +256,8 @@ def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
 
 
 def _write_root(path: Path, tables: NamedTables) -> list[str]:
-    import uproot
-
     names = []
-    with replace_file(path) as scratch, uproot.recreate(scratch) as file:
+    with replace_file(path) as scratch, recreate_root(scratch) as file:
         for name, columns in tables:
             file.mktree(name, {key: values.dtype for key, values in columns.items()}).extend(dict(columns))
             names.append(name)
@@ -269,10 +268,10 @@ def _write_parquet(folder: Path, tables: NamedTables) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    make_folder(folder)
+    make_folder(folder.parent)
     names = []
-    for name, columns in tables:
-        with replace_file(folder / f"{name}.parquet") as scratch:
-            pq.write_table(pa.table(dict(columns)), scratch, write_page_checksum=True)
-        names.append(name)
+    with replace_folder(folder.resolve(), ["*.parquet"]) as scratch:
+        for name, columns in tables:
+            pq.write_table(pa.table(dict(columns)), scratch / f"{name}.parquet", write_page_checksum=True)
+            names.append(name)
     return names
