@@ -99,8 +99,8 @@ smoothed-fits: setup  ## the fit of the paper's own events with and without smoo
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
-capacity: setup  ## thin samples: how strongly F is regularised, and how many trees it has
-	$(THREADS) $(BIN)/python -m validation.capacity
+capacity: setup  ## samples of several sizes: trees of F, and how strongly it is regularised (SAMPLE=FOLDER: a large one too)
+	$(THREADS) $(BIN)/python -m validation.capacity $(if $(SAMPLE),--sample $(SAMPLE))
 
 eras: setup  ## halves of the CMS files in ../shared as two eras, against the fit of the whole
 	$(THREADS) $(BIN)/python -m validation.eras

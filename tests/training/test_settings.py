@@ -38,7 +38,7 @@ def test_the_estimator_describes_every_parameter():
 
 
 def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
-    assert set(Training.model_fields) == {*Settings.rules(), "systematics", "with"} - {
+    assert set(Training.model_fields) == {*Settings.rules(), "systematics", "with", "by_era"} - {
         "categorical_features",
         "partner",
     }
