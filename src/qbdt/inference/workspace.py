@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Floats
+from qbdt.arrays import LARGEST_YIELD, Floats
 from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
@@ -227,6 +227,8 @@ def _check(measurement: Measurement) -> None:
 
 
 def _check_bins(templates: TemplateSet, prefix: str) -> None:
+    if (total := float(templates.asimov.sum())) > LARGEST_YIELD:
+        raise FitError(f"{prefix}all bins together expect {total:.3g} events: a fit holds up to {LARGEST_YIELD:g}")
     empty = np.flatnonzero((templates.background <= 0) | (templates.asimov <= 0))
     if empty.size:
         number = int(empty[0])
