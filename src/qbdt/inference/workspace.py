@@ -150,7 +150,7 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
         plain = json.loads(source.read_text(encoding="utf-8"))
         spec: dict[str, Any] = read_hs3(plain) if is_hs3(plain) else plain
         pyhf.schema.validate(spec, "workspace.json")
-    except (json.JSONDecodeError, pyhf.exceptions.InvalidSpecification) as error:
+    except (OSError, ValueError, RecursionError, pyhf.exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} is not a pyhf workspace: {error}") from error
     return spec
 
