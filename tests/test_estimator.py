@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
-
 # Before 1.7 this check called another class the first one after shuffling: its two samples had other labels.
 FAULTY = {"check_sample_weight_equivalence_on_dense_data": "labels depend on the order of rows in scikit-learn 1.6"}
 
