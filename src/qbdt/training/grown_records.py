@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Nodes
+from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes
 from qbdt.training.kernels.growth import CUT, FEATURE, GAIN, LEFT_CHILD, LEFT_SUMS, MISSING_SIDE
 from qbdt.training.kernels.growth import SUMS as FIRST_SUM
 from qbdt.trees.growth import Grown
@@ -27,7 +27,7 @@ class PairJudge(NamedTuple):
     least: float
 
 
-def make_tree(record: Fixed, values: Floats, gains: Floats, depths: Sequence[int]) -> Grown:
+def make_tree(record: Fixed, values: Floats, gains: Floats, depths: Sequence[int] | Indices) -> Grown:
     """Return the tree of a record, whose cuts are still bin codes; `values` are s, b, Q and the output of each node."""
     record = record[: len(depths)]
     nodes: Nodes = np.zeros(len(record), dtype=NODE)
@@ -47,7 +47,7 @@ def make_tree(record: Fixed, values: Floats, gains: Floats, depths: Sequence[int
     return Grown(nodes, cuts, tuple(np.flatnonzero(~inner).tolist()))
 
 
-def make_pair_tree(record: Fixed, judge: PairJudge, depths: Sequence[int]) -> Grown:
+def make_pair_tree(record: Fixed, judge: PairJudge, depths: Sequence[int] | Indices) -> Grown:
     """Return the tree of a record whose nodes have sums N and D."""
     gains = np.ascontiguousarray(record[:, GAIN]).view(np.float64)
     top, bottom = (record[:, SUMS] * (judge.of_numerator, judge.of_denominator)).T

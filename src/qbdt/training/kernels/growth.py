@@ -93,7 +93,7 @@ def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed, table: N
         ranges[first, p, 1], ranges[first, p, 2] = ranges[node, p, 1], middles[p]
         ranges[first + 1, p, 1], ranges[first + 1, p, 2] = middles[p], ranges[node, p, 2]
         more += (ranges[node, p, 2] - middles[p]) - (middles[p] - ranges[node, p, 1])
-    return more >= 0
+    return bool(more >= 0)
 
 
 @njit(cache=True, nogil=True)
@@ -145,7 +145,7 @@ def grow_pair_tree(
     gains[0] = _judge_node(histograms[0], record[0], rules)
     n_nodes = 1
     for n_splits in range(1, rules.n_leaves):
-        node = np.argmax(gains[:n_nodes])  # of equals the first made
+        node = int(np.argmax(gains[:n_nodes]))  # of equals the first made
         if gains[node] == -np.inf:
             break
         gains[node] = -np.inf
