@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.data_driven import Contribution, Transfer, rename_process, split_data_driven
+from qbdt.analysis.data_driven import Contribution, Transfer, find_ratio, rename_process, split_data_driven
 from qbdt.analysis.eras import split_eras
-from qbdt.analysis.input_files import PLACEHOLDERS, divide_files, insert_process, list_files, match_sources, name_files
+from qbdt.analysis.input_files import (
+    PLACEHOLDERS,
+    divide_files,
+    insert_process,
+    list_files,
+    list_missing,
+    match_sources,
+    name_files,
+    said_of,
+    vary_columns,
+)
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
     FamilySource,
     Generated,
-    NormSource,
     SampleFiles,
     ShapeSource,
     ShapeVariation,
@@ -42,7 +51,7 @@ from qbdt.data.readers import (
     read_request,
     require_same_rows,
 )
-from qbdt.errors import DataError, ExpressionError, find_repeated
+from qbdt.errors import DataError, find_repeated
 from qbdt.files import digest
 from qbdt.progress import Progress
 
@@ -114,7 +123,7 @@ class EventReader:
         return found
 
     def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
-        with _said_of(process):
+        with said_of(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
             tables = (self._open(process, path, files.tree, Share()) for path in some)
@@ -147,11 +156,12 @@ class EventReader:
         transfers = {one.process: one for one in self.transfers()}
         pieces = [self._with(plain)._read_files()]
         for one in contributions:
-            scale = transfers[one.process].ratio if one.process in transfers else 1.0
+            scale = transfers[one.process].ratio if one.transferred and one.process in transfers else 1.0
             piece = self._with(one.analysis)._read_files().scaled(scale)
             pieces.append(rename_process(piece, one.origin, one.process))
         joined = Dataset.concatenate(pieces)
-        sources = [transfer.source() for transfer in transfers.values()]
+        free = self._analysis.tied  # their ratio is measured in the fit
+        sources = [transfer.source() for process, transfer in transfers.items() if process not in free]
         return Dataset(joined.samples, [*joined.systematics, *sources], joined.folds)
 
     def transfers(self) -> list[Transfer]:
@@ -159,9 +169,10 @@ class EventReader:
         _, contributions = split_data_driven(self._analysis, self._acts_on)
         found = []
         for process, sample in self._analysis.samples.items():
-            if sample.from_data is not None and sample.from_data.ratio is not None:
-                ratio, own = sample.from_data.ratio, [c for c in contributions if c.process == process]
-                sides = [self._count(own, selection) for selection in (ratio.numerator, ratio.denominator)]
+            ratio = None if sample.from_data is None else find_ratio(self._analysis, sample.from_data)
+            if ratio is not None:
+                own = [c for c in contributions if c.process == process and c.transferred]
+                sides = [self._count(own, selection) for selection in ratio]
                 found.append(Transfer.of(process, *sides))
         return found
 
@@ -195,7 +206,7 @@ class EventReader:
         families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
         variations = {}
         for name, source in self._analysis.systematics.items():
-            if isinstance(source, WeightSource) and process in self._acts_on[name]:
+            if isinstance(source, WeightSource) and process in self._changed(name):
                 variations[f"{name} up"] = Expression(source.up)
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
@@ -212,13 +223,23 @@ class EventReader:
         stored = {p: [columns[p][family_column(name, k)] for k in numbers] for p in self._acts_on[name]}
         return make_sources(name, basis, stored)
 
-    def _source(
-        self, name: str, source: WeightSource | ShapeSource | NormSource, columns: Mapping[str, VariedColumns]
+    def _source(self, name: str, source: Source, columns: Mapping[str, VariedColumns]) -> Systematic:
+        """Make one source: what it does to processes, joined with normalisations of others."""
+        processes, sizes = self._changed(name), {p: source.find_size(p) for p in self._acts_on[name]}
+        scaled = {process: size for process, size in sizes.items() if size is not None}
+        found = [self._change(name, source, processes, columns)] if processes else []
+        joined = Systematic.join([*found, *([Systematic.norm(name, scaled)] if scaled else [])])
+        return Systematic(name, joined.kind, joined.up, None) if source.one_sided else joined
+
+    def _changed(self, name: str) -> list[str]:
+        """Processes that a source changes in another way than by a size."""
+        source = self._analysis.systematics[name]
+        return [process for process in self._acts_on[name] if source.find_size(process) is None]
+
+    def _change(
+        self, name: str, source: Source, processes: list[str], columns: Mapping[str, VariedColumns]
     ) -> Systematic:
-        processes = self._acts_on[name]
         match source:
-            case NormSource():
-                return Systematic.norm(name, source.size, processes=processes)
             case WeightSource():
                 up = {process: columns[process][f"{name} up"] for process in processes}
                 down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
@@ -228,6 +249,8 @@ class EventReader:
                 if source.down is None:
                     return Systematic.shape(name, shifted)
                 return Systematic.shape(name, shifted, self._varied(name, "down", processes, source.down))
+            case _:
+                raise AssertionError(f"{source.kind} has sizes")
 
     def _varied(
         self, name: str, direction: str, processes: Sequence[str], variation: ShapeVariation
@@ -301,7 +324,7 @@ class EventReader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        with _said_of(f"samples.{process}"):
+        with said_of(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
         return Normalisation(process, self._era, luminosity, cross_section, generated)
@@ -325,11 +348,11 @@ class EventReader:
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=scale,
             variations=variations or {},
-            derived={**_derived(analysis.columns, columns or {}), **observables},
+            derived={**vary_columns(analysis.columns, columns or {}), **observables},
             selection=Expression(" and ".join(cuts)) if cuts else None,
             conditions=conditions,
             ids=self._rule.columns if self._rule else (),
-            missing=_placeholders(analysis),
+            missing=list_missing(analysis),
         )
 
     def _open(self, process: str, path: str, tree: str | None, share: Share) -> AbstractContextManager[Any]:
@@ -352,7 +375,7 @@ class EventReader:
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with _said_of(what):
+        with said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")
@@ -362,34 +385,6 @@ class EventReader:
             return read_request(tables, request, description=what, progress=self._progress)
 
 
-@contextmanager
-def _said_of(what: str) -> Iterator[None]:
-    """Put what is read in front of a message."""
-    try:
-        yield
-    except (DataError, ExpressionError) as error:
-        raise type(error)(f"{what}: {error}") from error
-
-
 def _source_of(name: str) -> str:
     """Name of a source in the analysis file, without that of an era."""
     return name.partition("#")[0]
-
-
-def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:
-    """Derived columns under a variation.
-
-    Where a derived column hides a branch (`pt: pt / 1000`), the variation changes the branch beneath it; otherwise it
-    takes the column's place.
-    """
-    derived = {name: Expression(text) for name, text in columns.items()}
-    for name, text in varied.items():
-        beneath = name in derived and name in derived[name].names
-        derived[name] = derived[name].substitute(name, Expression(text)) if beneath else Expression(text)
-    return derived
-
-
-def _placeholders(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:
-    if isinstance(analysis.missing, list):
-        return {None: tuple(analysis.missing)}
-    return {name: tuple(values) for name, values in analysis.missing.items()}

@@ -276,14 +276,17 @@ def _join_sample(name: str, datasets: Sequence[Dataset]) -> Sample:
 
 def _join_source(name: str, datasets: Sequence[Dataset]) -> Systematic:
     having = [source for dataset in datasets for source in dataset.systematics if source.name == name]
-    if len({(source.kind, source.two_sided) for source in having}) > 1:
-        raise DataError(f"systematic {name} is of different kinds, or one- and two-sided, in different datasets")
+    if len({source.two_sided for source in having}) > 1:
+        raise DataError(f"systematic {name} is one-sided in one dataset and two-sided in another")
     processes = list(dict.fromkeys(process for source in having for process in source.processes))
     joined = {
         direction: {process: _join_variation(name, process, direction, datasets) for process in processes}
         for direction, _ in having[0].directions
     }
-    return Systematic(name, having[0].kind, joined["up"], joined.get("down"))
+    kind = Systematic.join_kinds([source.kind for source in having])
+    if kind is Kind.NORM and not all(isinstance(v, Scaling) for effect in joined.values() for v in effect.values()):
+        kind = Kind.WEIGHT  # of several sizes on one process
+    return Systematic(name, kind, joined["up"], joined.get("down"))
 
 
 def _join_variation(name: str, process: str, direction: str, datasets: Sequence[Dataset]) -> Variation:
@@ -296,8 +299,8 @@ def _join_variation(name: str, process: str, direction: str, datasets: Sequence[
             changes.append(dict(source.directions)[direction].get(process) if source else None)
             nominal.append(dataset.sample(process).events)
     scalings = [change for change in changes if isinstance(change, Scaling)]
-    if scalings:
-        return _join_scalings(name, scalings, changes, nominal)
+    if len({change.size for change in scalings}) == 1 and all(c is None or c in scalings for c in changes):
+        return _join_scalings(scalings, changes, nominal)
     rescalings = [change for change in changes if isinstance(change, Rescaling)]
     if len({change.sign for change in rescalings}) == 1 and all(c is None or c in rescalings for c in changes):
         return _join_rescalings(rescalings[0].sign, changes, nominal)
@@ -315,11 +318,7 @@ def _join_rescalings(sign: float, changes: list[Variation | None], nominal: list
     return Rescaling(np.concatenate(shifts), sign)
 
 
-def _join_scalings(
-    name: str, scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]
-) -> Scaling:
-    if len({change.size for change in scalings}) > 1:
-        raise DataError(f"systematic {name} has different sizes in different datasets")
+def _join_scalings(scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]) -> Scaling:
     if len(scalings) == len(changes) and all(change.where is None for change in scalings):
         return scalings[0]
     masks = []

@@ -298,12 +298,21 @@ class Systematic:
         if isinstance(processes, str):
             raise DataError(f"systematic {name}: processes={processes!r}: a list of names is needed")
         sizes = size if isinstance(size, Mapping) else dict.fromkeys([""] if processes is None else processes, size)
-        changes = {process: relative_changes(name, one) for process, one in sizes.items()}
+        try:
+            changes = {process: relative_changes(one) for process, one in sizes.items()}
+        except DataError as error:
+            raise DataError(f"systematic {name}: {error}") from None
         if processes is None and not isinstance(size, Mapping):
             up, down = changes[""]
             return FlatSystematic(name, Kind.NORM, (up, where), (down, where))
         sides = [{process: Scaling(both[i]) for process, both in changes.items()} for i in (0, 1)]
         return cls(name, Kind.NORM, sides[0], sides[1])
+
+    @staticmethod
+    def check_size(size: Size) -> Size:
+        """Return a size that `norm` takes; refuse any other."""
+        relative_changes(size)
+        return size
 
     @classmethod
     def join(cls, sources: Sequence[Systematic]) -> Systematic:
@@ -326,9 +335,14 @@ class Systematic:
         for source in sources if one_sided else ():
             if source.two_sided and not source.is_symmetric_norm:
                 raise DataError(f"systematic {first.name}: one-sided on {', '.join(one_sided[0].processes)} only")
-        kinds = [kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if any(s.kind is kind for s in sources)]
+        kind = cls.join_kinds([source.kind for source in sources])
         sides = [{p: v for s in sources for p, v in dict(s.directions).get(way, {}).items()} for way in ("up", "down")]
-        return cls(first.name, kinds[0], sides[0], None if one_sided else sides[1])
+        return cls(first.name, kind, sides[0], None if one_sided else sides[1])
+
+    @staticmethod
+    def join_kinds(kinds: Sequence[Kind]) -> Kind:
+        """Kind of a source that has several: the one that says most about its events."""
+        return next(kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if kind in kinds)
 
     @property
     def is_symmetric_norm(self) -> bool:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
+from qbdt.data.readers.file_index import find_matches
 from qbdt.errors import DataError, QBDTError
 from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
@@ -151,23 +153,18 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
 
 
 def _matches(path: Path, folder: Path | None) -> list[str]:
-    """Files that match; kept as long as the folder does not change, where only names in one folder are open."""
+    """Files that match; kept in memory as long as the folder does not change, where only names in it are open."""
     start = "" if path.is_absolute() or folder is None else glob.escape(str(folder)) + "/"
     parent = Path(f"{start}{path}").parent
     if glob.has_magic(str(parent)):
-        return list(_find(f"{start}{path}"))
+        return list(find_matches(f"{start}{path}"))
     changed = parent.stat().st_mtime_ns if parent.is_dir() else 0
     return list(_index(f"{start}{path}", changed))
 
 
 @lru_cache(maxsize=1000)
 def _index(pattern: str, changed: int) -> tuple[str, ...]:
-    return _find(pattern)
-
-
-def _find(pattern: str) -> tuple[str, ...]:
-    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    return tuple(sorted(match for match in matches if Path(match).is_file()))
+    return find_matches(pattern)
 
 
 def _list_folder(folder: Path) -> list[str]:
@@ -202,6 +199,8 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     from qbdt.data.readers.root import open_root
 
     ending = _ending(path)
+    if path.startswith("root://"):
+        _require_client(path, ending)
     if ending == ".root":
         return open_root(path, tree, share)
     if ending not in OPENERS:
@@ -215,6 +214,14 @@ def _ending(path: str) -> str:
     name = Path(path.partition("?")[0])
     ending = name.suffix.lower()
     return Path(name.stem).suffix.lower() + ending if ending in PACKED else ending
+
+
+def _require_client(path: str, ending: str) -> None:
+    """Refuse what cannot be read from an XRootD server."""
+    if ending != ".root":
+        raise DataError(f"{path}: only ROOT files are read over root://; fetch it first, or take https://")
+    if find_spec("fsspec_xrootd") is None:
+        raise DataError(f"{path}: XRootD's client is not installed: pip install fsspec-xrootd, or take https://")
 
 
 def _is_remote(path: str) -> bool:
