@@ -36,8 +36,8 @@ def make_sources(X, y, weight):
 
 @pytest.fixture(scope="module")
 def fitted():
-    events = make_events(1)
-    return QBDTRegressor(n_trees=40).fit(*events, systematics=make_sources(*events))
+    X, y, weight = make_events(1)
+    return QBDTRegressor(n_trees=40).fit(X, y, weight, make_sources(X, y, weight))
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_what_it_expects_holds_for_new_events(fitted):
 
 
 def test_a_single_event_keeps_its_resolution(unprofiled):
-    events = make_events(1)
-    single = QBDTRegressor(n_trees=40, n_events=1).fit(*events, systematics=make_sources(*events))
+    X, y, weight = make_events(1)
+    single = QBDTRegressor(n_trees=40, n_events=1).fit(X, y, weight, make_sources(X, y, weight))
     X, y, _ = make_events(2)
     rms, best = (np.sqrt(np.mean((y - model.predict(X)) ** 2)) for model in (single, unprofiled))
     assert rms < 1.02 * best
@@ -105,9 +105,9 @@ def test_losses_agree_with_their_derivatives(loss):
 
 
 def test_threads_change_no_bit(fitted):
-    events = make_events(1)
-    other = clone(fitted).set_params(n_threads=1).fit(*events, systematics=make_sources(*events))
-    assert np.array_equal(other.predict(events[0]), fitted.predict(events[0]))
+    X, y, weight = make_events(1)
+    other = clone(fitted).set_params(n_threads=1).fit(X, y, weight, make_sources(X, y, weight))
+    assert np.array_equal(other.predict(X), fitted.predict(X))
 
 
 def test_missing_values_and_categories_are_learnt():

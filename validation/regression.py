@@ -19,6 +19,7 @@ from importlib.resources import as_file
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt import QBDTRegressor, Systematic
 from qbdt.arrays import Floats
@@ -50,7 +51,7 @@ class Sample(NamedTuple):
     varied: dict[str, tuple[Events, Events]]
 
 
-def find_masses(objects: Objects) -> tuple[Floats, Floats]:
+def find_masses(objects: Objects) -> tuple[Floats, NDArray[np.bool_]]:
     """Mass of γττ with neutrinos along lepton and tau, and where both have a positive energy."""
     lepton, tau, photon = (_four_vector(objects, name) for name in ("lepton", "tau", "photon"))
     neutrinos = (objects.met_x - objects.residual_x, objects.met_y - objects.residual_y)
@@ -101,9 +102,13 @@ def read_samples(n_events: int | None = None) -> tuple[Sample, Sample, Sample]:
 
 def make_sources(sample: Sample) -> list[Any]:
     """Sources of a sample as an estimator takes them."""
-    shapes = [Systematic.shape(name, *(tuple(side) for side in sample.varied[name])) for name in SHAPES]
-    weights = [Systematic.weight(name, *(side.weight for side in sample.varied[name])) for name in EFFICIENCIES]
-    return [*shapes, *weights]
+
+    def make(name: str, up: Events, down: Events) -> Any:
+        if name in SHAPES:
+            return Systematic.shape(name, (up.X, up.y, up.weight), (down.X, down.y, down.weight))
+        return Systematic.weight(name, up.weight, down.weight)
+
+    return [make(name, *sample.varied[name]) for name in SOURCES]
 
 
 def find_shifts(predict: Predict, sample: Sample) -> dict[str, float]:
@@ -147,8 +152,8 @@ def train_peers(train: Events, n_trees: int, threads: int) -> dict[str, Predict]
     from lightgbm import LGBMRegressor
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    steps = {"learning_rate": RATE, "random_state": 1}
-    stopping = {"early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 40}
+    steps: dict[str, Any] = {"learning_rate": RATE, "random_state": 1}
+    stopping: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 40}
     hgb = HistGradientBoostingRegressor(max_iter=n_trees, max_leaf_nodes=15, **stopping, **steps)
     hgb.fit(train.X, train.y)
     lgbm = LGBMRegressor(n_estimators=hgb.n_iter_, num_leaves=15, n_jobs=threads, verbose=-1, **steps)
