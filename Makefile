@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
-  capacity more-events weights eras measurements regression smoothing \
+  capacity more-events weights eras measurements regression smoothing smoothed-fits \
   defaults fuzz clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -92,6 +92,9 @@ fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
 
 smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events
 	$(THREADS) $(BIN)/python -m validation.smoothing
+
+smoothed-fits: setup  ## the fit of the paper's own events with and without smoothing; needs ../shared, some minutes
+	$(THREADS) $(BIN)/python -m validation.smoothed_fits
 
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper

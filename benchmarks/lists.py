@@ -157,20 +157,22 @@ def measure(task: str, folder: Path) -> dict[str, float]:
     assert uproot
     assert qbdt.data.readers.root
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start, computed = time.perf_counter(), time.process_time()
     kept = TASKS[task](folder)
-    seconds = time.perf_counter() - start
+    seconds, computed = time.perf_counter() - start, time.process_time() - computed
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     sources = len(kept.systematics) if task.startswith("events") else 0
-    return {"seconds": seconds, "peak_bytes": float(peak), "sources": float(sources)}
+    return {"seconds": seconds, "cpu_seconds": computed, "peak_bytes": float(peak), "sources": float(sources)}
 
 
 def time_table(found: dict[str, dict[str, float]], rows: int) -> Table:
-    mine, theirs = found["qbdt"]["seconds"], found["by hand"]["seconds"]
-    ratio = mine / theirs
-    row = (f"{mine:.2f}", f"{theirs:.2f}", f"{ratio:.2f}", "yes" if ratio <= MARK_TIME else "NO")
+    rows_of = []
+    for what, key in (("wall clock", "seconds"), ("CPU", "cpu_seconds")):
+        mine, theirs = found["qbdt"][key], found["by hand"][key]
+        ratio = mine / theirs
+        rows_of.append((what, f"{mine:.2f}", f"{theirs:.2f}", f"{ratio:.2f}", "yes" if ratio <= MARK_TIME else "NO"))
     title = f"Reading {rows:,} events, {len(FLAT)} flat and {len(JETS)} jagged branches, {len(REDUCTIONS)} reductions"
-    return Table(title, ("qbdt (s)", "uproot and awkward (s)", f"ratio (≤ {MARK_TIME})", "holds"), (row,))
+    return Table(title, ("", "qbdt (s)", "uproot and awkward (s)", f"ratio (≤ {MARK_TIME})", "holds"), tuple(rows_of))
 
 
 def memory_table(found: dict[str, dict[str, float]], rows: int) -> Table:

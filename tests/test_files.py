@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, write_text
+from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, whole_files, write_text
 
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
@@ -138,3 +138,26 @@ def test_leftovers_of_killed_processes_are_removed_and_those_of_living_ones_stay
     assert not left.exists()
     assert not folder.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "model.qbdt"]
+
+
+def test_files_of_a_pattern_are_replaced_together(tmp_path):
+    target = tmp_path / "scores"
+    target.mkdir()
+    for name in ("a.parquet", "b.parquet", "mine.txt"):
+        (target / name).write_text("old")
+    with replace_folder(target, ["*.parquet"]) as scratch:
+        (scratch / "a.parquet").write_text("new")
+        (scratch / "c.parquet").write_text("new")
+    found = {path.name: path.read_text() for path in target.iterdir()}
+    assert found == {"a.parquet": "new", "c.parquet": "new", "mine.txt": "old"}
+
+
+@pytest.mark.parametrize("swaps", [True, False])
+def test_folders_change_places_with_and_without_help_of_the_system(tmp_path, monkeypatch, swaps):
+    if not swaps:
+        monkeypatch.setattr(whole_files, "_swap", lambda one, other: False)
+    for content in ("one", "two"):
+        with replace_folder(tmp_path / "fit") as scratch:
+            write_text(scratch / "inner", content)
+        assert (tmp_path / "fit" / "inner").read_text() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]

@@ -5,8 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from qbdt.analysis.analysis_file import parse_analysis
-from qbdt.analysis.loader import load, load_partitions
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
+from qbdt.analysis.fit_folder import fit_scored
+from qbdt.analysis.loader import load, load_partitions, load_regions
+from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.scored_files import write_scored
 from qbdt.errors import ConfigError, DataError
 
 ANALYSIS = """\
@@ -111,6 +114,54 @@ def test_partitions_have_the_ratio_of_all_events(folder):
     whole, parts = load(with_abcd(), folder), [part() for part in load_partitions(with_abcd(), folder, 2)]
     total = sum(part.sample("fakes").events.total for part in parts)
     assert total == pytest.approx(whole.sample("fakes").events.total, rel=1e-12)
+
+
+TIED = """\
+regions:
+  a: {selection: iso < 0.2 and os, bins: 4}
+  b: {selection: iso > 0.2 and os, observable: yield}
+  c: {selection: iso < 0.2 and not os, observable: yield}
+  d: {selection: iso > 0.2 and not os, observable: yield}
+fit: {transform: none, binning: equal_background, scan: false, blind: false}
+training: {method: paper}
+"""
+
+
+def tied_text(four="a, b, c, d"):
+    before, after = from_data(ANALYSIS.replace("selection: iso < 0.2 and os\n", ""))
+    return f"{before}from_data: {{samples: data, subtract: ttbar, abcd: [{four}]}}\n{after}{TIED}"
+
+
+def test_abcd_as_four_regions_with_one_relation(folder, tmp_path):
+    analysis = parse_analysis(tied_text())
+    events = load_regions(analysis, folder)
+    yields = {name: events.select(name).sample("fakes").events.total for name in "abcd"}
+    recorded, ttbar = (events.select("b").sample(name).events.total for name in ("data", "ttbar"))
+    assert yields["b"] == pytest.approx(recorded - ttbar)
+    assert yields["a"] == pytest.approx(yields["b"] * yields["c"] / yields["d"], rel=1e-12)
+    assert "fakes_ratio" not in [source.name for source in events.whole.systematics]
+    scored = events.transform(lambda each: {"score": each.column("x")})
+    result = fit_regions(scored, analysis)
+    assert result.observed is not None
+    after = {name: result.observed.region(name).postfit["fakes"].sum() for name in "abcd"}
+    assert after["a"] * after["d"] == pytest.approx(after["b"] * after["c"], rel=0.05)  # sources move it
+    assert result.observed.parameter("transfer_fakes").error > 0.02
+    written = write_scored(scored, tmp_path / "scored", analysis)
+    again = fit_scored(read_analysis(written), written.parent)
+    assert again.expected.sigma_mu == pytest.approx(result.expected.sigma_mu, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (tied_text("a, b, c, e"), "abcd of fakes: no region e; there are: a, b, c, d"),
+        (tied_text("a, b, c, c"), "abcd of fakes: four different regions, each with a selection"),
+        (tied_text().replace("abcd:", "selection: os, abcd:"), "selection is missing, or abcd"),
+    ],
+)
+def test_bad_relations(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_analysis(text)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import uproot
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.inputs import inspect_inputs
-from qbdt.analysis.loader import list_files, load, load_partitions
+from qbdt.analysis.loader import list_files, load, load_for_training, load_partitions
+from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError, DataError
 from tests.analysis.nanoaod import write_nanoaod
 
@@ -191,6 +192,27 @@ def test_inspect_finds_an_era_with_another_yield(years, tmp_path):
     assert len(found) == 1
     assert "20" in found[0]
     assert "40" in found[0]
+
+
+def test_one_model_for_each_era(tmp_path):
+    random = np.random.default_rng(3)
+    centres = {"2016/higgs": 6, "2017/higgs": 6, "2016/ttbar": 5, "2017/ttbar": 5}
+    for n, (name, centre) in enumerate(centres.items(), start=300):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        columns = {"x": random.normal(centre, 1, n), "w": np.ones(n), "event": np.arange(n)}
+        pa.parquet.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    text = ERAS.replace('  wjets: {role: background, eras: {"2017": {files: wjets.parquet}}}\n', "")
+    training = "training: {by_era: true, method: paper, n_trees: 2, systematics: [scale, trigger]}\n"
+    text = text.replace("training: {systematics: [scale, trigger]}\n", training + "fit: {bins: 3, scan: false}\n")
+    analysis = parse_analysis(text)
+    done = run_analysis(analysis, tmp_path, tmp_path / "run", figures=False)
+    assert {path.name for path in (tmp_path / "run").glob("model*")} == {"model-era_2016.qbdt", "model-era_2017.qbdt"}
+    assert list(done.result["fit"]["expected"]["regions"]) == ["signal_region_2016", "signal_region_2017"]
+    assert run_analysis(analysis, tmp_path, tmp_path / "run").steps == ("scores: there already", "fit: there already")
+    with pytest.raises(ConfigError, match=r"training\.by_era: one model for each era is trained by qbdt run"):
+        load_for_training(analysis, tmp_path)
+    with pytest.raises(ConfigError, match=r"training\.by_era: two eras are needed at least"):
+        parse_analysis(text.replace('  "2017": {luminosity: 30, weight: w * 2}\n', "").replace(', eras: "2017"', ""))
 
 
 def test_bad_eras():

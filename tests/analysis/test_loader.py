@@ -6,9 +6,10 @@ import pyarrow.parquet
 import pytest
 import uproot
 
-from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loader import list_files, load, load_partitions
+from qbdt.analysis.loader import list_files, load, load_partitions, load_regions
+from qbdt.analysis.scored_files import write_scored
 from qbdt.errors import ConfigError, DataError, ExpressionError
 
 N = 60
@@ -70,6 +71,48 @@ def test_everything_finds_its_place(folder):
     assert data.varied("files", "down")["ttbar"].n_rows == (raw[:-2] * 0.9 > 15).sum()
     np.testing.assert_allclose(data.varied("sf", "up")["higgs"].weight, 1 / 0.9, rtol=1e-15)
     np.testing.assert_allclose(data.varied("full", "up")["higgs"].weight, 3.0, rtol=1e-15)
+
+
+def changes(data, source):
+    """Relative changes down and up of the yield of each process."""
+    found = data.systematic(source)
+    return {
+        p: tuple(found.down[p].relative_size if d == "down" else found.up[p].relative_size for d in ("down", "up"))
+        for p in found.processes
+    }
+
+
+def test_sizes_of_normalisations(folder):
+    old = 'xs: {kind: norm, processes: "*jets", size: 0.1}'
+    data = loaded(folder, old, 'xs: {kind: norm, size: {"*": 0.02, ttbar: [-0.3, 0.6], wjets: 1}}')
+    assert changes(data, "xs") == {"higgs": (-0.02, 0.02), "ttbar": (-0.3, 0.6), "wjets": (-0.5, 1.0)}
+    data = loaded(folder, old, 'xs: {kind: norm, processes: "*", size: 0.25, lognormal: true}')
+    assert changes(data, "xs") == dict.fromkeys(("higgs", "ttbar", "wjets"), (pytest.approx(-0.2), 0.25))
+    with pytest.raises(DataError, match=r"ttbar has two sizes, of 't\*' and '\*bar': name it"):
+        loaded(folder, old, 'xs: {kind: norm, size: {"t*": 0.02, "*bar": 0.1}}')
+
+
+def test_a_shape_on_one_process_and_a_norm_on_another(folder):
+    old = 'down: {files: "{process}_down.parquet"}}'
+    data = loaded(folder, old, old[:-1] + ", norm: {wjets: [-0.1, 0.2], higgs: 0.05}}")
+    source = data.systematic("files")
+    assert set(source.processes) == {"ttbar", "wjets", "higgs"}
+    assert [source.replaces_events(process) for process in ("ttbar", "wjets")] == [True, False]
+    assert (source.up["wjets"].relative_size, source.down["wjets"].relative_size) == (0.2, -0.1)
+    weighted = loaded(folder, "full: {kind: weight, up: w * 3", "full: {kind: weight, up: w * 3, norm: {ttbar: 0.1}")
+    full = weighted.systematic("full")
+    assert (full.two_sided, full.up["ttbar"].relative_size, full.up["higgs"].relative_size) == (False, 0.1, None)
+
+
+def test_sizes_come_back_from_scored_events(folder, tmp_path):
+    text = ANALYSIS.replace('norm, processes: "*jets", size: 0.1', "norm, size: {wjets: [-0.3, 0.6], ttbar: 0.1}")
+    analysis = parse_analysis(text.replace("down: nominal * sf", "down: nominal * sf, norm: {wjets: 0.2}"), "a.yaml")
+    events = load_regions(analysis, folder).transform(lambda each: {"score": each.column("x")})
+    again = load(read_analysis(write_scored(events, tmp_path / "scored", analysis)), tmp_path / "scored")
+    assert changes(again, "xs") == {"wjets": (-0.3, 0.6), "ttbar": (-0.1, 0.1)}
+    source = again.systematic("sf")
+    assert source.up["wjets"].relative_size == 0.2
+    np.testing.assert_array_equal(source.up["ttbar"].apply(again.sample("ttbar").events).weight, 0.5 / 0.9)
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -84,6 +84,7 @@ def test_every_variable_source_and_table_is_on_the_page(folder):
     variables = {name for name in names if not name.startswith(("source", "correlation"))}
     assert {name.removesuffix("-log") for name in variables} == {"pt", "n", "m", "ratio", "n___2"}
     assert {"source-scale", "source-sf", "correlation-signal", "correlation-background"} <= names
+    assert not any(name.startswith("source-sf-") for name in names)
     pt = figures(document)["pt"].data
     raw = pa.parquet.read_table(folder / "ttbar.parquet")["pt"].to_numpy()
     expected = np.histogram(np.clip(raw[raw > 15], 0, 199.9), np.linspace(0, 200, 11))[0]
@@ -104,12 +105,16 @@ def test_data_are_hidden_as_the_fit_hides_them(folder):
 
 
 def test_regions_have_figures_of_their_own(folder):
-    document = inputs_document(parse_analysis(ANALYSIS + REGIONS), folder)
+    text = ANALYSIS.replace("[pt, n, m]", "[pt]").replace("missing: {m: -999}\n", "missing: {ratio: -999}\n")
+    document = inputs_document(parse_analysis(text + REGIONS), folder, every_source=True)
     assert [s.title for s in document.sections][:2] == ["Region sr", "Region cr"]
     found = figures(document)
     assert None not in found["cr-pt"].data["data"]  # a control region is open
     assert None in found["sr-pt"].data["data"]
     np.testing.assert_allclose(np.array(found["sr-pt"].data["ttbar"])[:2], 0)
+    sources = {name for name in found if "-source-" in name}
+    assert {"sr-source-sf", "cr-source-sf", "cr-source-scale"} <= sources
+    assert len(sources) == 2 * 2 * 2  # regions, sources that are no normalisation, variables
 
 
 def test_cut_flow(folder):

@@ -35,9 +35,10 @@ systematics:
   luminosity: {kind: norm, processes: "*", size: 0.02}
 regions:
   signal: {selection: mt < 50 and nb == 0}
-  w: {selection: mt > 70 and nb == 0, observable: mt, bins: 4, range: [70, 150], title: '$m_T$', draw: x}
+  w: {selection: mt > 70 and nb == 0, observable: mt, bins: 4, range: [70, 150], title: $m_T$, draw: [mt / 2, ratio]}
   tt: {selection: nb > 0, observable: yield}
 folds: {columns: event}
+variables: {ratio: {expression: mt / (1 + abs(x)), range: [0, 150], bins: 6}}
 training: {method: paper, n_trees: 6, n_leaves: 4}
 fit:
   {transform: none, binning: equal_background, bins: 5, scan: false, free: {k_w: wjets, k_tt: ttbar},
@@ -125,7 +126,10 @@ def test_templates_of_partitions_add_up(blind):
     whole = fill(load_regions(plan, scored).observe("w"), bins, "mt")
     assert first.background == pytest.approx(whole.background)
     assert first.data == pytest.approx(whole.data)
-    assert sum((cluster_run._count_shared(0, part) for part in parts), start=Counter()) == {}
+    counts = [cluster_run._count_regions(0, part) for part in parts]
+    assert sum((shared for shared, _ in counts), start=Counter()) == {}
+    everything = load_regions(plan, scored).count_backgrounds()
+    assert sum((filled for _, filled in counts), start=Counter()) == everything
     rows = [part.simulated().sample("ttbar").events.n_rows for part in parts]
     chosen = [cluster_run._select_one_in(0, part, 2, ("event",)).sample("ttbar").events.n_rows for part in parts]
     assert 0 < sum(chosen) < sum(rows)
@@ -169,7 +173,7 @@ def test_events_of_two_regions_are_refused(files, old, new, message):
         ("observable: yield", "observable: 1 +", "regions.tt.observable"),
         ("  tt: {sel", "  t-t: {sel", "regions: 't-t': letters, digits and underscores are needed"),
         ("observable: yield", "obserbable: yield", "regions.tt.obserbable: unknown key; did you mean observable?"),
-        ("draw: x", "draw: z", "regions.w.draw: no feature z; there are: x, y"),
+        ("draw: [mt / 2,", "draw: [mt /,", "regions.w.draw.0: 'mt /': invalid syntax"),
         ("decorrelate: process", "decorrelate: channel", "input should be 'region' or 'process', not 'channel'"),
         ("{k_w: wjets", "{k_w: []", "fit.free"),
     ],
@@ -180,6 +184,24 @@ def test_faults_of_the_file_end_in_one_message(old, new, message):
         parse_analysis(ANALYSIS.replace(old, new), "a.yaml")
     assert message in str(error.value)
     assert str(error.value).startswith("a.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "mt > 70 and nb == 0, obs",
+            "mt > 7000, obs",
+            r"regions.w: no background event passes its selection: mt > 7000",
+        ),
+        ("mt / 2,", "mtt / 2,", "no branch mtt"),
+    ],
+)
+def test_an_empty_region_and_a_missing_column_are_refused_before_training(files, tmp_path, old, new, message):
+    assert old in ANALYSIS
+    with pytest.raises(DataError, match=message):
+        run_analysis(parse_analysis(ANALYSIS.replace(old, new)), files, tmp_path / "run")
+    assert not (tmp_path / "run" / "model.qbdt").exists()
 
 
 def test_a_run_needs_a_region_that_trains(files, tmp_path):
@@ -331,7 +353,12 @@ def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, file
     words |= {f"{count:.0f}" for count in (*hidden, sum(recorded["signal"]))}
     document = run_document(blind.folder)
     assert document.subtitle.startswith("Blind: ")
-    assert {"region-w-x-before", "region-w-x-after"} <= {figure.name for figure in document.figures()}
+    drawn = {figure.name: figure for figure in document.figures()}
+    assert {f"region-w-{name}-{when}" for name in ("mt___2", "ratio") for when in ("before", "after")} <= set(drawn)
+    yields = {name: drawn[f"region-w-{name}-after"].data for name in ("mt___2", "ratio")}
+    for process in ("ttbar", "wjets"):
+        assert sum(yields["ratio"][process]) == pytest.approx(sum(yields["mt___2"][process]), rel=1e-6)
+    assert min(yields["ratio"]["error"]) > 0
     assert run_document(copy).subtitle.startswith("Unblinded: ")
     text = {**collect_text(blind.folder, document), "terminal": "\n\n".join(map(str, blind.tables))}
     pattern = re.compile(r"(?<![\d.])(?:" + "|".join(map(re.escape, sorted(words))) + r")(?!\d)")

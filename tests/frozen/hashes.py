@@ -15,10 +15,11 @@ VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 
 LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
 LATER |= {"limits", "contours", "goodness", "toys", "figure", "smooth", "symmetrise", "noise", "shift_variance"}
+LATER |= {"lognormal", "mc_model", "by_era"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
 LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
-LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data"}
+LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data", "norm", "group_impacts", "abcd"}
 """Sections that there were not either, and that are left out where nothing stands in them."""
 
 LATER_BESIDE = {"luminosity": "samples", "correlated": "processes"}

@@ -12,7 +12,7 @@ from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import describe_hs3, write_hs3
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.workspace import describe_measurement, read_workspace
-from tests.inference.test_measurement import measurement, regions
+from tests.inference.test_measurement import abcd, measurement, regions
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,46 @@ def test_hs3_is_read_back(model, spec, tmp_path):
     assert names == {*likelihood["distributions"], *likelihood["aux_distributions"]}
     assert analysis["parameters_of_interest"] == ["mu_ggH", "mu_VBF"]
     assert [one["name"] for one in plain["data"]] == likelihood["data"]
+
+
+@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+def test_factors_per_process_and_bin_are_read_back(model, mc_model, tmp_path):
+    spec = describe_measurement(model, mc_model=mc_model)
+    assert not any(name.partition("[")[0] == "staterror_control" for name in Likelihood(spec).names)
+    require_same(spec, read_workspace(write_hs3(model, spec, tmp_path / "hs3.json")))
+    again = read_workspace(write_xml(spec, tmp_path / "xml"))
+    one, two = Likelihood(spec), Likelihood(again)
+    names = [[m.names[i] for i in m.constraints.index] for m in (one, two)]
+    for terms in ("widths", "rates"):
+        values = [getattr(m.constraints, terms) for m in (one, two)]
+        first, second = (dict(zip(n, v, strict=True)) for n, v in zip(names, values, strict=True))
+        assert second == pytest.approx(first, rel=1e-5)
+    assert np.any(one.constraints.rates > 0) == (mc_model == "poisson")
+
+
+def test_datacards_of_factors_per_process_and_bin(model, tmp_path):
+    poisson = write_datacard(model, tmp_path, "poisson").read_text().splitlines()
+    assert "control autoMCStats 1000000000 1" in poisson
+    gaussian = write_datacard(model, tmp_path, "process").read_text()
+    assert "autoMCStats" not in gaussian
+    templates = regions()["control"].process("ttbar")
+    with uproot.open(tmp_path / "shapes.root") as shapes:
+        up = shapes["control/ttbar/staterror_control_ttbar_bin1Up"].values()
+    assert up[0] == pytest.approx(templates.nominal[0] + np.sqrt(templates.variance[0]))
+    assert up[1:] == pytest.approx(templates.nominal[1:])
+    assert "autoMCStats" not in write_datacard(model, tmp_path, None).read_text()
+
+
+def test_tied_yields_are_handed_over(tmp_path):
+    tied = abcd()
+    spec = describe_measurement(tied)
+    require_same(spec, read_workspace(write_hs3(tied, spec, tmp_path / "hs3.json")))
+    card = write_datacard(tied, tmp_path).read_text().splitlines()
+    assert [line for line in card if line.startswith("transfer_W")] == [
+        "transfer_W rateParam a W 1 [0,10]",
+        "transfer_W rateParam c W 1 [0,10]",
+    ]
+    assert sum(line.startswith("norm_W rateParam") for line in card) == 4
 
 
 def test_a_damaged_hs3_document_is_refused(model, spec, tmp_path):

@@ -1,5 +1,7 @@
 """Measurements of several regions and parameters: what they refuse, and that fits of them agree with pyhf."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyhf
 import pytest
@@ -7,7 +9,9 @@ from scipy.stats import norm
 
 from qbdt.data.dataset import Role
 from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit import fit_measurement, fit_templates
+from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
@@ -66,6 +70,36 @@ def test_two_strengths_and_a_free_normalisation_agree_with_pyhf():
     assert result.expected.parameter("norm_ttbar").kind == "free"
 
 
+@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+def test_factors_per_process_and_bin_agree_with_pyhf(mc_model):
+    """Full Barlow–Beeston, with an empty bin, on data that are not the expected ones."""
+    templates = smooth_templates(3, 1, mc_events=3.0)
+    major, minor = templates.process("major"), templates.process("minor")
+    minor = replace(minor, nominal=minor.nominal * [1, 1, 0], variance=minor.variance * [1, 1, 0])
+    processes = (templates.process("signal"), major, minor)
+    templates = replace(templates, processes=processes, data=np.round(templates.asimov * [1.05, 0.9, 1.1]))
+    result = fit_templates(templates, FitSettings(scan=False, mc_model=mc_model))
+    model, data = pyhf_model(result.workspace)
+    p0 = float(pyhf.infer.hypotest(0.0, data, model, test_stat="q0"))
+    observed = result.observed
+    assert observed is not None
+    assert observed.z == pytest.approx(norm.isf(p0), abs=1e-3)
+    fitted = pyhf.infer.mle.fit(data, model)
+    free = np.flatnonzero(~np.array(model.config.suggested_fixed()))
+    errors = pyhf_errors(model, data, fitted, free)
+    for place, i in enumerate(free):
+        parameter = observed.parameter(model.config.par_names[i])
+        assert parameter.value == pytest.approx(fitted[i], abs=1e-3)
+        assert parameter.error == pytest.approx(errors[place], rel=1e-3)
+    assert observed.parameter("staterror_signal_region_minor[2]").error == 0  # there is nothing to scale
+    analytic = AnalyticLikelihood(result.workspace)
+    point = np.where(analytic.constant, analytic.start, analytic.start + 0.1)
+    assert analytic.twice_nll(point) == pytest.approx(Likelihood(result.workspace).twice_nll(point), rel=1e-9)
+    lite = fit_templates(templates, QUICK).observed
+    assert lite is not None
+    assert abs(observed.sigma_mu - lite.sigma_mu) > 1e-3  # it is another likelihood
+
+
 def test_bins_of_a_region(tmp_path):
     result = fit_measurement(measurement(), QUICK)
     signal = result.expected.region("signal")
@@ -107,6 +141,58 @@ def test_groups_are_parts_of_the_uncertainty():
     parts = dict(fit_measurement(measurement(groups={"all": ["jes", "xs"]}), QUICK).expected.breakdown)
     assert parts["all"] == pytest.approx(parts["all sources"])
     assert parts["free parameters"] > 0
+
+
+def test_impacts_of_groups():
+    groups = {"all": ["jes", "xs"], "one": ["jes"], "with a factor": ["jes", "norm_ttbar"], "itself": ["mu_ggH"]}
+    strength = fit_measurement(measurement(groups=groups), QUICK).expected.strengths[0]
+    impacts, parts = {i.source: i for i in strength.group_impacts}, dict(strength.breakdown)
+    (alone,) = (i for i in strength.impacts if i.source == "jes")
+    assert (impacts["one"].up, impacts["one"].prefit_up) == pytest.approx((abs(alone.up), abs(alone.prefit_up)))
+    for group in ("all", "with a factor"):
+        assert impacts[group].up == pytest.approx(parts[group]) == pytest.approx(-impacts[group].down)
+    assert "itself" not in impacts  # the strength does not move itself
+    refit = fit_measurement(measurement(groups=groups), FitSettings(scan=False, impacts="refit")).expected.strengths[0]
+    for impact in refit.group_impacts:
+        assert impact.up == pytest.approx(impacts[impact.source].up, rel=0.3)  # sources are asymmetric
+        assert impact.down < 0 < impact.up
+    table = next(t for t in refit.tables() if t.title == "Impacts of groups")
+    assert {row[0] for row in table.rows} == {"all", "one", "with a factor"}
+
+
+def abcd():
+    """A signal region and three regions that measure W there by A = B · C/D, on data that are not the expected ones."""
+    yields = {"a": [20, 30], "b": [400], "c": [60], "d": [500]}  # B · C/D = 48
+    regions = {}
+    for name, w in yields.items():
+        signal = [5.0, 15.0] if name == "a" else [0.1]
+        one = region(sources=("jes",), ggH=signal, ttbar=[30.0] * len(w), W=w)
+        regions[name] = replace(one, data=np.round(one.asimov * 1.1))
+    return Measurement(regions).tie("W", list(yields))
+
+
+def test_yields_of_four_regions_are_tied():
+    tied = abcd()
+    assert tied.regions["a"].process("W").nominal == pytest.approx([48 * 0.4, 48 * 0.6])
+    assert str(tied.notes[0]).startswith("a, W: scaled by 0.96 in a")
+    result = fit_measurement(tied, QUICK)
+    observed = result.observed
+    assert observed is not None
+    yields = {name: observed.region(name).postfit["W"].sum() for name in "abcd"}
+    assert yields["a"] * yields["d"] == pytest.approx(yields["b"] * yields["c"], rel=0.03)  # jes moves shapes
+    assert [tied.factors_of(name, "W")[0] for name in "abcd"] == ["norm_W"] * 4
+    model, data = pyhf_model(result.workspace)
+    p0 = float(pyhf.infer.hypotest(0.0, data, model, test_stat="q0"))
+    assert observed.z == pytest.approx(norm.isf(p0), abs=1e-3)
+    # without sources, free W in A is known as well as the three yields tell
+    alone = fit_measurement(tied.map({n: r.with_sources([]) for n, r in tied.regions.items()}), QUICK).expected
+    error = alone.parameter("transfer_W").error
+    assert error == pytest.approx(np.sqrt(90.1) / 60 * np.sqrt(1 + (60 / 90.1) ** 2 * 90.1 / 500), rel=0.2)
+    assert Measurement.from_dict(tied.to_dict()).to_dict() == tied.to_dict()
+    with pytest.raises(FitError, match="abcd: W: no region e; there are: a, b, c, d"):
+        tied.tie("W", ["a", "b", "c", "e"])
+    with pytest.raises(FitError, match="process W is scaled by two parameters"):
+        replace(tied, free=["W"])
 
 
 def test_decorrelated_sources_have_names_of_their_own():

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.measured_scores import name_scores
-from qbdt.analysis.region_events import RegionEvents, list_models, require_none_shared
+from qbdt.analysis.region_events import RegionEvents, list_models, require_filled, require_none_shared
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
@@ -49,6 +50,9 @@ PARTITIONS_PER_THREAD = 2
 """Partitions for each thread of the cluster, so that a lost worker's share can be divided."""
 
 
+_Counts: TypeAlias = tuple[Counter[tuple[str, str]], Counter[str]]
+
+
 @dataclass
 class ClusterRun:
     """The steps of a run that look at events, on a cluster.
@@ -75,8 +79,10 @@ class ClusterRun:
         note(f"read on the cluster, in {len(partitions)} parts")
         self._partitions = partitions
         if analysis.regions:
-            counted = map_reduce(self.client, read_all(partitions), _count_shared, _add_counts, "regions")
-            require_none_shared(counted)
+            require_drawable(analysis, folder)
+            shared, filled = map_reduce(self.client, read_all(partitions), _count_regions, _add_counts, "regions")
+            require_none_shared(shared)
+            require_filled(filled, analysis.regions)
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
         return {
@@ -139,12 +145,13 @@ def read_all(partitions: Sequence[FilePartition]) -> list[Callable[[], RegionEve
     return [partition.read for partition in partitions]
 
 
-def _count_shared(number: int, events: RegionEvents) -> Counter[tuple[str, str]]:
-    return Counter(events.count_shared())
+def _count_regions(number: int, events: RegionEvents) -> _Counts:
+    """Events that are in two regions, and background events of each."""
+    return Counter(events.count_shared()), events.count_backgrounds()
 
 
-def _add_counts(one: Counter[tuple[str, str]], other: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    return one + other
+def _add_counts(one: _Counts, other: _Counts) -> _Counts:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _score(number: int, events: RegionEvents, models: Mapping[str, Model], folder: Path) -> RegionEvents:
@@ -187,15 +194,16 @@ def _select_one_in(number: int, found: RegionEvents, every: int, columns: tuple[
 
 
 def _draw_sample(number: int, events: RegionEvents, share: float) -> RegionEvents:
-    """Rows of a scored partition, chosen by score, weight and identifiers, with weights that stand for all."""
+    """Rows of a scored partition, chosen so that copies of an event stay together, with weights that stand for all."""
     return events if share == 1 else replace(events, whole=_draw_share(events.whole, share))
 
 
 def _draw_share(dataset: Dataset, share: float) -> Dataset:
 
     def choose(events: Events) -> Any:
-        numbers = [np.asarray(events.column(events.features[0]), dtype=np.float64), events.weight]
-        numbers += [np.asarray(events.identifier(name), dtype=np.float64) for name in events.id_names]
+        numbers = [np.asarray(events.identifier(name), dtype=np.float64) for name in events.id_names]
+        if not numbers or not events.identifiers_differ:
+            numbers += [np.asarray(events.column(events.features[0]), dtype=np.float64), events.weight]
         mixed = np.zeros(events.n_rows, dtype=np.uint64)
         for column in numbers:
             mixed = (mixed ^ column.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

@@ -18,7 +18,10 @@ from qbdt.analysis.schema import Analysis, Source
 from qbdt.data import Dataset, Role, Sample, Systematic
 from qbdt.errors import DataError
 
-__all__ = ["Contribution", "Transfer", "rename_process", "split_data_driven"]
+__all__ = ["Contribution", "Transfer", "find_ratio", "rename_process", "split_data_driven"]
+
+NEVER = "1 < 0"
+"""Selection that no event passes."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,15 @@ class Contribution:
         Analysis that reads them, with this sample only.
     sign
         1, or −1 where they are subtracted.
+    transferred
+        Whether they are multiplied with the ratio of the background, where it has one.
     """
 
     process: str
     origin: str
     analysis: Analysis
     sign: int
+    transferred: bool = True
 
     def with_selection(self, selection: str) -> Analysis:
         """Return the analysis that counts the events in another selection, without sources and features."""
@@ -107,20 +113,54 @@ def _contributions(
             read = analysis.model_copy(
                 update={
                     "samples": {origin: sample.model_copy(update=changed)},
-                    "selection": rule.selection,
                     "systematics": _sources(analysis, acts_on, {origin: origin, name: origin}),
                 }
             )
-            yield Contribution(name, origin, read, sign)
+            for places, transferred in _places(analysis, rule):
+                yield Contribution(name, origin, read.model_copy(update=places), sign, transferred)
+
+
+def _places(analysis: Analysis, rule: DataDriven) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Selections of the events that are taken, the regions that they are put into, and whether they are transferred.
+
+    Of an ABCD background, events of B, C and D are in their own regions; those of B are in A, too, for its shape there.
+    """
+    if rule.abcd is None:
+        yield {"selection": rule.selection}, True
+        return
+    regions = analysis.regions
+    first, shape, *others = rule.abcd
+    cuts = [str(regions[name].selection) for name in (shape, *others)]
+    yield {"selection": join_cuts(analysis.selection, " or ".join(f"({cut})" for cut in cuts))}, False
+    moved = {
+        name: region.model_copy(update={"selection": cuts[0] if name == first else NEVER})
+        for name, region in regions.items()
+    }
+    yield {"selection": join_cuts(analysis.selection, cuts[0]), "regions": moved}, True
+
+
+def find_ratio(analysis: Analysis, rule: DataDriven) -> tuple[str, str] | None:
+    """Selections of the numerator and the denominator of the factor on a background; None where there is none."""
+    if rule.ratio is not None:
+        return rule.ratio.numerator, rule.ratio.denominator
+    if rule.abcd is None:
+        return None
+    cuts = [str(analysis.regions[name].selection) for name in rule.abcd[2:]]
+    return join_cuts(analysis.selection, cuts[0]), join_cuts(analysis.selection, cuts[1])
+
+
+def join_cuts(*cuts: str | None) -> str:
+    """Join selections that must all hold."""
+    return " and ".join(f"({cut})" for cut in cuts if cut is not None)
 
 
 def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> dict[str, Source]:
     """Sources that act on some processes, under the names that these are read with."""
     found = {}
     for source, rule in analysis.systematics.items():
-        processes = list(dict.fromkeys(names[process] for process in acts_on[source] if process in names))
-        if processes:
-            found[source] = rule.model_copy(update={"processes": processes})
+        acting = {process: names[process] for process in acts_on[source] if process in names}
+        if acting:
+            found[source] = rule.act_on(acting)
     return found
 
 

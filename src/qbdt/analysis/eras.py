@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, ShapeVariation, Source
+from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
+from qbdt.files import choose_words
 
-__all__ = ["split_eras"]
+__all__ = ["separate_models", "split_eras"]
 
 ERA = "{era}"
 """What in paths and names of trees stands for the name of the era."""
@@ -39,6 +40,31 @@ def split_eras(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> dict
     return {era: _in_era(analysis, era, acts_on) for era in analysis.eras}
 
 
+def separate_models(analysis: Analysis) -> Analysis:
+    """Return the analysis in which regions that have the score, or train, are one for each era with a model of its own.
+
+    Scores of different models do not mean the same, so each era is histogrammed by itself; control regions stay.
+    """
+    if not analysis.training.by_era:
+        return analysis
+    regions: dict[str, Region] = {}
+    words = choose_words(f"x{era}" for era in analysis.eras)
+    for name, region in (analysis.regions or {analysis.fit.channel: Region()}).items():
+        if region.is_control:
+            regions[name] = region
+            continue
+        for number, (era, word) in enumerate(zip(analysis.eras, words, strict=True)):
+            chosen = f"{ERA_NUMBER} == {number}"
+            changed = {
+                "selection": chosen if region.selection is None else f"({region.selection}) and {chosen}",
+                "model": f"{region.model_name or 'era'}_{word[1:]}",
+                "label": f"{region.label or name}, {era}",
+            }
+            regions[f"{name}_{word[1:]}"] = region.model_copy(update=changed)
+    training = analysis.training.model_copy(update={"by_era": False})
+    return analysis.model_copy(update={"regions": regions, "training": training})
+
+
 def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) -> Analysis:
     own = analysis.eras[era]
     samples = {
@@ -48,11 +74,11 @@ def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) 
     for name, source in analysis.systematics.items():
         processes = [process for process in acts_on[name] if process in samples]
         if processes and (not source.eras or era in source.eras):
-            changed: dict[str, Any] = {"processes": processes, "eras": [], "correlated": True}
+            changed: dict[str, Any] = {"eras": [], "correlated": True}
             if isinstance(source, ShapeSource):
                 changed |= {"up": _variation_in_era(source.up, era), "down": _variation_in_era(source.down, era)}
             key = name if source.correlated else Systematic.name_component(name, era)
-            sources[key] = source.model_copy(update=changed)
+            sources[key] = source.act_on({one: one for one in processes}).model_copy(update=changed)
     return analysis.model_copy(
         update={
             "eras": {},

@@ -10,16 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.data_driven import Contribution, Transfer, rename_process, split_data_driven
+from qbdt.analysis.data_driven import Contribution, Transfer, find_ratio, rename_process, split_data_driven
 from qbdt.analysis.eras import split_eras
-from qbdt.analysis.input_files import PLACEHOLDERS, divide_files, insert_process, list_files, match_sources, name_files
+from qbdt.analysis.input_files import (
+    PLACEHOLDERS,
+    divide_files,
+    insert_process,
+    list_files,
+    list_missing,
+    match_sources,
+    name_files,
+    vary_columns,
+)
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
     FamilySource,
     Generated,
-    NormSource,
     SampleFiles,
     ShapeSource,
     ShapeVariation,
@@ -147,11 +155,12 @@ class EventReader:
         transfers = {one.process: one for one in self.transfers()}
         pieces = [self._with(plain)._read_files()]
         for one in contributions:
-            scale = transfers[one.process].ratio if one.process in transfers else 1.0
+            scale = transfers[one.process].ratio if one.transferred and one.process in transfers else 1.0
             piece = self._with(one.analysis)._read_files().scaled(scale)
             pieces.append(rename_process(piece, one.origin, one.process))
         joined = Dataset.concatenate(pieces)
-        sources = [transfer.source() for transfer in transfers.values()]
+        free = self._analysis.tied  # their ratio is measured in the fit
+        sources = [transfer.source() for process, transfer in transfers.items() if process not in free]
         return Dataset(joined.samples, [*joined.systematics, *sources], joined.folds)
 
     def transfers(self) -> list[Transfer]:
@@ -159,9 +168,10 @@ class EventReader:
         _, contributions = split_data_driven(self._analysis, self._acts_on)
         found = []
         for process, sample in self._analysis.samples.items():
-            if sample.from_data is not None and sample.from_data.ratio is not None:
-                ratio, own = sample.from_data.ratio, [c for c in contributions if c.process == process]
-                sides = [self._count(own, selection) for selection in (ratio.numerator, ratio.denominator)]
+            ratio = None if sample.from_data is None else find_ratio(self._analysis, sample.from_data)
+            if ratio is not None:
+                own = [c for c in contributions if c.process == process and c.transferred]
+                sides = [self._count(own, selection) for selection in ratio]
                 found.append(Transfer.of(process, *sides))
         return found
 
@@ -195,7 +205,7 @@ class EventReader:
         families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
         variations = {}
         for name, source in self._analysis.systematics.items():
-            if isinstance(source, WeightSource) and process in self._acts_on[name]:
+            if isinstance(source, WeightSource) and process in self._changed(name):
                 variations[f"{name} up"] = Expression(source.up)
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
@@ -212,13 +222,22 @@ class EventReader:
         stored = {p: [columns[p][family_column(name, k)] for k in numbers] for p in self._acts_on[name]}
         return make_sources(name, basis, stored)
 
-    def _source(
-        self, name: str, source: WeightSource | ShapeSource | NormSource, columns: Mapping[str, VariedColumns]
+    def _source(self, name: str, source: Source, columns: Mapping[str, VariedColumns]) -> Systematic:
+        """Make one source: what it does to processes, joined with normalisations of others."""
+        processes, sizes = self._changed(name), {p: source.find_size(p) for p in self._acts_on[name]}
+        scaled = {process: size for process, size in sizes.items() if size is not None}
+        found = [self._change(name, source, processes, columns)] if processes else []
+        return Systematic.join([*found, *([Systematic.norm(name, scaled)] if scaled else [])])
+
+    def _changed(self, name: str) -> list[str]:
+        """Processes that a source changes in another way than by a size."""
+        source = self._analysis.systematics[name]
+        return [process for process in self._acts_on[name] if source.find_size(process) is None]
+
+    def _change(
+        self, name: str, source: Source, processes: list[str], columns: Mapping[str, VariedColumns]
     ) -> Systematic:
-        processes = self._acts_on[name]
         match source:
-            case NormSource():
-                return Systematic.norm(name, source.size, processes=processes)
             case WeightSource():
                 up = {process: columns[process][f"{name} up"] for process in processes}
                 down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
@@ -228,6 +247,8 @@ class EventReader:
                 if source.down is None:
                     return Systematic.shape(name, shifted)
                 return Systematic.shape(name, shifted, self._varied(name, "down", processes, source.down))
+            case _:
+                raise AssertionError(f"{source.kind} has sizes")
 
     def _varied(
         self, name: str, direction: str, processes: Sequence[str], variation: ShapeVariation
@@ -325,11 +346,11 @@ class EventReader:
             weight=nominal if weight is None else Expression(weight).substitute(NOMINAL, nominal),
             scale=scale,
             variations=variations or {},
-            derived={**_derived(analysis.columns, columns or {}), **observables},
+            derived={**vary_columns(analysis.columns, columns or {}), **observables},
             selection=Expression(" and ".join(cuts)) if cuts else None,
             conditions=conditions,
             ids=self._rule.columns if self._rule else (),
-            missing=_placeholders(analysis),
+            missing=list_missing(analysis),
         )
 
     def _open(self, process: str, path: str, tree: str | None, share: Share) -> AbstractContextManager[Any]:
@@ -374,22 +395,3 @@ def _said_of(what: str) -> Iterator[None]:
 def _source_of(name: str) -> str:
     """Name of a source in the analysis file, without that of an era."""
     return name.partition("#")[0]
-
-
-def _derived(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:
-    """Derived columns under a variation.
-
-    Where a derived column hides a branch (`pt: pt / 1000`), the variation changes the branch beneath it; otherwise it
-    takes the column's place.
-    """
-    derived = {name: Expression(text) for name, text in columns.items()}
-    for name, text in varied.items():
-        beneath = name in derived and name in derived[name].names
-        derived[name] = derived[name].substitute(name, Expression(text)) if beneath else Expression(text)
-    return derived
-
-
-def _placeholders(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:
-    if isinstance(analysis.missing, list):
-        return {None: tuple(analysis.missing)}
-    return {name: tuple(values) for name, values in analysis.missing.items()}

@@ -34,6 +34,9 @@ class Fit(FitSettings):
     fixed: dict[str, float] = Field({}, description="parameters that are held, and at which values")
     bounds: dict[str, tuple[float, float]] = Field({}, description="lowest and highest values of parameters")
     groups: dict[str, Names] = Field({}, description="groups of sources, for impacts and parts of σ_μ")
+    abcd: dict[str, tuple[str, str, str, str]] = Field(
+        {}, description="backgrounds whose yields are tied, A = B·C/D, and the four regions A, B, C and D"
+    )
     blind: bool = Field(
         True, description="with recorded data: show no observed result, and no data in bins that see the signal"
     )

@@ -1,4 +1,4 @@
-"""Which files an analysis reads, and which processes its sources act on."""
+"""Which files and columns an analysis reads, and which processes its sources act on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from pathlib import Path, PurePath
 
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
-from qbdt.data import Role
+from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
 from qbdt.errors import DataError
 
-__all__ = ["PLACEHOLDERS", "divide_files", "insert_process", "list_files", "match_sources", "name_files"]
+__all__ = [
+    "PLACEHOLDERS",
+    "divide_files",
+    "insert_process",
+    "list_files",
+    "list_missing",
+    "match_sources",
+    "name_files",
+    "vary_columns",
+]
 
 PLACEHOLDERS = ("{process}", "{file}")
 """What in the paths of varied files stands for the process's name, and for each of its nominal files."""
@@ -84,7 +93,7 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
     simulated = [process for process, sample in samples.items() if Role(sample.role) is not Role.DATA]
     from_files = [process for process in simulated if samples[process].from_data is None]
     found: list[str] = []
-    for pattern in source.processes:  # a background from data is meant only where it is named
+    for pattern in source.patterns:  # a background from data is meant only where it is named
         matched = [pattern] if pattern in simulated else fnmatch.filter(from_files, pattern)
         if not matched:
             role = " (it is recorded data)" if pattern in samples else ""
@@ -92,4 +101,26 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
                 f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
             )
         found += matched
+    for process in found:
+        source.find_size(process)  # refuses two sizes
     return list(dict.fromkeys(found))
+
+
+def vary_columns(columns: Mapping[str, str], varied: Mapping[str, str]) -> dict[str, Expression]:
+    """Return the derived columns under a variation.
+
+    Where a derived column hides a branch (`pt: pt / 1000`), the variation changes the branch beneath it; otherwise it
+    takes the column's place.
+    """
+    derived = {name: Expression(text) for name, text in columns.items()}
+    for name, text in varied.items():
+        beneath = name in derived and name in derived[name].names
+        derived[name] = derived[name].substitute(name, Expression(text)) if beneath else Expression(text)
+    return derived
+
+
+def list_missing(analysis: Analysis) -> dict[str | None, tuple[float, ...]]:
+    """Values that mean missing, by column; under None those of all columns."""
+    if isinstance(analysis.missing, list):
+        return {None: tuple(analysis.missing)}
+    return {name: tuple(values) for name, values in analysis.missing.items()}

@@ -95,6 +95,8 @@ def load_for_training(
     fold_columns
         Identifier columns that divide the folds, instead of the analysis's.
     """
+    if analysis.training.by_era:
+        raise ConfigError("training.by_era: one model for each era is trained by qbdt run; here there is one for all")
     dataset = load(_replace_folds(analysis, folds, list(fold_columns)), folder, progress)
     if folds is not None and dataset.folds is not None and dataset.folds.k != folds:  # the rule came with the dataset
         dataset = dataset.with_folds(None if folds == 1 else replace(dataset.folds, k=folds)).require_full_folds()
@@ -111,7 +113,7 @@ def training_settings(analysis: Analysis, partner: Partner | None = None) -> Set
 
     The control regions of the analysis itself are known only where its events are: their `partner` is given then.
     """
-    values = analysis.training.model_dump(exclude={"systematics", "with"})
+    values = analysis.training.model_dump(exclude={"systematics", "with", "by_era"})
     given = {name: value for name, value in values.items() if value is not None}
     partner = _read_partner(analysis) if partner is None else partner
     return Settings(**given, categorical_features=analysis.categorical, partner=partner)

@@ -7,7 +7,8 @@ between regions as a source tells them to. Without regions all events are in one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -27,6 +28,7 @@ __all__ = [
     "list_models",
     "read_conditions",
     "read_observables",
+    "require_filled",
     "require_none_shared",
 ]
 
@@ -191,9 +193,19 @@ class RegionEvents:
         asked_for = not self.regions or any(region.uses_score for region in self.regions.values())
         if name is None and len(features) > 1 and asked_for:
             raise ConfigError(f"which feature is the score? score=NAME, one of: {', '.join(features)}")
-        score = features[0] if name is None else name
-        kept = [score, *(column for column in self.whole.features if column not in features)]
+        return self.with_features([features[0] if name is None else name])
+
+    def with_features(self, names: Sequence[str]) -> RegionEvents:
+        """Keep some features; regions and observables stay."""
+        kept = [*names, *(column for column in self.whole.features if column not in self.features)]
         return replace(self, whole=self.whole.with_features(kept))
+
+    def count_backgrounds(self) -> Counter[str]:
+        """Number of nominal background events in each region."""
+        found = Counter(dict.fromkeys(self.regions, 0))
+        for sample in self.whole.of_role(Role.BACKGROUND):
+            found.update({name: int(np.sum(sample.events.column(_condition(name)) > 0)) for name in self.regions})
+        return found
 
     def count_shared(self) -> dict[tuple[str, str], int]:
         """Number of nominal events in both of each pair of regions that have some."""
@@ -255,6 +267,14 @@ def _without_data(dataset: Dataset) -> Dataset:
 def _count_shared(events: Events, regions: tuple[str, str]) -> int:
     first, second = (events.column(_condition(name)) > 0 for name in regions)
     return int(np.sum(first & second))
+
+
+def require_filled(counts: Mapping[str, int], regions: Mapping[str, Region]) -> None:
+    """Refuse a region without background; `counts` are the events of each."""
+    for name, region in regions.items():
+        if not counts[name]:
+            selection = "" if region.selection is None else f": {region.selection}"
+            raise DataError(f"regions.{name}: no background event passes its selection{selection}")
 
 
 def require_none_shared(shared: Mapping[tuple[str, str], int]) -> None:

@@ -82,7 +82,16 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
 def _is_plain(analysis: Analysis) -> bool:
     """Whether there is one region, one signal strength, and nothing that `FitSettings` do not know."""
     fit = analysis.fit
-    named = (analysis.regions, analysis.split_sources, fit.parameters, fit.free, fit.fixed, fit.bounds, fit.groups)
+    named = (
+        analysis.regions,
+        analysis.tied,
+        analysis.split_sources,
+        fit.parameters,
+        fit.free,
+        fit.fixed,
+        fit.bounds,
+        fit.groups,
+    )
     return not any(named)
 
 
@@ -91,6 +100,9 @@ def _measurement(regions: Mapping[str, TemplateSet], analysis: Analysis) -> Meas
     fit = analysis.fit
     signals = dict.fromkeys(p.name for region in regions.values() for p in region.of_role(Role.SIGNAL))
     measurement = Measurement(regions, fit.parameters or {fit.poi: list(signals)}, free=fit.free)
+    for process, four in analysis.tied.items():
+        if set(four) <= set(regions):  # not where control regions alone are looked at
+            measurement = measurement.tie(process, four)
     parts: dict[str, tuple[str, ...]] = {}
     for name, ways in analysis.split_sources.items():
         if name in measurement.sources:  # others act nowhere in the fit

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from qbdt.analysis.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
-from qbdt.settings import OptionalNames, Section, as_list
+from qbdt.settings import Section, as_list, one_or_many
 
 __all__ = ["Decorrelate", "Region"]
 
@@ -28,6 +28,8 @@ def _parsed_observable(text: str) -> str:
 ObservableText = Annotated[
     str, BeforeValidator(as_text), AfterValidator(_parsed_observable), WithJsonSchema({"type": ["string", "number"]})
 ]
+
+DrawnText = Annotated[list[ExpressionText], BeforeValidator(as_list), one_or_many("string")]
 
 Decorrelate = Annotated[
     list[Literal["region", "process"]],
@@ -66,7 +68,9 @@ class Region(Section):
     blind: bool | None = Field(
         None, description="whether all its data are hidden in blind results, or none; see `fit: blind_above`"
     )
-    draw: OptionalNames = Field([], description="features that the report draws in it, before and after the fit")
+    draw: DrawnText = Field(
+        [], description="features, variables or expressions that the report draws in it, before and after the fit"
+    )
     label: LabelText | None = Field(None, description="what figures call it; formulas between dollar signs")
     title: LabelText | None = Field(None, description="title of its axis; by default the observable")
 

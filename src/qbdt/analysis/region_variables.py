@@ -25,7 +25,7 @@ __all__ = ["draw_region_variables"]
 
 def draw_region_variables(run: RunFolder) -> list[Figure]:
     """Figures of all variables that regions ask for; none where the events could not be read again."""
-    if run.analysis is None or run.events is None:
+    if run.analysis is None or run.drawn is None:
         return []
     found = []
     for region, given in run.analysis.regions.items():
@@ -40,8 +40,8 @@ def draw_region_variables(run: RunFolder) -> list[Figure]:
 def _fill(run: RunFolder, region: str, name: str) -> TemplateSet:
     """Histograms of a variable in a region, in bins that can be drawn."""
     assert run.analysis is not None
-    assert run.events is not None
-    events = run.events.select(region)
+    assert run.drawn is not None
+    events = run.drawn.select(region)
     variable = run.analysis.variables.get(name, Variable())
     sources = run.analysis.fit.systematics
     events = events if sources is None else events.with_systematics(sources)
@@ -53,11 +53,12 @@ def _measure(templates: TemplateSet, region: str, run: RunFolder) -> Measurement
     """Templates of a variable with the parameters of the fit."""
     assert run.analysis is not None
     present = {process.name for process in templates.processes}
-    factors = {n: own for n, own in run.measurement.factors.items() if n not in run.measurement.strengths}
+    factors = {name: run.measurement.factors[name] for name in run.measurement.free}
     free = {name: [p for p in own if p in present] for name, own in factors.items()}
+    tied = {process: regions for process, regions in run.measurement.abcd.items() if process in present}
     plain = replace(templates, data=None)
     measurement = Measurement(
-        {region: plain}, run.measurement.strengths, free={n: own for n, own in free.items() if own}
+        {region: plain}, run.measurement.strengths, free={n: own for n, own in free.items() if own}, abcd=tied
     )
     for source, ways in run.analysis.split_sources.items():
         if source in measurement.sources:

@@ -15,7 +15,9 @@ from typing import Any
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
+from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
     fold_rule,
@@ -27,7 +29,7 @@ from qbdt.analysis.loader import (
     training_settings,
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
-from qbdt.analysis.region_events import RegionEvents, list_models
+from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run_folder import model_file, read_tables
 from qbdt.analysis.schema import Analysis
@@ -117,7 +119,7 @@ def run_analysis(
     Run
     """
     _require_device(device, cluster)
-    analysis = open_data(analysis) if unblind else analysis
+    analysis = separate_models(open_data(analysis) if unblind else analysis)
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
@@ -167,7 +169,9 @@ class _LocalRun:
         self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
     ) -> dict[str, Dataset]:
         note("read")
+        require_drawable(analysis, folder)
         self._events = load_regions(analysis, folder, progress)
+        require_filled(self._events.count_backgrounds(), analysis.regions)
         require_folds(self._events.whole.folds)
         models = list_models(analysis.regions)
         for model in models:

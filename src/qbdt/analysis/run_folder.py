@@ -14,6 +14,7 @@ import numpy as np
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.diagnosis import Diagnosis, read_diagnosis
+from qbdt.analysis.inputs import add_variables, list_drawn
 from qbdt.analysis.loader import load, load_regions, require_trainable
 from qbdt.analysis.region_events import RegionEvents, list_models
 from qbdt.analysis.schema import Analysis
@@ -59,8 +60,9 @@ class RunFolder:
         The analysis as YAML, as far as it was given; empty for a fit by itself.
     models
         The models of all folds by name, the first is that of `scored` and `data`; none for a fit by itself.
-    scored, events
-        Events with their scores, and all events with their features where they could be read again.
+    scored, drawn
+        Events with their scores, and, where they could be read again, all events with their features and what else is
+        drawn of them.
     files
         SHA-256 of the files that the numbers come from.
     diagnosis
@@ -80,7 +82,7 @@ class RunFolder:
     version: str
     models: Mapping[str, CrossTrainedModel]
     scored: Dataset | None
-    events: RegionEvents | None
+    drawn: RegionEvents | None
     files: Mapping[str, str]
     diagnosis: Diagnosis | None
 
@@ -88,6 +90,13 @@ class RunFolder:
     def model(self) -> CrossTrainedModel | None:
         """The first model; None for a fit by itself."""
         return next(iter(self.models.values()), None)
+
+    @cached_property
+    def events(self) -> RegionEvents | None:
+        """All events with their features."""
+        if self.drawn is None or self.analysis is None or not self.analysis.features:
+            return self.drawn
+        return self.drawn.with_features(self.analysis.features)
 
     @cached_property
     def data(self) -> Dataset | None:
@@ -207,7 +216,7 @@ def _load_events(analysis: Analysis, data: Path | None, known: str | None, progr
 
 
 def _load_checked(analysis: Analysis, folder: Path, progress: Progress) -> RegionEvents:
-    events = load_regions(analysis, folder, progress)
+    events = load_regions(add_variables(analysis, list_drawn(analysis)), folder, progress)
     require_trainable(events.of_training_regions(), analysis)
     return events
 

@@ -77,11 +77,25 @@ class DataDriven(Section):
 
     samples: Names = Field(description="samples whose events are taken: recorded data, most often")
     subtract: OptionalNames = Field([], description="simulated samples whose events are subtracted")
-    selection: ExpressionText = Field(description="events to take, instead of the selection at the top")
+    selection: ExpressionText | None = Field(
+        None, description="events to take, instead of the selection at the top; not with abcd"
+    )
     weight: ExpressionText = Field("1", description="factor on the weight of each event: a fake or transfer factor")
     ratio: TransferRatio | None = Field(
         None, description="factor from the yields of two more selections: with it the background is an ABCD estimate"
     )
+
+    abcd: tuple[str, str, str, str] | None = Field(
+        None, description="four regions of the fit, A to D: its yields are tied in the fit, and B gives its shape in A"
+    )
+
+    @model_validator(mode="after")
+    def _selects(self) -> DataDriven:
+        if (self.selection is None) == (self.abcd is None):
+            raise ValueError("selection is missing, or abcd: one of them says which events are taken")
+        if self.abcd is not None and self.ratio is not None:
+            raise ValueError("abcd and ratio: the relation is in the fit, or in a factor; remove one")
+        return self
 
 
 class FriendFiles(Section):

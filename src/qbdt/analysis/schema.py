@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
+from qbdt.analysis.figure_schema import FigureText, Variable
 from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
-from qbdt.analysis.schema_fields import ExpressionText, LabelText, Placeholders
+from qbdt.analysis.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.source_schema import (
     FamilySource,
     NormSource,
@@ -161,6 +161,7 @@ class Training(_Training):
         {}, description=Settings.rules()["monotonic_constraints"].description
     )
     systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
+    by_era: bool = Field(False, description="one model, and one region of the fit, for each era")
 
 
 class BuiltinDataset(Section):
@@ -168,36 +169,6 @@ class BuiltinDataset(Section):
 
     name: str = Field(description="for example inferno")
     options: dict[str, int | float | str | bool] = Field({}, description="arguments of the dataset: n, seed, …")
-
-
-class Variable(Section):
-    """How figures call a feature, and how it is drawn; with an expression, something that is drawn and no feature."""
-
-    label: LabelText | None = Field(None, description="title of the axis; formulas between dollar signs")
-    unit: str | None = Field(None, description="unit, written after the label: GeV")
-    expression: ExpressionText | None = Field(None, description="what is drawn, where it is no feature")
-    range: tuple[float, float] | None = Field(None, description="lower and upper end of the axis")
-    bins: int | None = Field(None, ge=1, le=10_000, description="number of bins")
-
-    @model_validator(mode="after")
-    def _ascends(self) -> Variable:
-        if self.range is not None and not -math.inf < self.range[0] < self.range[1] < math.inf:
-            raise ValueError(f"range: [{self.range[0]:g}, {self.range[1]:g}]: two ascending numbers are needed")
-        return self
-
-    def title(self, name: str) -> str:
-        """Title of the axis."""
-        label = self.label or name
-        return f"{label} ({self.unit})" if self.unit else label
-
-
-class FigureText(Section):
-    """The line above the axes of figures."""
-
-    experiment: str = Field("", description="in bold on the left, such as CMS")
-    status: str = Field("", description="in italics after it, such as Open Data, Simulation or Preliminary")
-    energy: float | None = Field(None, gt=0, description="centre-of-mass energy in TeV")
-    luminosity: float | None = Field(None, gt=0, description="integrated luminosity in fb⁻¹")
 
 
 _AFTER_TRAINING: Any = {
@@ -307,6 +278,8 @@ class Analysis(Section):
         divided = [n for n, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated]
         if reserved := [name for name in divided if "#" in name]:
             raise ValueError(f"systematics.{reserved[0]}: # divides a source from its components; choose another name")
+        if self.training.by_era and len(self.eras) < 2:
+            raise ValueError("training.by_era: two eras are needed at least")
         if self.eras and self.luminosity is not None:
             raise ValueError("luminosity: each era has its own; remove the one at the top")
         scaled = [name for name, sample in self.samples.items() if sample.is_scaled]
@@ -329,6 +302,23 @@ class Analysis(Section):
                 if unknown := [one for one in named if one not in known]:
                     place = f"samples.{name}.from_data.{key}"
                     raise ValueError(f"{place}: no sample {unknown[0]} in files; there are: {', '.join(known)}")
+        return self
+
+    @property
+    def tied(self) -> dict[str, tuple[str, str, str, str]]:
+        """Backgrounds whose yields are tied, A = B·C/D, and these regions."""
+        made = {name: s.from_data.abcd for name, s in self.samples.items() if s.from_data is not None}
+        return {**self.fit.abcd, **{name: regions for name, regions in made.items() if regions is not None}}
+
+    @model_validator(mode="after")
+    def _regions_of_abcd(self) -> Analysis:
+        for name, four in self.tied.items():
+            if unknown := [one for one in four if one not in self.regions]:
+                raise ValueError(
+                    f"abcd of {name}: no region {unknown[0]}; there are: {', '.join(self.regions) or 'none'}"
+                )
+            if len(set(four)) < 4 or any(self.regions[one].selection is None for one in four):
+                raise ValueError(f"abcd of {name}: four different regions, each with a selection, are needed")
         return self
 
     @model_validator(mode="after")
@@ -370,8 +360,6 @@ class Analysis(Section):
         for name in self.regions:
             if not re.fullmatch(r"[A-Za-z]\w*", name):
                 raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
-            if self.features and (unknown := [one for one in self.regions[name].draw if one not in self.features]):
-                raise ValueError(f"regions.{name}.draw: no feature {unknown[0]}; there are: {', '.join(self.features)}")
         return self
 
     def _check_training(self) -> None:

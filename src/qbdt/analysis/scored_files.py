@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
-from qbdt.data import Dataset, Events, Kind, Role, Systematic
+from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.files import choose_file_names, choose_words, make_folder, replace_folder
 from qbdt.inference import FitSettings
 
@@ -79,7 +79,7 @@ def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     for sample in scored.samples:
         columns = _columns(sample.events, names.weight)
         for source in scored.systematics:
-            if sample.name in source.processes and _form(source) == "weight":
+            if sample.name in _changed(source) and _form(source) == "weight":
                 for direction, effect in source.directions:
                     varied = effect[sample.name].apply(sample.events)
                     columns[names.varied_weight(source, direction)] = varied.weight
@@ -87,8 +87,10 @@ def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     for source in scored.systematics:
         if _form(source) == "shape":
             for direction, _ in source.directions:
-                for process, events in scored.varied(source.name, direction).items():
-                    yield f"{folders[source.name]}_{direction}/{files[process]}", _columns(events, names.weight)
+                shifted = scored.varied(source.name, direction)
+                for process in _changed(source):
+                    path = f"{folders[source.name]}_{direction}/{files[process]}"
+                    yield path, _columns(shifted[process], names.weight)
 
 
 def _file_names(scored: Dataset) -> dict[str, str]:
@@ -123,12 +125,22 @@ def _columns(events: Events, weight: str) -> dict[str, NDArray[Any]]:
 
 
 def _form(source: Systematic) -> str:
-    """How a source is written: a norm on some rows of a process becomes weights, and so does anything mixed with it."""
+    """How a source is written: a norm on some rows of a process becomes weights."""
     if any(source.replaces_events(process) for process in source.processes):
         return "shape"
-    if source.kind is Kind.NORM and all(source.relative_shift(process) is not None for process in source.processes):
-        return "norm"
-    return "weight"
+    return "weight" if _changed(source) else "norm"
+
+
+def _changed(source: Systematic) -> list[str]:
+    """Processes that a source does not only scale."""
+    return [process for process in source.processes if source.relative_shift(process) is None]
+
+
+def _size(source: Systematic, process: str) -> float | list[float]:
+    """Size of a normalisation, or its changes down and up."""
+    up, *down = [effect[process].relative_size for _, effect in source.directions]
+    assert up is not None
+    return up if not down or down[0] == -up else [float(down[0] or 0.0), up]
 
 
 def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, Any]:
@@ -146,7 +158,7 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
             s.name: {**_source(s, names, _folder_names(scored)[s.name]), **splitting.get(s.name, {})}
             for s in scored.systematics
         },
-        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit)},
+        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit), **_ties(analysis)},
     }
     if scored.folds is not None:
         plain["folds"] = scored.folds.to_dict()
@@ -158,11 +170,17 @@ def _named_choices(fit: FitSettings) -> dict[str, str]:
     return {"transform": fit.transform, "binning": fit.binning}
 
 
+def _ties(analysis: Analysis) -> dict[str, Any]:
+    """Return what is said of samples, which are plain files here."""
+    return {"abcd": {name: list(regions) for name, regions in analysis.tied.items()}} if analysis.tied else {}
+
+
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:
     form = _form(source)
-    plain: dict[str, Any] = {"kind": form, "processes": list(source.processes)}
+    sizes = {process: _size(source, process) for process in source.processes if process not in _changed(source)}
     if form == "norm":
-        return {**plain, "size": next(iter(source.up.values())).relative_size}
+        return {"kind": form, "size": sizes}
+    plain: dict[str, Any] = {"kind": form, "processes": _changed(source), **({"norm": sizes} if sizes else {})}
     for direction, _ in source.directions:
         files = {"files": f"{folder}_{direction}/{{file}}.parquet"}
         plain[direction] = files if form == "shape" else names.varied_weight(source, direction)

@@ -2,28 +2,91 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, Literal
+import fnmatch
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from qbdt.analysis.region_schema import Decorrelate
 from qbdt.analysis.sample_schema import GeneratedEvents
 from qbdt.analysis.schema_fields import SOURCE_LABEL, ExpressionText, LabelText
-from qbdt.data import Expression
+from qbdt.data import Expression, Systematic
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
+from qbdt.errors import DataError
 from qbdt.settings import Names, OptionalNames, Section
 
 __all__ = ["FamilySource", "NormSource", "ShapeSource", "ShapeVariation", "Source", "WeightSource"]
 
+ALL_PROCESSES: Any = Field(["*"], description="processes it acts on; wildcards allowed; all simulated ones by default")
 DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
+
+Size: TypeAlias = float | tuple[float, float]
+"""Relative size of a normalisation, or its changes down and up."""
+
+
+def _read_size(value: Any) -> Any:
+    return Systematic.check_size(tuple(value) if isinstance(value, list) else value)
+
+
+def _read_sizes(value: Any) -> Any:
+    return {name: _read_size(one) for name, one in value.items()} if isinstance(value, dict) else _read_size(value)
+
+
+ONE_SIZE: Any = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}
+SIZES: Any = {"type": "object", "additionalProperties": ONE_SIZE}
+Sizes = Annotated[dict[str, Size], BeforeValidator(_read_sizes), WithJsonSchema(SIZES)]
+SizeOrSizes = Annotated[
+    Size | dict[str, Size],
+    BeforeValidator(_read_sizes),
+    WithJsonSchema({"anyOf": [*ONE_SIZE["anyOf"], SIZES]}),
+]
+NORM: Any = Field({}, description="processes whose normalisation it changes instead, and by how much: {wjets: 0.1}")
 
 
 class SourceEras(Section):
-    """In which eras a source acts, and whether with one nuisance parameter."""
+    """In which eras a source acts, and whether with one nuisance parameter; on which processes, and how."""
 
     eras: OptionalNames = Field([], description="eras in which it acts; all by default")
     correlated: bool = Field(True, description="one nuisance parameter for all eras; false: one for each")
+
+    if TYPE_CHECKING:  # each kind has its own, in its own place
+        processes: list[str]
+
+    @property
+    def sizes(self) -> Mapping[str, Size]:
+        """Processes, or wildcards, whose normalisation it changes, and by how much."""
+        return {}
+
+    @property
+    def patterns(self) -> list[str]:
+        """Names of processes and wildcards that it acts on."""
+        return list(dict.fromkeys((*self.processes, *self.sizes)))
+
+    def find_size(self, process: str) -> Size | None:
+        """Size of the normalisation of a process; None where the process is changed in another way."""
+        if process in self.sizes:
+            return self.sizes[process]
+        if process in self.processes:
+            return None
+        matched = [pattern for pattern in self.sizes if fnmatch.fnmatchcase(process, pattern)]
+        if len(matched) > 1:
+            raise DataError(f"{process} has two sizes, of {matched[0]!r} and {matched[1]!r}: name it")
+        return self.sizes[matched[0]] if matched else None
+
+    def act_on(self, names: Mapping[str, str]) -> Self:
+        """Return the source that acts on some of its processes only, under the names that these are given."""
+        sizes = {process: self.find_size(process) for process in names}
+        scaled: dict[str, Size] = {}
+        for process, size in sizes.items():
+            if size is not None and scaled.setdefault(names[process], size) != size:
+                raise DataError(f"two sizes, {scaled[names[process]]} and {size}, for what is called {process} here")
+        others = dict.fromkeys(names[process] for process, size in sizes.items() if size is None)
+        return self.model_copy(update={"processes": list(others), **self._with_sizes(scaled)})
+
+    def _with_sizes(self, sizes: Mapping[str, Size]) -> dict[str, Any]:
+        """Return the changed fields of a source that has these sizes; without them there are none."""
+        return {}
 
 
 class ShapeVariation(Section):
@@ -45,30 +108,52 @@ class ShapeVariation(Section):
         return self
 
 
-class WeightSource(SourceEras):
+class _JoinedSource(SourceEras):
+    """A source that may be a normalisation of other processes at the same time."""
+
+    if TYPE_CHECKING:
+        norm: dict[str, Size]
+
+    @property
+    def sizes(self) -> Mapping[str, Size]:
+        """Processes, or wildcards, whose normalisation it changes, and by how much."""
+        return self.norm
+
+    def _with_sizes(self, sizes: Mapping[str, Size]) -> dict[str, Any]:
+        return {"norm": dict(sizes)}
+
+    @model_validator(mode="after")
+    def _both_sided(self) -> Self:
+        if getattr(self, "down", None) is not None:
+            return self
+        for process, size in self.norm.items():
+            if isinstance(size, tuple) or size >= 1:
+                raise ValueError(f"norm.{process}: {size}: one number below 1 is needed, since there is no down")
+        return self
+
+
+class WeightSource(_JoinedSource):
     """Other weights for the same events."""
 
     kind: Literal["weight"]
     label: LabelText | None = SOURCE_LABEL
     decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
+    processes: Names = ALL_PROCESSES
     up: ExpressionText = Field(description="varied weight; `nominal` stands for the nominal one: nominal * sf_up / sf")
     down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
+    norm: Sizes = NORM
 
 
-class ShapeSource(SourceEras):
+class ShapeSource(_JoinedSource):
     """Another set of events, whose number may differ."""
 
     kind: Literal["shape"]
     label: LabelText | None = SOURCE_LABEL
     decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
+    processes: Names = ALL_PROCESSES
     up: ShapeVariation = Field(description="events varied up")
     down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
+    norm: Sizes = NORM
 
 
 class NormSource(SourceEras):
@@ -77,13 +162,35 @@ class NormSource(SourceEras):
     kind: Literal["norm"]
     label: LabelText | None = SOURCE_LABEL
     decorrelate: Decorrelate = DECORRELATE
-    processes: Names = Field(description="processes it acts on; wildcards allowed")
-    size: float = Field(description="relative size of one standard deviation: 0.10 for 10 %", gt=-1, lt=1)
+    processes: OptionalNames = Field(
+        [], description="processes it acts on; wildcards allowed; not needed where size names them"
+    )
+    size: SizeOrSizes = Field(
+        description="relative size of one standard deviation, 0.10 for 10 %; changes [down, up]; or process to its size"
+    )
+    lognormal: bool = Field(False, description="factors 1 + size and 1/(1 + size); always so for sizes from 1 on")
+
+    @property
+    def sizes(self) -> Mapping[str, Size]:
+        """Processes, or wildcards, and by how much."""
+        found = self.size if isinstance(self.size, dict) else dict.fromkeys(self.processes, self.size)
+        return {process: self._read(size) for process, size in found.items()}
+
+    def _read(self, size: Size) -> Size:
+        return size if not self.lognormal or isinstance(size, tuple) else (1 / (1 + size) - 1, size)
+
+    def _with_sizes(self, sizes: Mapping[str, Size]) -> dict[str, Any]:
+        return {"size": dict(sizes), "lognormal": False}
 
     @model_validator(mode="after")
-    def _not_zero(self) -> NormSource:
-        if self.size == 0 or math.isnan(self.size):
-            raise ValueError(f"size {self.size} changes nothing")
+    def _names_processes_once(self) -> NormSource:
+        if bool(self.processes) == isinstance(self.size, dict):
+            raise ValueError("processes is missing, or size: {process: size}; one of them says what it acts on")
+        if isinstance(self.size, dict) and not self.size:
+            raise ValueError("size: at least one process is needed")
+        given = self.size.values() if isinstance(self.size, dict) else [self.size]
+        if self.lognormal and any(isinstance(size, tuple) for size in given):
+            raise ValueError("lognormal: a pair [down, up] says what both factors are; remove one of them")
         return self
 
 
@@ -92,9 +199,7 @@ class FamilySource(SourceEras):
 
     kind: Literal["replicas", "hessian", "envelope"]
     label: LabelText | None = SOURCE_LABEL
-    processes: Names = Field(
-        ["*"], description="processes it acts on; wildcards allowed; all simulated ones by default"
-    )
+    processes: Names = ALL_PROCESSES
     weights: ExpressionText = Field(description="list of factors on the nominal weight, one per member: LHEPdfWeight")
     members: tuple[int, int] | None = Field(
         None, description="first and last member that count, from 0; all by default"

@@ -25,6 +25,9 @@ def plot(
     formats: Annotated[
         list[str] | None, typer.Option("--format", help="Write each figure also as png or pdf; repeatable.")
     ] = None,
+    every_source: Annotated[
+        bool, typer.Option("--every-source", help="Draw each source in every variable, not only where it acts most.")
+    ] = False,
     unblind: Unblind = False,
     force: Force = False,
     as_json: Json = False,
@@ -44,6 +47,7 @@ def plot(
         out,
         variables=variable or [],
         formats=formats or [],
+        every_source=every_source,
         unblind=unblind,
         force=force,
         progress=bar(quiet),

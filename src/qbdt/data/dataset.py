@@ -278,6 +278,7 @@ class Dataset:
         feature_names: Sequence[str] | None = None,
         process: str | ArrayLike | None = None,
         folds: FoldRule | None = None,
+        event_id: Any = None,
     ) -> Dataset:
         """Make a dataset of one labelled table; features are not copied.
 
@@ -299,6 +300,9 @@ class Dataset:
         folds
             Rule that divides events for cross-training. Its columns are taken from X (and from the tables of shape
             sources) and are no features.
+        event_id
+            Identifiers that tell events apart: an array over the rows (or rows × numbers), or the columns of X (and of
+            the tables of shape sources) that hold them, which are no features. Rows are put into their order.
 
         Examples
         --------
@@ -309,7 +313,7 @@ class Dataset:
         """
         from qbdt.data.from_arrays import from_arrays
 
-        return from_arrays(X, y, sample_weight, systematics, feature_names, process, folds)
+        return from_arrays(X, y, sample_weight, systematics, feature_names, process, folds, event_id)
 
     def _fold_of(self, events: Events, number: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         if self._folds is None:

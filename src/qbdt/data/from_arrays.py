@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data.columns import as_columns, has_names, require_unmasked
+from qbdt.data.columns import as_columns, has_names, name_columns, require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import FoldRule
+from qbdt.data.identity import are_distinct, hash_columns, list_identifiers, number_identifiers
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
 from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
@@ -33,27 +34,42 @@ def from_arrays(
     feature_names: Sequence[str] | None,
     process: str | ArrayLike | None,
     folds: FoldRule | None,
+    event_id: Any = None,
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
     if isinstance(systematics, Systematic | FlatSystematic):
         raise DataError(f"systematics={systematics!r}: a list of sources is needed")
-    apart = Apart(process, () if folds is None else folds.columns)
-    split = _split(X, y, sample_weight, feature_names, apart, "")
+    columns, names = as_columns(X, feature_names), name_columns(event_id)
+    numbered = event_id is not None and not names
+    if numbered:
+        given = list_identifiers(event_id, len(next(iter(columns.values()), ())))
+        columns, names = {**columns, **given}, tuple(given)
+    apart = Apart(process, () if folds is None else folds.columns, names)
+    split = _split(columns, y, sample_weight, apart, "")
     for role in (Role.SIGNAL, Role.BACKGROUND):
         if role not in [part.role for part in split.values()]:
             raise DataError(f"y has one class only: no {role} rows")
     rows = {name: part.rows for name, part in split.items()}
     samples = [Sample(name, part.role, part.events) for name, part in split.items()]
-    table = FlatTable(rows, samples[0].events.features, sample_weight is not None, apart, _split_varied)
+    table = FlatTable(rows, samples[0].events.features, sample_weight is not None, numbered, apart, _split_varied)
     return Dataset(samples, [bind(source, table) for source in systematics], folds).require_usable()
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Columns of a table that are no features: the process of each row, or the column that names it; identifiers."""
+    """Columns of a table that are no features: the process of each row, or the column that names it; identifiers.
+
+    Rows are put into the order of those that `event_id` names.
+    """
 
     process: str | ArrayLike | None
-    identifiers: tuple[str, ...]
+    of_folds: tuple[str, ...]
+    event_id: tuple[str, ...]
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """Columns of the fold rule, and those that tell events apart."""
+        return tuple(dict.fromkeys((*self.of_folds, *self.event_id)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,12 +88,14 @@ class _Part(NamedTuple):
 class FlatTable(NamedTuple):
     """What sources over a table are bound to: rows of each process, features, and columns that are none.
 
-    `split` divides the table of a shape variation, given as (columns, y, weight, apart, context), into processes.
+    It is `weighted` where weights are given, and `numbered` where identifiers of events are, as an array. `split` divides
+    the table of a shape variation, given as (columns, y, weight, apart, context), into processes.
     """
 
     rows: Rows
     features: Sequence[str]
     weighted: bool
+    numbered: bool
     apart: Apart
     split: Callable[..., dict[str, Events]]
 
@@ -111,20 +129,17 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def _split(
-    X: Any,
-    y: ArrayLike,
-    weight: ArrayLike | None,
-    names: Sequence[str] | None,
-    apart: Apart,
-    context: str,
+    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
 ) -> dict[str, _Part]:
-    """Rows of each process, those of signal first."""
-    columns = as_columns(X, names)
+    """Rows of each process, those of signal first; columns that are no features are taken out."""
     signal = signal_mask(y, context)
     labels = _process_labels(columns, apart.process, signal, context)
     if absent := [name for name in apart.identifiers if name not in columns]:
-        raise DataError(f"{context}X has no column {', '.join(absent)}, which the fold rule needs")
+        what = "the fold rule needs" if set(absent) & set(apart.of_folds) else "event_id names"
+        raise DataError(f"{context}X has no column {', '.join(absent)}, which {what}")
     identifiers = {name: columns.pop(name) for name in apart.identifiers}
+    for name in apart.event_id:
+        identifiers[name] = number_identifiers(f"{context}{name}", identifiers[name])
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
@@ -134,19 +149,39 @@ def _split(
     events = Events(columns, weights, identifiers)
     found = {}
     for role, chosen in ((Role.SIGNAL, signal), (Role.BACKGROUND, ~signal)):
-        for label in dict.fromkeys(labels[chosen].tolist()):
+        named = dict.fromkeys(labels[chosen].tolist())
+        for label in sorted(named) if apart.event_id else named:
             mask = labels == label
             if not chosen[mask].all():
                 raise DataError(f"{context}process {label}: some rows have y = 1 and some 0; a process has one role")
-            found[str(label)] = _Part(role, events[mask], np.flatnonzero(mask).astype(np.int32))
+            rows = np.flatnonzero(mask).astype(np.int32)
+            rows = rows[_order_events(events[rows], apart.event_id, f"{context}process {label}: ")]
+            found[str(label)] = _Part(role, events[rows] if apart.event_id else events[mask], rows)
     return found
 
 
 def _split_varied(
-    columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
+    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
 ) -> dict[str, Events]:
     """Events of each process under a variation."""
-    return {name: part.events for name, part in _split(columns, y, weight, None, apart, context).items()}
+    return {name: part.events for name, part in _split(columns, y, weight, apart, context).items()}
+
+
+def _order_events(events: Events, names: tuple[str, ...], context: str) -> slice | NDArray[np.intp]:
+    """Order of rows by identifiers, and by their content where these are the same; as they come without identifiers."""
+    if not names:
+        return slice(None)
+    keys = [events.identifier(name) for name in names]
+    if not are_distinct(hashes := hash_columns(keys)):
+        n_different = np.unique(hashes).size
+        raise DataError(
+            f"{context}event_id has {n_different} values in {events.n_rows} rows: it must tell events apart"
+        )
+    order = np.lexsort(keys)
+    ties = np.all([key[order[1:]] == key[order[:-1]] for key in keys], axis=0)
+    if not ties.any():
+        return order
+    return np.lexsort([*(events.column(name) for name in events.features), events.weight, *keys])
 
 
 def _process_labels(
@@ -174,20 +209,21 @@ def bind(source: FlatSystematic | Systematic, table: FlatTable) -> Systematic:
     sides = [side for side in (source.up, source.down) if side is not None]
     if source.kind is Kind.SHAPE and table.weighted and any(side[2] is None for side in sides):
         raise DataError(f"systematic {source.name}: weights are needed, since X has some")
-    bound = [None if side is None else _bind_side(source, side, table) for side in (source.up, source.down)]
+    pairs = zip((source.up, source.down), source.event_id, strict=True)
+    bound = [None if side is None else _bind_side(source, side, ids, table) for side, ids in pairs]
     if bound[0] is None:
         raise DataError(f"systematic {source.name}: an up variation is needed")
     return Systematic(source.name, source.kind, bound[0], bound[1])
 
 
-def _bind_side(source: FlatSystematic, side: Any, table: FlatTable) -> dict[str, Variation]:
+def _bind_side(source: FlatSystematic, side: Any, event_id: Any, table: FlatTable) -> dict[str, Variation]:
     match source.kind:
         case Kind.WEIGHT:
             return _bind_weights(source.name, side, table.rows)
         case Kind.NORM:
             return _bind_norm(source.name, side[0], side[1], table.rows)
         case Kind.SHAPE:
-            return _bind_shape(source.name, side, table)
+            return _bind_shape(source.name, side, event_id, table)
 
 
 def _bind_weights(name: str, weight: ArrayLike, rows: Rows) -> dict[str, Variation]:
@@ -212,12 +248,19 @@ def _bind_norm(name: str, size: float, where: ArrayLike | None, rows: Rows) -> d
     return {process: Scaling(size, mask[index]) for process, index in rows.items() if mask[index].any()}
 
 
-def _bind_shape(name: str, side: tuple[Any, ArrayLike, ArrayLike | None], table: FlatTable) -> dict[str, Variation]:
+def _bind_shape(
+    name: str, side: tuple[Any, ArrayLike, ArrayLike | None], event_id: Any, table: FlatTable
+) -> dict[str, Variation]:
     context = f"systematic {name}: "
     process = table.apart.process
     if not (process is None or isinstance(process, str)):
         raise DataError(f"{context}give the process as a column of X and of this table, and its name as process=")
+    if (event_id is not None) != table.numbered:
+        why = "needed, since X has some" if table.numbered else "given, and X has none"
+        raise DataError(f"{context}event_id is {why}")
     columns = as_columns(side[0], None if has_names(side[0]) else table.features, context)
+    if event_id is not None:
+        columns |= list_identifiers(event_id, len(next(iter(columns.values()), ())), context)
     wanted = (*table.features, *table.apart.columns)
     if set(columns) != set(wanted):
         absent, extra = set(wanted) - set(columns), set(columns) - set(wanted)
@@ -243,14 +286,15 @@ def _join_sample(name: str, datasets: Sequence[Dataset]) -> Sample:
 
 def _join_source(name: str, datasets: Sequence[Dataset]) -> Systematic:
     having = [source for dataset in datasets for source in dataset.systematics if source.name == name]
-    if len({(source.kind, source.two_sided) for source in having}) > 1:
-        raise DataError(f"systematic {name} is of different kinds, or one- and two-sided, in different datasets")
+    if len({source.two_sided for source in having}) > 1:
+        raise DataError(f"systematic {name} is one-sided in one dataset and two-sided in another")
     processes = list(dict.fromkeys(process for source in having for process in source.processes))
     joined = {
         direction: {process: _join_variation(name, process, direction, datasets) for process in processes}
         for direction, _ in having[0].directions
     }
-    return Systematic(name, having[0].kind, joined["up"], joined.get("down"))
+    kind = Systematic.join_kinds([source.kind for source in having])
+    return Systematic(name, kind, joined["up"], joined.get("down"))
 
 
 def _join_variation(name: str, process: str, direction: str, datasets: Sequence[Dataset]) -> Variation:
@@ -263,8 +307,8 @@ def _join_variation(name: str, process: str, direction: str, datasets: Sequence[
             changes.append(dict(source.directions)[direction].get(process) if source else None)
             nominal.append(dataset.sample(process).events)
     scalings = [change for change in changes if isinstance(change, Scaling)]
-    if scalings:
-        return _join_scalings(name, scalings, changes, nominal)
+    if len({change.size for change in scalings}) == 1 and all(c is None or c in scalings for c in changes):
+        return _join_scalings(scalings, changes, nominal)
     rescalings = [change for change in changes if isinstance(change, Rescaling)]
     if len({change.sign for change in rescalings}) == 1 and all(c is None or c in rescalings for c in changes):
         return _join_rescalings(rescalings[0].sign, changes, nominal)
@@ -282,11 +326,7 @@ def _join_rescalings(sign: float, changes: list[Variation | None], nominal: list
     return Rescaling(np.concatenate(shifts), sign)
 
 
-def _join_scalings(
-    name: str, scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]
-) -> Scaling:
-    if len({change.size for change in scalings}) > 1:
-        raise DataError(f"systematic {name} has different sizes in different datasets")
+def _join_scalings(scalings: list[Scaling], changes: list[Variation | None], nominal: list[Events]) -> Scaling:
     if len(scalings) == len(changes) and all(change.where is None for change in scalings):
         return scalings[0]
     masks = []

@@ -52,7 +52,7 @@ def from_target(
         raise DataError(f"systematics={systematics!r}: a list of sources is needed")
     events = _make_events(columns, y, weight, "")
     rows: Rows = {PROCESS: np.arange(events.n_rows)}
-    table = FlatTable(rows, events.features, weight is not None, Apart(None, ()), _split)
+    table = FlatTable(rows, events.features, weight is not None, False, Apart(None, (), ()), _split)
     dataset = Dataset([Sample(PROCESS, Role.BACKGROUND, events)], [bind(source, table) for source in systematics])
     for tally in dataset.tallies():
         tally.require_usable()

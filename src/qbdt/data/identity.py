@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.data.columns import require_unmasked
 from qbdt.errors import DataError
 
 __all__ = [
@@ -20,8 +21,10 @@ __all__ = [
     "are_distinct",
     "bits_column",
     "hash_columns",
+    "list_identifiers",
     "mix_salt",
     "name_bits",
+    "number_identifiers",
     "take_bits",
     "whole_numbers",
 ]
@@ -49,6 +52,34 @@ def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
             f"{'64 bits hold with a sign' if values.dtype.kind == 'u' else f'{values.dtype} holds exactly'} is needed"
         )
     return values.astype(np.int64)
+
+
+def number_identifiers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers of identifiers: whole values as they are, the bits of any others.
+
+    So events may be told apart by the content of columns that no source moves.
+
+    Examples
+    --------
+    >>> number_identifiers("eta", np.array([7.0, 0.5])).tolist()
+    [7, 4602678819172646912]
+    """
+    if values.dtype.kind != "f":
+        return whole_numbers(name, values)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(f"{name} has the value {values[bad[0]]} in row {bad[0]}: every event needs an identifier")
+    whole = (np.trunc(values) == values) & (np.abs(values) <= 2.0**53)
+    return np.where(whole, np.where(whole, values, 0).astype(np.int64), take_bits(values))
+
+
+def list_identifiers(event_id: Any, n_rows: int, context: str = "") -> dict[str, NDArray[Any]]:
+    """Columns of identifiers that come as an array of rows, or of rows × numbers, under names that no table has."""
+    values = require_unmasked(event_id, f"{context}event_id")
+    if values.ndim not in (1, 2) or len(values) != n_rows or not values.size:
+        raise DataError(f"{context}event_id has shape {values.shape}: each of the {n_rows} rows needs an identifier")
+    table = values.reshape(n_rows, -1)
+    return {f"event_id({i})": table[:, i] for i in range(table.shape[1])}
 
 
 def hash_columns(columns: Sequence[NDArray[np.int64]], salt: int = 0) -> NDArray[np.uint64]:

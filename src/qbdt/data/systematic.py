@@ -222,10 +222,12 @@ class Systematic:
 
     @overload
     @classmethod
-    def shape(cls, name: str, up: FlatTable, down: FlatTable | None = None) -> FlatSystematic: ...
+    def shape(
+        cls, name: str, up: FlatTable, down: FlatTable | None = None, *, event_id: Any = None
+    ) -> FlatSystematic: ...
 
     @classmethod
-    def shape(cls, name: str, up: Any, down: Any = None) -> Systematic | FlatSystematic:
+    def shape(cls, name: str, up: Any, down: Any = None, *, event_id: Any = None) -> Systematic | FlatSystematic:
         """Another set of events.
 
         Parameters
@@ -236,10 +238,16 @@ class Systematic:
             A tuple (X, y, weight), or a mapping from process to its varied `Events`.
         down
             The same for the other direction; without it the source is one-sided.
+        event_id
+            Identifiers of the rows of `up` (and of `down`), where `fit` is given those of X as an array; a tuple
+            (of up, of down) where the two tables have other rows.
         """
         _require_alike(name, up, down)
         if not isinstance(up, Mapping):
-            return FlatSystematic(name, Kind.SHAPE, up, down)
+            both = event_id if isinstance(event_id, tuple) else (event_id, event_id)
+            return FlatSystematic(name, Kind.SHAPE, up, down, both)
+        if event_id is not None:
+            raise DataError(f"systematic {name}: event_id goes with tables; Events have their identifiers as `ids`")
         for events in (*up.values(), *(down or {}).values()):
             if not isinstance(events, Events):
                 raise DataError(f"systematic {name}: a {type(events).__name__} is given where Events are needed")
@@ -290,12 +298,21 @@ class Systematic:
         if isinstance(processes, str):
             raise DataError(f"systematic {name}: processes={processes!r}: a list of names is needed")
         sizes = size if isinstance(size, Mapping) else dict.fromkeys([""] if processes is None else processes, size)
-        changes = {process: relative_changes(name, one) for process, one in sizes.items()}
+        try:
+            changes = {process: relative_changes(one) for process, one in sizes.items()}
+        except DataError as error:
+            raise DataError(f"systematic {name}: {error}") from None
         if processes is None and not isinstance(size, Mapping):
             up, down = changes[""]
             return FlatSystematic(name, Kind.NORM, (up, where), (down, where))
         sides = [{process: Scaling(both[i]) for process, both in changes.items()} for i in (0, 1)]
         return cls(name, Kind.NORM, sides[0], sides[1])
+
+    @staticmethod
+    def check_size(size: Size) -> Size:
+        """Return a size that `norm` takes; refuse any other."""
+        relative_changes(size)
+        return size
 
     @classmethod
     def join(cls, sources: Sequence[Systematic]) -> Systematic:
@@ -318,9 +335,14 @@ class Systematic:
         for source in sources if one_sided else ():
             if source.two_sided and not source.is_symmetric_norm:
                 raise DataError(f"systematic {first.name}: one-sided on {', '.join(one_sided[0].processes)} only")
-        kinds = [kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if any(s.kind is kind for s in sources)]
+        kind = cls.join_kinds([source.kind for source in sources])
         sides = [{p: v for s in sources for p, v in dict(s.directions).get(way, {}).items()} for way in ("up", "down")]
-        return cls(first.name, kinds[0], sides[0], None if one_sided else sides[1])
+        return cls(first.name, kind, sides[0], None if one_sided else sides[1])
+
+    @staticmethod
+    def join_kinds(kinds: Sequence[Kind]) -> Kind:
+        """Kind of a source that has several: the one that says most about its events."""
+        return next(kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if kind in kinds)
 
     @property
     def is_symmetric_norm(self) -> bool:
@@ -343,9 +365,12 @@ class FlatSystematic:
     kind: Kind
     up: Any
     down: Any
+    event_id: tuple[Any, ...] = (None, None)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        if len(self.event_id) != 2:
+            raise DataError(f"systematic {self.name}: event_id is a tuple of {len(self.event_id)}: (of up, of down)")
         if self.kind is Kind.SHAPE:
             for side in (self.up, self.down):
                 if side is not None and (not isinstance(side, tuple) or len(side) != 3):

@@ -152,7 +152,7 @@ class Scaling(Variation):
         return None if self.where is None else len(self.where)
 
 
-def relative_changes(name: str, size: float | tuple[float, float]) -> tuple[float, float]:
+def relative_changes(size: float | tuple[float, float]) -> tuple[float, float]:
     """Relative changes up and down of a normalisation.
 
     One number below 1 is the change in both directions; one of 1 or more is log-normal, down by 1/(1 + size), as a
@@ -160,17 +160,17 @@ def relative_changes(name: str, size: float | tuple[float, float]) -> tuple[floa
 
     Examples
     --------
-    >>> relative_changes("xs", 0.1), relative_changes("xs", 1.0), relative_changes("xs", (-0.3, 0.6))
+    >>> relative_changes(0.1), relative_changes(1.0), relative_changes((-0.3, 0.6))
     ((0.1, -0.1), (1.0, -0.5), (0.6, -0.3))
     """
     if isinstance(size, list | tuple):
         if len(size) != 2 or not all(_is_number(end) and -1 < end < np.inf for end in size) or not any(size):
-            raise DataError(f"systematic {name}: size={size!r}: two relative changes above −1, down and up, are needed")
+            raise DataError(f"size={size!r}: two relative changes above −1, down and up, are needed")
         return float(size[1]), float(size[0])
     if not _is_number(size):
-        raise DataError(f"systematic {name}: size={size!r}: a number is needed")
+        raise DataError(f"size={size!r}: a number is needed")
     if not (-1 < size < np.inf and size != 0):
-        raise DataError(f"systematic {name}: size={size}: a relative size above −1, not 0, is needed")
+        raise DataError(f"size={size}: a relative size above −1, not 0, is needed")
     return float(size), -float(size) if size < 1 else 1 / (1 + float(size)) - 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from qbdt.data.columns import (
     as_columns,
     drop_columns,
     has_names,
+    name_columns,
     number_categories,
     require_unmasked,
 )
@@ -143,6 +145,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         systematics: Sources = (),
         *,
         process: str | ArrayLike | None = None,
+        event_id: Any = None,
         validation: Validation | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 10,
@@ -154,7 +157,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         ----------
         X
             Rows × features: an array, a pandas or Arrow table. NaN is a missing value, and a pandas categorical a
-            categorical feature. Or a `Dataset`, which has all that follows up to `process`.
+            categorical feature. Or a `Dataset`, which has all that follows up to `event_id`.
         y
             1 for signal, 0 (or −1) for background; of any two other labels the larger is signal. With `strengths` there
             may be more labels: the smallest is the background.
@@ -165,6 +168,12 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         process
             Process of each row, or the column of X (and of the tables of shape sources) that names it, for
             normalisations by process; that column is not trained on.
+        event_id
+            Identifiers that tell events apart: an array over the rows (or rows × numbers), or columns of X that hold
+            them, which are not trained on. Shape sources have them too: `Systematic.shape(…, event_id=…)` for an array,
+            else the same columns. Rows are put into their order, so that those of every table may come in any order.
+            Without them the profiled method divides events into inner folds by position, and `row_fraction` below 1
+            draws rows by position: there another order is another draw.
         validation
             (X, y) or (X, y, weight) for early stopping.
         checkpoint
@@ -175,7 +184,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
         open_device(self.device)  # says what is missing before events are looked at
-        prepared = [self._prepare(X, y, sample_weight, systematics, process)]
+        prepared = [self._prepare(X, y, sample_weight, systematics, process, event_id)]
         settings = self._make_settings()
         monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
         self.training_: TrainedModel = train(
@@ -297,12 +306,15 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         weight: ArrayLike | None,
         systematics: Sources,
         process: str | ArrayLike | None,
+        event_id: Any = None,
         folds: FoldRule | None = None,
     ) -> Dataset:
         """Check and name what is given and make a dataset of it; features, classes and categories are kept."""
         if isinstance(X, Dataset):
-            return self._take_dataset(X, y, weight, systematics, process)
-        apart = (*([process] if isinstance(process, str) else []), *(() if folds is None else folds.columns))
+            return self._take_dataset(X, y, weight, systematics, process, event_id)
+        of_folds = () if folds is None else folds.columns
+        apart = (*([process] if isinstance(process, str) else []), *of_folds)
+        apart = tuple(dict.fromkeys((*apart, *name_columns(event_id))))
         table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
         labels = self._encode_labels(y)
         if isinstance(systematics, FlatSystematic | Systematic):
@@ -317,7 +329,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
                 raise DataError("process: y has several signal labels, which name the processes; give one of the two")
             process, columns = PROCESS, self._add_process(columns, y)
         sources = [self._encode_source(source) for source in systematics]
-        return Dataset.from_arrays(columns, labels, weight, sources, process=process, folds=folds)
+        return Dataset.from_arrays(columns, labels, weight, sources, None, process, folds, event_id)
 
     def _add_process(self, table: Any, y: Any) -> dict[str, Any]:
         """Columns of a table with one for the process of each row, made of its label."""
@@ -347,7 +359,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
             return table, known, weight
 
         sides = [None if side is None else encode(side) for side in (source.up, source.down)]
-        return FlatSystematic(source.name, source.kind, *sides)
+        return replace(source, up=sides[0], down=sides[1])
 
     def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
         values = require_unmasked(y, f"{what}: y")
@@ -399,6 +411,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         systematics: Sources = (),
         *,
         process: str | None = None,
+        event_id: Any = None,
     ) -> CrossTrainedClassifier:
         """Train one model for each fold, without its events.
 
@@ -406,11 +419,11 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ----------
         X
             A table with named columns: the features and the columns of the fold rule. Or a `Dataset`.
-        y, sample_weight, systematics, process
+        y, sample_weight, systematics, process, event_id
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
         template = self._make_template()
-        dataset = template._prepare(X, y, sample_weight, systematics, process, self.folds)
+        dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
         rule = self.folds or dataset.folds
         if rule is None:
             raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")

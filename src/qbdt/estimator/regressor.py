@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
             None if side is None else (number_categories(side[0], self.categories_), *side[1:])
             for side in (source.up, source.down)
         ]
-        return FlatSystematic(source.name, source.kind, *sides)
+        return replace(source, up=sides[0], down=sides[1])
 
 
 if QBDTRegressor.__doc__:  # absent under python -OO

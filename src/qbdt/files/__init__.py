@@ -6,6 +6,7 @@ spoils, with one-to-one names that file systems and fit programs take.
 
 from qbdt.files.names import choose_file_names, choose_words
 from qbdt.files.provenance import digest, digest_file, provenance, versions
+from qbdt.files.root_files import recreate_root, stable_root_files
 from qbdt.files.step_folder import StepFolder
 from qbdt.files.whole_files import FolderLock, make_folder, replace_file, replace_folder, write_text
 
@@ -18,8 +19,10 @@ __all__ = [
     "digest_file",
     "make_folder",
     "provenance",
+    "recreate_root",
     "replace_file",
     "replace_folder",
+    "stable_root_files",
     "versions",
     "write_text",
 ]

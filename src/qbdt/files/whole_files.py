@@ -5,6 +5,7 @@ A full disk or Ctrl-C never costs what was there before.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import glob
 import os
@@ -63,6 +64,9 @@ def _own_scratch(scratch: Path) -> Iterator[int]:
         _remove(scratch)
 
 
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
+"""Arguments of Linux's `renameat2`: paths start from where the process is; the two change places."""
+
 SCRATCH = ".unfinished"
 """Scratch files and folders are called .NAME.RANDOM.unfinished (with the ending of NAME), beside what they replace."""
 
@@ -114,6 +118,7 @@ def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
             os.fsync(held)
             scratch.chmod(0o666 & ~_umask())  # mkstemp lets only the owner read
             scratch.replace(path)
+            _flush_entry(path.parent)
 
 
 @contextmanager
@@ -125,21 +130,22 @@ def replace_folder(path: Path, owned: Sequence[str] | None = None) -> Iterator[P
     path
         The folder to write.
     owned
-        What of a folder that is there is replaced, by name: everything else in it stays. All of it by default.
+        What of a folder that is there is replaced, by name or pattern: everything else in it stays. All of it by
+        default.
     """
     with _output_errors(path):
         _remove_leftovers(path)
         scratch, aside = (_make_scratch(path) for _ in range(2))
         with _own_scratch(scratch), _own_scratch(aside):
             yield scratch
-            if not path.exists():
-                scratch.replace(path)
-            elif owned is None:
-                path.replace(aside)
-                scratch.replace(path)
+            _flush(scratch)
+            if not path.exists() or owned is None:
+                _take_place(scratch, path, aside / path.name)
             else:
-                for name in owned:
-                    _exchange(path / name, scratch / name, aside / name)
+                found = {one.name for place in (path, scratch) for pattern in owned for one in place.glob(pattern)}
+                for name in sorted(found):
+                    _take_place(scratch / name, path / name, aside / name)
+            _flush_entry(path.parent)
 
 
 def _make_scratch(path: Path) -> Path:
@@ -148,12 +154,40 @@ def _make_scratch(path: Path) -> Path:
     return scratch
 
 
-def _exchange(old: Path, new: Path, aside: Path) -> None:
-    """Set a file or folder aside and put another in its place, if there is one."""
+def _flush(folder: Path) -> None:
+    """Have everything in a folder on the disk before it gets its name, so that a power cut leaves no empty files."""
+    for path in (*folder.rglob("*"), folder):
+        _flush_entry(path)
+
+
+def _flush_entry(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not path.is_dir():  # some file systems cannot do that to folders
+            raise
+    finally:
+        os.close(handle)
+
+
+def _take_place(new: Path, old: Path, aside: Path) -> None:
+    """Put a file or folder, if there is one, in the place of another, which is set aside."""
+    if new.exists() and old.exists() and _swap(new, old):
+        return
     if old.exists():
         old.replace(aside)
     if new.exists():
         new.replace(old)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Let two files or folders change places, at once; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):  # not Linux
+        return False
+    return bool(rename(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0)
 
 
 class FolderLock:

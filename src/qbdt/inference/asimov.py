@@ -14,7 +14,7 @@ from qbdt.arrays import Floats
 from qbdt.inference.likelihood import invert
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.newton_fit import maximise
-from qbdt.inference.templates.template_set import ModelArrays, TemplateSet
+from qbdt.inference.templates.template_set import ModelArrays
 from qbdt.statistics import FittedSensitivity, information_matrix
 
 __all__ = ["AsimovFit", "expected_errors", "fit_asimov", "measure_sensitivity"]
@@ -86,8 +86,8 @@ def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str,
     Raises `FitError` where the regions cannot measure a factor, or cannot tell two of them apart.
     """
     regions = [
-        _region_slopes(measurement, region, region.asimov + mc_stat * region.arrays().mc_variance)
-        for region in measurement.regions.values()
+        _region_slopes(measurement, name, region.asimov + mc_stat * region.arrays().mc_variance)
+        for name, region in measurement.regions.items()
     ]
     information = np.sum([slopes @ np.swapaxes(slopes, 0, 1) for slopes in regions], axis=0)
     names = [*measurement.factors, *measurement.sources]
@@ -98,8 +98,10 @@ def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str,
     return {name: errors.get(name, 0.0) for name in names}
 
 
-def _region_slopes(measurement: Measurement, region: TemplateSet, variance: Floats) -> Floats:
+def _region_slopes(measurement: Measurement, name: str, variance: Floats) -> Floats:
     """Change of the bins of one region with each parameter, over the standard deviation of the bins."""
-    rows = [[p.nominal for p in region.processes if p.name in processes] for processes in measurement.factors.values()]
+    region = measurement.regions[name]
+    acting = {process.name: measurement.factors_of(name, process.name) for process in region.processes}
+    rows = [[p.nominal for p in region.processes if factor in acting[p.name]] for factor in measurement.factors]
     rows += [[p.linear_shift(name) for p in region.processes] for name in measurement.sources]
     return np.array([np.sum([np.zeros(region.n_bins), *row], axis=0) for row in rows]) / np.sqrt(variance)

@@ -1,8 +1,9 @@
 """CMS combine: a datacard and its shapes file, one bin of the card for each region.
 
-Normalisations are `lnN`, everything else `shape` with up and down templates; MC statistics are `autoMCStats` for all
-bins (threshold 0); combine scales the signal with the background there, which pyhf's form does not. A source that is a
-normalisation for one process and a shape for another is written as a shape for both. Free normalisations are
+Normalisations are `lnN`, everything else `shape` with up and down templates. MC statistics are `autoMCStats` for all
+bins (threshold 0), where combine scales the signal with the background, which pyhf's form does not; Gaussian factors
+per process and bin are `shape` sources, Poisson ones `autoMCStats` with a threshold that no bin passes. A source that
+is a normalisation for one process and a shape for another is written as a shape for both. Free normalisations are
 `rateParam`. One signal strength is combine's `r`; several need a physics model, whose command stands in a comment.
 Names that combine does not take, or means something else by, are spelt in another way; comments of the card list them.
 Each process has a folder of its own in the shapes file, so that no two histograms share a name.
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Role
-from qbdt.files import choose_words
+from qbdt.files import choose_words, recreate_root
+from qbdt.inference.mc_statistics import McModel
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
 
@@ -32,8 +34,12 @@ NOMINAL = "nominal"
 
 RULE = "-" * 80
 
+AUTOMATIC: Mapping[str | None, str] = {"bin": "0", "poisson": "1000000000 1"}
+"""Thresholds of `autoMCStats`: effective events of a bin up to which each process has a Poisson factor of its own; then
+whether the signal has, too."""
 
-def write_datacard(measurement: Measurement, folder: Path | str, *, mc_stat: bool = True) -> Path:
+
+def write_datacard(measurement: Measurement, folder: Path | str, mc_model: McModel | None = "bin") -> Path:
     """Write `datacard.txt` and `shapes.root`.
 
     Parameters
@@ -42,8 +48,8 @@ def write_datacard(measurement: Measurement, folder: Path | str, *, mc_stat: boo
         Regions and parameters.
     folder
         Where to write; made if it is not there.
-    mc_stat
-        Whether to ask combine for MC statistics.
+    mc_model
+        How MC statistics enter; None where they do not.
 
     Returns
     -------
@@ -54,14 +60,36 @@ def write_datacard(measurement: Measurement, folder: Path | str, *, mc_stat: boo
     root.mkdir(parents=True, exist_ok=True)
     processes, sources = _spell(measurement.processes), _spell(measurement.sources)
     spelt = _rename(measurement, processes, sources)
+    if mc_model == "process":
+        spelt = _vary_bins(spelt)
     _write_shapes(spelt, root / "shapes.root")
     lines = [*_head(spelt), *_list_spellings("process", processes), *_list_spellings("source", sources)]
     lines += [*_rates(spelt), *_sources(spelt), *_factors(spelt), *_groups(spelt)]
-    if mc_stat:
-        lines += [f"{region} autoMCStats 0" for region in spelt.regions]
+    if mc_model in AUTOMATIC:
+        lines += [f"{region} autoMCStats {AUTOMATIC[mc_model]}" for region in spelt.regions]
     card = root / "datacard.txt"
     card.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return card
+
+
+def _vary_bins(measurement: Measurement) -> Measurement:
+    """Add a source for each bin of each process, which moves it by its MC error: combine has no other Gaussian ones."""
+    names = dict(zip(measurement.cells, measurement.mc_stat_names, strict=True))
+    regions = {}
+    for region, templates in measurement.regions.items():
+        processes = [_vary_process(process, names[region, process.name]) for process in templates.processes]
+        sources = dict.fromkeys((*templates.sources, *(name for process in processes for name in process.shifts)))
+        regions[region] = replace(templates, processes=tuple(processes), sources=tuple(sources))
+    return measurement.map(regions)
+
+
+def _vary_process(process: ProcessTemplates, name: str) -> ProcessTemplates:
+    shifts = dict(process.shifts)
+    for number in np.flatnonzero((process.nominal > 0) & (process.variance > 0)):
+        change = np.zeros_like(process.nominal)
+        change[number] = min(np.sqrt(process.variance[number]), process.nominal[number])
+        shifts[f"{name}_bin{number + 1}"] = Shift(process.nominal + change, process.nominal - change)
+    return replace(process, shifts=shifts)
 
 
 def _spell(names: Sequence[str]) -> dict[str, str]:
@@ -82,6 +110,7 @@ def _rename(measurement: Measurement, processes: Mapping[str, str], sources: Map
         fixed={sources.get(name, name): value for name, value in measurement.fixed.items()},
         bounds={sources.get(name, name): ends for name, ends in measurement.bounds.items()},
         groups=spell(measurement.groups),
+        abcd={processes.get(name, name): regions for name, regions in measurement.abcd.items()},
     )
 
 
@@ -137,11 +166,12 @@ def _sources(measurement: Measurement) -> Iterable[str]:
 
 def _factors(measurement: Measurement) -> Iterable[str]:
     """Free normalisations, and comments on what combine is told on its command line."""
-    for name in measurement.free:
+    places = [(name, "*", process) for name in measurement.free for process in measurement.factors[name]]
+    for process, regions in measurement.abcd.items():
+        places += [(name, region, process) for region in regions for name in measurement.factors_of(region, process)]
+    for name, region, process in places:
         low, high = measurement.bounds.get(name, (0.0, 10.0))
-        value = measurement.fixed.get(name, 1.0)
-        for process in measurement.factors[name]:
-            yield f"{name} rateParam * {process} {value:g} [{low:g},{high:g}]"
+        yield f"{name} rateParam {region} {process} {measurement.fixed.get(name, 1.0):g} [{low:g},{high:g}]"
     if len(measurement.strengths) > 1:
         maps = " ".join(
             f"--PO 'map=.*/{process}:{name}[1,-20,20]'"
@@ -175,10 +205,8 @@ def _counts(region: TemplateSet) -> Any:
 
 
 def _write_shapes(measurement: Measurement, path: Path) -> None:
-    import uproot
-
     norms = {name for name in measurement.sources if _is_norm(measurement, name)}
-    with uproot.recreate(path) as file:
+    with recreate_root(path) as file:
         for channel, region in measurement.regions.items():
             counts = _counts(region)
             file[f"{channel}/data_obs"] = make_histogram(counts, np.maximum(counts, 0.0), region.edges)

@@ -15,6 +15,7 @@ from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins, p
 from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.scores import scan_transform, score_range, tanh_scores
+from qbdt.inference.templates.shift_errors import take_shift_errors
 from qbdt.inference.templates.smoothing import smooth_shifts, symmetrise_shifts
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
@@ -103,6 +104,8 @@ def _fill_and_repair(
     title = title if bins.folds is None else f"bin of {title}"
     errors = settings.noise or settings.smooth != "none"
     filled = fill(scored, bins, title, errors) if filler is None else filler(c, bins, title)
+    if filler is not None and errors:  # an event and its copy may be in different places there, but not in the sample
+        filled = take_shift_errors(filled, fill(scored, bins, title, errors))
     templates = merge_unusable_bins(filled.scaled(settings.scale), settings.min_entries)
     if settings.symmetrise != "none":
         templates = symmetrise_shifts(templates, settings.symmetrise)

@@ -93,14 +93,16 @@ def fit_measurement(
     measurement
         Regions and parameters.
     settings
-        `mc_stat`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name `measurement` are used;
-        everything else is about making templates.
+        `mc_stat`, `mc_model`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name `measurement`
+        are used; everything else is about making templates.
     progress
         Told how far the fits have come.
     """
     settings = settings or FitSettings()
     measurement = measurement.rename_reserved()
-    spec = describe_measurement(measurement, name=settings.measurement, mc_stat=settings.mc_stat)
+    spec = describe_measurement(
+        measurement, name=settings.measurement, mc_stat=settings.mc_stat, mc_model=settings.mc_model
+    )
     likelihoods = {"Asimov": Likelihood(spec, data=expect_counts(measurement, spec))}
     if (recorded := measurement.recorded) is not None:
         if any(np.any(counts > 0) for counts in recorded.values()):
@@ -162,7 +164,7 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
         write_workspace(result.workspace, root / "workspace.json"),
         write_hs3(result.measurement, result.workspace, root / "hs3.json"),
         write_xml(result.workspace, root / "histfactory", settings.measurement),
-        write_datacard(result.measurement, root / "combine", mc_stat=settings.mc_stat),
+        write_datacard(result.measurement, root / "combine", settings.mc_model if settings.mc_stat else None),
     ]
 
 

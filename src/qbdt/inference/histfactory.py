@@ -6,13 +6,14 @@ takes them: without that ROOT assumes a Poisson constraint and leaves out bins b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from qbdt.errors import FitError
-from qbdt.files import choose_file_names
+from qbdt.files import choose_file_names, stable_root_files
+from qbdt.inference.mc_statistics import is_shared
 
 __all__ = ["read_xml", "write_xml"]
 
@@ -40,12 +41,13 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     config, data = root / "config", root / "data"
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
-    numbered, samples = _number_samples(spec)
-    combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
+    numbered, samples = _number_samples(_separate_errors(spec))
+    with stable_root_files(data):
+        combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
     combination.set("OutputFilePrefix", f"config/{stem}")
     for entry in combination.iter("Input"):
         channel = Path(entry.text or "")
-        _complete_channel(channel, samples)
+        _complete_channel(channel, samples, _list_gaussian(spec))
         entry.text = f"config/{channel.name}"
     return _write(combination, root / f"{stem}.xml", "HistFactorySchema.dtd")
 
@@ -57,11 +59,49 @@ def read_xml(path: Path | str) -> dict[str, Any]:
     source = Path(path)
     try:
         spec: dict[str, Any] = dict(readxml.parse(source, source.parent))
+        spec = _retype_modifiers(spec, _read_gaussian(source), "staterror")
     except (OSError, KeyError, RuntimeError, ElementTree.ParseError, exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} cannot be read as a HistFactory measurement: {error}") from error
     finally:
         readxml.clear_filecache()
     return spec
+
+
+def _list_gaussian(spec: Mapping[str, Any]) -> set[str]:
+    """Names of Gaussian factors of the bins of one sample: HistFactory has `ShapeSys` for them."""
+    return {
+        modifier["name"]
+        for channel in spec["channels"]
+        for sample in channel["samples"]
+        for modifier in sample["modifiers"]
+        if modifier["type"] == "staterror" and not is_shared(modifier, channel["name"])
+    }
+
+
+def _separate_errors(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Write Gaussian factors of one sample as `shapesys`, whose constraint is declared afterwards."""
+    return _retype_modifiers(spec, _list_gaussian(spec), "shapesys")
+
+
+def _read_gaussian(path: Path) -> set[str]:
+    """Names of `ShapeSys` with a Gaussian constraint, which pyhf does not look at."""
+    channels = [path.parent / (entry.text or "") for entry in ElementTree.parse(path).iter("Input")]
+    found = [one for channel in channels for one in ElementTree.parse(channel).iter("ShapeSys")]
+    return {one.attrib["Name"] for one in found if one.get("ConstraintType") == "Gaussian"}
+
+
+def _retype_modifiers(spec: Mapping[str, Any], names: Collection[str], kind: str) -> dict[str, Any]:
+    """Return a workspace in which some modifiers are of another type."""
+    if not names:
+        return dict(spec)
+    channels = []
+    for channel in spec["channels"]:
+        samples = [
+            {**s, "modifiers": [{**m, "type": kind} if m["name"] in names else m for m in s["modifiers"]]}
+            for s in channel["samples"]
+        ]
+        channels.append({**channel, "samples": samples})
+    return {**spec, "channels": channels}
 
 
 def _number_samples(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -78,9 +118,12 @@ def _number_samples(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return {**spec, "channels": channels}, {number: name for name, number in numbers.items()}
 
 
-def _complete_channel(path: Path, samples: Mapping[str, str]) -> None:
+def _complete_channel(path: Path, samples: Mapping[str, str], gaussian: Collection[str]) -> None:
     """Give the samples of one channel their names, make its paths relative and declare its MC statistics."""
     channel = ElementTree.parse(path).getroot()
+    for factors in channel.iter("ShapeSys"):
+        if factors.attrib["Name"] in gaussian:
+            factors.set("ConstraintType", "Gaussian")
     for sample in channel.iter("Sample"):
         sample.set("Name", samples[sample.attrib["Name"]])
     for element in channel.iter():

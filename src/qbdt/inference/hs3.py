@@ -13,12 +13,16 @@ from typing import Any
 
 from qbdt.errors import FitError
 from qbdt.files import write_text
+from qbdt.inference.mc_statistics import is_shared
 from qbdt.inference.measurement import Measurement
 
 __all__ = ["describe_hs3", "is_hs3", "read_hs3", "write_hs3"]
 
 VERSION = "0.2"
 """Of the standard."""
+
+CONSTRAINTS = {"staterror": "Gauss", "shapesys": "Poisson"}
+"""What constrains the factors of the bins of one sample, by pyhf's name of the modifier."""
 
 
 def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +109,7 @@ def _region(channel: Mapping[str, Any], axis: Mapping[str, Any]) -> dict[str, An
 
 def _sample(region: str, sample: Mapping[str, Any]) -> dict[str, Any]:
     """A sample with the errors of its contents, where it has MC statistics."""
-    errors = next((m["data"] for m in sample["modifiers"] if m["type"] == "staterror"), None)
+    errors = next((m["data"] for m in sample["modifiers"] if is_shared(m, region)), None)
     contents = {"contents": sample["data"]} if errors is None else {"contents": sample["data"], "errors": errors}
     modifiers = [_modifier(region, modifier, sample["data"]) for modifier in sample["modifiers"]]
     return {"name": sample["name"], "data": contents, "modifiers": modifiers}
@@ -123,14 +127,14 @@ def _modifier(region: str, modifier: Mapping[str, Any], contents: Sequence[float
         case "histosys":
             shapes = {"hi": {"contents": data["hi_data"]}, "lo": {"contents": data["lo_data"]}}
             return {**plain, "parameter": name, "data": shapes, "constraint_name": f"constraint_{name}"}
-        case "staterror":
+        case "staterror" if is_shared(modifier, region):
             parameters = [f"gamma_{region}_bin_{i}" for i in range(len(contents))]
             return {**plain, "parameters": parameters, "constraint": "Gauss"}
-        case "shapesys":
-            # HS3 has relative uncertainties here, pyhf absolute ones.
+        case "staterror" | "shapesys":
+            # HS3 has relative uncertainties here, pyhf absolute ones. Its staterror is that of all samples together.
             relative = [error / content if content > 0 else 0.0 for error, content in zip(data, contents, strict=True)]
-            parameters = [f"{name}_bin_{i}" for i in range(len(contents))]
-            return {**plain, "parameters": parameters, "constraint": "Poisson", "data": {"vals": relative}}
+            own = {"type": "shapesys", "parameters": [f"{name}_bin_{i}" for i in range(len(contents))]}
+            return {**plain, **own, "constraint": CONSTRAINTS[kind], "data": {"vals": relative}}
         case _:
             raise FitError(f"modifier {name} is a {kind}, which this package does not write")
 
@@ -206,6 +210,7 @@ def _read_modifier(modifier: Mapping[str, Any], data: Mapping[str, Any]) -> dict
             return {**plain, "data": data["errors"]}
         case "shapesys":
             pairs = zip(modifier["data"]["vals"], data["contents"], strict=True)
-            return {**plain, "data": [relative * content for relative, content in pairs]}
+            own = {"type": next(kind for kind, word in CONSTRAINTS.items() if word == modifier["constraint"])}
+            return {**plain, **own, "data": [relative * content for relative, content in pairs]}
         case _:
             raise ValueError(f"modifier {modifier['name']} is a {kind}")

@@ -56,6 +56,8 @@ class Measurement:
         Lowest and highest value of strengths, factors or sources.
     groups
         Names of groups and the sources (or free factors) in them, for impacts and parts of σ_μ.
+    abcd
+        Backgrounds whose yields obey A = B · C/D, and these four regions; made by `tie`.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Measurement:
     fixed: Mapping[str, float] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    abcd: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.regions:
@@ -96,6 +99,7 @@ class Measurement:
         _set(self, "strengths", _as_lists("strengths", self.strengths) or {"mu": self.of_role(Role.SIGNAL)})
         _set(self, "free", _name_factors(self.free))
         _set(self, "groups", _as_lists("groups", self.groups))
+        _set(self, "abcd", _as_lists("abcd", self.abcd))
         _set(self, "fixed", {name: float(value) for name, value in self.fixed.items()})
         _set(self, "bounds", {name: (float(low), float(high)) for name, (low, high) in self.bounds.items()})
         chosen = tuple(self.of_interest) or tuple(name for name in self.strengths if name not in self.fixed)
@@ -106,8 +110,19 @@ class Measurement:
 
     @property
     def factors(self) -> dict[str, tuple[str, ...]]:
-        """All factors without prior and the processes they scale: strengths, then free normalisations."""
-        return {name: tuple(processes) for name, processes in {**self.strengths, **_name_factors(self.free)}.items()}
+        """All factors without prior and the processes they scale: strengths, free normalisations, those of ABCD."""
+        tied = {name: (process,) for process in self.abcd for name in _name_tied(process)}
+        plain = {**self.strengths, **_name_factors(self.free)}
+        return {**{name: tuple(processes) for name, processes in plain.items()}, **tied}
+
+    def factors_of(self, region: str, process: str) -> tuple[str, ...]:
+        """Names of the factors without prior on a process in a region."""
+        found = [name for name, scaled in {**self.strengths, **_name_factors(self.free)}.items() if process in scaled]
+        if region in self.abcd.get(process, ()):
+            a, _, c, d = self.abcd[process]
+            norm, transfer, side = _name_tied(process)
+            found += [norm, *([transfer] if region in (a, c) else []), *([side] if region in (c, d) else [])]
+        return tuple(found)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -118,6 +133,16 @@ class Measurement:
     def processes(self) -> tuple[str, ...]:
         """Names of the simulated processes of all regions, in the order in which they come first."""
         return tuple(dict.fromkeys(p.name for region in self.regions.values() for p in region.processes))
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of a region and one of its processes."""
+        return tuple((name, process.name) for name, region in self.regions.items() for process in region.processes)
+
+    @property
+    def mc_stat_names(self) -> tuple[str, ...]:
+        """Names of factors for the MC statistics of each process in each region, in the order of `cells`."""
+        return tuple(choose_words(f"staterror_{region}_{process}" for region, process in self.cells))
 
     @property
     def asimov(self) -> dict[str, Floats]:
@@ -139,6 +164,11 @@ class Measurement:
         return tuple(
             Note(f"{name}, {note.subject}", note.message) for name, r in self.regions.items() for note in r.notes
         )
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that mean something else in a workspace: those of HistFactory, and of MC statistics."""
+        return RESERVED | {f"staterror_{name}" for name in self.regions} | {*self.mc_stat_names}
 
     def of_role(self, role: Role) -> tuple[str, ...]:
         """Names of the processes of one role in any region."""
@@ -171,12 +201,43 @@ class Measurement:
         groups = {group: _replace_in(members, source, tuple(names)) for group, members in self.groups.items()}
         return replace(self, regions=regions, groups=groups)
 
+    def tie(self, process: str, regions: Sequence[str]) -> Measurement:
+        """Tie the yields of a background in four regions to each other: A = B · C/D, whatever they are.
+
+        Three factors without prior scale it: `norm_PROCESS` in all four regions, `transfer_PROCESS` in A and C (from B
+        to A as from D to C), `side_PROCESS` in C and D. Where the nominal yields obey the relation, so do all others;
+        for that its templates in A are scaled. Its statistical errors in B, C and D do not count, since the fit
+        measures these yields.
+
+        Parameters
+        ----------
+        process
+            Name of the background; it has no free normalisation of its own.
+        regions
+            Names of A, B, C and D.
+        """
+        if absent := [name for name in regions if name not in self.regions]:
+            raise FitError(f"abcd: {process}: no region {absent[0]}; there are: {', '.join(self.regions)}")
+        found = {name: self.regions[name].process(process) for name in regions}
+        events = {name: float(one.nominal.sum()) for name, one in found.items()}
+        if empty := [name for name in regions if events[name] <= 0]:
+            raise FitError(f"abcd: {process}: {events[empty[0]]:.4g} events in region {empty[0]}: some are needed")
+        a, b, c, d = regions
+        factor = events[b] * events[c] / events[d] / events[a]
+        changed = {name: replace(found[name], variance=np.zeros_like(found[name].variance)) for name in (b, c, d)}
+        templates = {name: self.regions[name].with_process(one) for name, one in changed.items()}
+        templates[a] = self.regions[a].with_process(found[a].scaled(factor))
+        if abs(factor - 1) > 1e-6:
+            note = Note(process, f"scaled by {factor:.4g} in {a}: to its yields in {b} · {c} / {d}")
+            templates[a] = templates[a].with_notes([note])
+        return replace(self.map(templates), abcd={**self.abcd, process: tuple(regions)})
+
     def rename_reserved(self) -> Measurement:
         """Give sources whose names mean something else in a workspace other ones, and say so in a note.
 
         These are the factors of the measurement, the luminosity of HistFactory and the MC statistics of the regions.
         """
-        reserved = {*RESERVED, *self.factors, *(f"staterror_{name}" for name in self.regions)}
+        reserved = {*self.reserved, *self.factors}
         wanted = [name for name in self.sources if name in reserved]
         words = dict(zip(wanted, choose_words(wanted, {*reserved, *self.sources}), strict=True))
         regions = {name: _rename_sources(region, words) for name, region in self.regions.items()}
@@ -193,6 +254,7 @@ class Measurement:
             "fixed": dict(self.fixed),
             "bounds": {name: list(ends) for name, ends in self.bounds.items()},
             "groups": {name: list(members) for name, members in self.groups.items()},
+            "abcd": {name: list(regions) for name, regions in self.abcd.items()},
         }
 
     @classmethod
@@ -201,7 +263,7 @@ class Measurement:
         try:
             regions = {str(name): TemplateSet.from_dict(region) for name, region in plain["regions"].items()}
             given = {name: plain[name] for name in ("strengths", "of_interest", "free", "fixed", "bounds", "groups")}
-            return cls(regions, **given)
+            return cls(regions, **given, abcd=plain.get("abcd", {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FitError(f"no measurement can be made of this: {error}") from error
 
@@ -222,13 +284,18 @@ class Measurement:
 
     def _check_factors(self) -> None:
         signals, backgrounds = self.of_role(Role.SIGNAL), self.of_role(Role.BACKGROUND)
-        scales = (("strengths", self.strengths, signals), ("free", _name_factors(self.free), backgrounds))
+        tied = {process: (process,) for process in self.abcd}
+        scales = (
+            ("strengths", self.strengths, signals),
+            ("free", _name_factors(self.free), backgrounds),
+            ("abcd", tied, backgrounds),
+        )
         for what, factors, known in scales:
             for name, processes in factors.items():
                 if wrong := [p for p in processes if p not in known]:
                     kind = "signal" if what == "strengths" else "background"
                     raise FitError(f"{what}: {name}: {wrong[0]} is no {kind} process; there are: {', '.join(known)}")
-        scaled = [process for processes in self.factors.values() for process in processes]
+        scaled = [process for _, factors, _ in scales for processes in factors.values() for process in processes]
         if twice := find_repeated(scaled):
             raise FitError(f"process {twice[0]} is scaled by two parameters: name it in one")
         if unscaled := [name for name in signals if name not in scaled]:
@@ -276,6 +343,12 @@ def _name_factors(free: Mapping[str, Sequence[str]] | Sequence[str]) -> dict[str
         return _as_lists("free", free)
     words = choose_words(free)
     return {f"norm_{word}": (process,) for word, process in zip(words, free, strict=True)}
+
+
+def _name_tied(process: str) -> tuple[str, str, str]:
+    """Names of the three factors of a background whose yields in four regions are tied; see `tie`."""
+    (word,) = choose_words([process])
+    return f"norm_{word}", f"transfer_{word}", f"side_{word}"
 
 
 def _split_source(region_name: str, region: TemplateSet, source: str, by: set[str]) -> TemplateSet:

@@ -35,6 +35,10 @@ NO_MC_STAT = ", no MC stat"
 """Ending of the names of fits in which the MC-statistics factors are held."""
 
 
+IMPACTS = ("Δμ up", "Δμ down", "pre-fit up", "pre-fit down")
+"""Columns of the four changes of an `Impact`."""
+
+
 @dataclass(frozen=True)
 class FittedParameter:
     """A parameter after the fit: value and uncertainty, in units of the prior standard deviation for sources."""
@@ -47,12 +51,12 @@ class FittedParameter:
 
 @dataclass(frozen=True)
 class Impact:
-    """Change of μ̂ when one source is held one standard deviation above or below its best value.
+    """Change of μ̂ when one source, or a group, is held one standard deviation above or below its best value.
 
     Attributes
     ----------
     source
-        Name of the nuisance parameter.
+        Name of the nuisance parameter, or of the group.
     up, down
         With the post-fit standard deviation.
     prefit_up, prefit_down
@@ -104,6 +108,8 @@ class StrengthSummary:
         Of each source on the strength, largest first.
     breakdown
         Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
+    group_impacts
+        Of each group, whose sources are moved together in the direction that raises the strength most.
     """
 
     name: str
@@ -113,6 +119,7 @@ class StrengthSummary:
     without_mc_stat: FittedSensitivity
     impacts: tuple[Impact, ...]
     breakdown: tuple[tuple[str, float], ...]
+    group_impacts: tuple[Impact, ...] = ()
 
     @property
     def z(self) -> float:
@@ -143,7 +150,8 @@ class StrengthSummary:
             "z_stat": self.sensitivity.z_stat,
             "delta_mu": self.sensitivity.delta_mu,
             "variants": {name: {"z": z, "sigma_mu": sigma} for name, (z, sigma) in self.variants.items()},
-            "impacts": {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in self.impacts},
+            "impacts": _describe_impacts(self.impacts),
+            "group_impacts": _describe_impacts(self.group_impacts),
             "breakdown": dict(self.breakdown),
         }
 
@@ -156,7 +164,8 @@ class StrengthSummary:
             interval=None if plain["interval"] is None else (plain["interval"][0], plain["interval"][1]),
             sensitivity=_read_variants(plain["variants"], ""),
             without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
-            impacts=tuple(Impact(source, **values) for source, values in plain["impacts"].items()),
+            impacts=_read_impacts(plain["impacts"]),
+            group_impacts=_read_impacts(plain.get("group_impacts", {})),
             breakdown=tuple(plain["breakdown"].items()),
         )
 
@@ -170,10 +179,15 @@ class StrengthSummary:
         )
         variants = tuple((name, f"{z:.3f}", f"{sigma:.3f}") for name, (z, sigma) in self.variants.items())
         parts = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
+        groups = tuple(
+            (i.source, *(f"{value:+.3f}" for value in (i.up, i.down, i.prefit_up, i.prefit_down)))
+            for i in self.group_impacts
+        )
         return (
             Table("Signal strength", ("signal strength", ""), strength),
             Table("Discovery significance", ("fit", "Z", "σ_μ"), variants),
             Table("Parts of σ_μ", ("from", "σ_μ"), parts),
+            Table("Impacts of groups", ("group", *IMPACTS), groups),
         )
 
 
@@ -373,7 +387,7 @@ class FitSummary:
             p = self.parameter(impact.source)
             cells = (p.value, p.error, impact.up, impact.down, impact.prefit_up, impact.prefit_down)
             rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
-        header = ("source", "pull", "σ", "Δμ up", "Δμ down", "pre-fit up", "pre-fit down")
+        header = ("source", "pull", "σ", *IMPACTS)
         return Table("Sources after the fit", header, tuple(rows))
 
     def _factors(self) -> Table:
@@ -385,6 +399,14 @@ class FitSummary:
             if p.kind == "free" and p.name not in shown
         )
         return Table("Free parameters after the fit", ("parameter", "value"), rows)
+
+
+def _describe_impacts(impacts: tuple[Impact, ...]) -> dict[str, dict[str, float]]:
+    return {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in impacts}
+
+
+def _read_impacts(plain: Mapping[str, Mapping[str, float]]) -> tuple[Impact, ...]:
+    return tuple(Impact(source, **values) for source, values in plain.items())
 
 
 def _read_variants(variants: Mapping[str, Mapping[str, float]], suffix: str) -> FittedSensitivity:

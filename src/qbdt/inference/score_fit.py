@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ class _ScoredTables:
         def score(side: Any) -> Any:
             return None if side is None else (self.score(side[0], f"systematic {source.name}: "), *side[1:])
 
-        return FlatSystematic(source.name, source.kind, score(source.up), score(source.down))
+        return replace(source, up=score(source.up), down=score(source.down), event_id=(None, None))
 
 
 def _score_events(model: Any) -> Callable[[Events], dict[str, Any]]:

@@ -46,7 +46,12 @@ class FitSettings(Section):
         allow_inf_nan=False,
         description="factor on all simulated yields: 2 where half of the events stand for all",
     )
-    mc_stat: bool = Field(True, description="include the statistical uncertainty of the simulation, one factor per bin")
+    mc_stat: bool = Field(True, description="include the statistical uncertainty of the simulation")
+    mc_model: Literal["bin", "process", "poisson"] = Field(
+        "bin",
+        description="factors of the simulation's statistics: one per bin on the sum of the backgrounds; one per "
+        "process and bin (full Barlow–Beeston), the signal's too; poisson: the latter with Poisson constraints",
+    )
     systematics: list[str] | None = Field(None, description="sources in the fit; all by default, [] for none")
     prune: float | None = Field(
         None, ge=0, lt=1, description="drop sources that move no bin by more than this fraction; none by default"

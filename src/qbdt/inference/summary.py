@@ -14,8 +14,9 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
-from qbdt.inference.result import FitSummary, FittedParameter, Impact, Scan, StrengthSummary
+from qbdt.inference.result import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
 __all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]
@@ -119,7 +120,7 @@ def summarise(
     of_interest
         Strengths to give results for; that of `best` if not given.
     groups
-        Names of groups of parameters and their members, for the parts of σ_μ.
+        Names of groups of parameters and their members, for impacts and parts of σ_μ.
     """
     likelihood, values = best.likelihood, best.minimum.values
     covariance = likelihood.covariance(best.minimum, best.hessian)
@@ -153,7 +154,8 @@ def _summarise_strength(
         interval=_interval(best),
         sensitivity=sensitivity,
         without_mc_stat=_sensitivity(best, mc_stat) if mc_stat else sensitivity,
-        impacts=_refit_impacts(best, covariance) if refit else _impacts(best, covariance),
+        impacts=measure_impacts(best, covariance, refit),
+        group_impacts=measure_group_impacts(best, covariance, groups, refit),
         breakdown=_breakdown(best, groups),
     )
 
@@ -173,24 +175,6 @@ def scan_mu(best: BestFit, points: int = 21) -> Scan:
         except FitError:
             continue
     return Scan(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-def _refit_impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
-    """Impacts by repeating the fit with each source held: slower than from the covariance, exact for large effects."""
-
-    def change(name: str, distance: float) -> float:
-        at = best.value(name) + distance
-        moved = best.likelihood.follow({name: at}, best.predict(name, at)).values
-        return float(moved[best.index]) - best.mu
-
-    impacts, errors = [], np.sqrt(np.diag(covariance))
-    for name in best.likelihood.of_kind("source"):
-        if name in best.minimum.fixed:
-            impacts.append(Impact(name, 0.0, 0.0, 0.0, 0.0))
-            continue
-        error = float(errors[best.likelihood.names.index(name)])
-        impacts.append(Impact(name, *(change(name, distance) for distance in (error, -error, 1.0, -1.0))))
-    return _ranked(impacts)
 
 
 def _interval(best: BestFit) -> tuple[float, float] | None:
@@ -242,22 +226,6 @@ def _parameters(best: BestFit, errors: Floats) -> tuple[FittedParameter, ...]:
     return tuple(FittedParameter(p.name, p.kind, float(value), float(error)) for p, value, error in rows)
 
 
-def _impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
-    """Shift of μ̂ per shift of θ in the Gaussian approximation: cov(μ, θ)/var(θ)."""
-    impacts = []
-    for name in best.likelihood.of_kind("source"):
-        index = best.likelihood.names.index(name)
-        variance = covariance[index, index]
-        slope = float(covariance[best.index, index] / variance) if variance > 0 else 0.0
-        post = slope * float(np.sqrt(variance))
-        impacts.append(Impact(name, post, -post, slope, -slope))
-    return _ranked(impacts)
-
-
-def _ranked(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
-    return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))
-
-
 def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple[str, float], ...]:
     """Parts of σ_μ: its decrease in quadrature when one group of parameters is held at its best values."""
     sources, mc_stat = best.likelihood.of_kind("source"), best.likelihood.of_kind("mc_stat")
@@ -266,7 +234,8 @@ def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple
     others = tuple(
         name for name in (best.likelihood.of_kind("poi") + best.likelihood.of_kind("free")) if name != best.poi
     )
-    groups = [("MC statistics", mc_stat), ("all sources", sources), ("free parameters", others), *given.items()]
+    own = [(group, tuple(name for name in members if name != best.poi)) for group, members in given.items()]
+    groups = [("MC statistics", mc_stat), ("all sources", sources), ("free parameters", others), *own]
     rows += [(name, quadratic_difference(total, best.sigma_mu(held))) for name, held in groups if held]
     single = [(name, quadratic_difference(total, best.sigma_mu((name,)))) for name in sources]
     return (*rows, *sorted(single, key=lambda row: -row[1]))

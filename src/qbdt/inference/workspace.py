@@ -4,9 +4,7 @@ What becomes of a source: a pure normalisation is a `normsys`; everything else (
 normalisation of part of a process) is a `histosys` that keeps its effect on the yield, one nuisance parameter for both.
 The yield is not split off: with linear interpolation a shift of the yield and of the shape by the same θ is what the
 paper's likelihood has, and for two-sided sources with a small asymmetry the difference is of second order. MC
-statistics are one `staterror` per bin for all backgrounds (Barlow–Beeston lite, Gaussian). The signal has none: its
-nominal yield in the sum would shrink the uncertainty of the background by b/(s + b) just where the signal is, and raise
-the discovery significance.
+statistics are in `mc_statistics`.
 """
 
 from __future__ import annotations
@@ -24,7 +22,8 @@ from qbdt.errors import FitError
 from qbdt.files import write_text
 from qbdt.inference.asimov import expected_errors
 from qbdt.inference.hs3 import is_hs3, read_hs3
-from qbdt.inference.measurement import RESERVED, Measurement
+from qbdt.inference.mc_statistics import McModel, describe_mc_stat, name_mc_stat
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.pyhf_model import PyhfModel
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
 
@@ -75,7 +74,7 @@ def build_workspace(
 
 
 def describe_measurement(
-    measurement: Measurement, *, name: str = "measurement", mc_stat: bool = True
+    measurement: Measurement, *, name: str = "measurement", mc_stat: bool = True, mc_model: McModel = "bin"
 ) -> dict[str, Any]:
     """Write a measurement as a pyhf workspace: its regions are the channels.
 
@@ -92,11 +91,18 @@ def describe_measurement(
         Name of the measurement in the workspace.
     mc_stat
         Whether to add the MC-statistics modifiers.
+    mc_model
+        Which ones: one per bin, one per process and bin, or the latter with Poisson constraints.
     """
     _check(measurement)
-    factors = {process: factor for factor, processes in measurement.factors.items() for process in processes}
+    names_mc = name_mc_stat(measurement, mc_model)
+
+    def describe(channel: str, region: TemplateSet, process: ProcessTemplates) -> dict[str, Any]:
+        found = describe_mc_stat(process, names_mc[channel, process.name], mc_model) if mc_stat else None
+        return _sample(process, region.sources, measurement.factors_of(channel, process.name), found)
+
     channels = [
-        {"name": channel, "samples": [_sample(p, region.sources, factors, channel, mc_stat) for p in region.processes]}
+        {"name": channel, "samples": [describe(channel, region, process) for process in region.processes]}
         for channel, region in measurement.regions.items()
     ]
     parameters = _parameters(measurement, mc_stat)
@@ -156,17 +162,17 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
 
 
 def _sample(
-    process: ProcessTemplates, sources: tuple[str, ...], factors: Mapping[str, str], channel: str, mc_stat: bool
+    process: ProcessTemplates,
+    sources: tuple[str, ...],
+    factors: Sequence[str],
+    mc_stat: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    modifiers: list[dict[str, Any]] = []
-    if process.name in factors:
-        modifiers.append({"name": factors[process.name], "type": "normfactor", "data": None})
+    modifiers: list[dict[str, Any]] = [{"name": name, "type": "normfactor", "data": None} for name in factors]
     for name in sources:
         if name in process.shifts:
             modifiers.append(_modifier(name, process))
-    if mc_stat and process.role is Role.BACKGROUND:
-        errors = np.sqrt(process.variance).tolist()
-        modifiers.append({"name": f"staterror_{channel}", "type": "staterror", "data": errors})
+    if mc_stat is not None:
+        modifiers.append(dict(mc_stat))
     return {"name": process.name, "data": process.nominal.tolist(), "modifiers": modifiers}
 
 
@@ -213,12 +219,11 @@ def _bound_strength(parameters: Sequence[Mapping[str, Any]], poi: str) -> list[d
 
 
 def _check(measurement: Measurement) -> None:
-    taken = {*RESERVED, *(f"staterror_{name}" for name in measurement.regions)}
     for name in measurement.sources:
         if name in measurement.factors:
             raise FitError(f"source {name} has the name of the signal strength: rename one (fit: poi)")
     for name in (*measurement.factors, *measurement.sources):
-        if name in taken:
+        if name in measurement.reserved:
             raise FitError(f"the name {name} means something else in HistFactory: rename it")
     if not any(np.any(region.signal > 0) for region in measurement.regions.values()):
         raise FitError("the signal templates are empty: no bin expects signal")

@@ -4,6 +4,8 @@ import functools
 import gc
 import gzip
 import http.server
+import json
+import os
 import threading
 import zipfile
 from pathlib import Path
@@ -16,7 +18,7 @@ import pyarrow.parquet
 import pytest
 import uproot
 
-from qbdt.data.readers import Friend, Request, Share, expand, open_with_friends, read_events, read_request
+from qbdt.data.readers import Friend, Request, Share, expand, file_index, open_with_friends, read_events, read_request
 from qbdt.errors import DataError
 
 N = 1000
@@ -121,6 +123,45 @@ def test_a_folder_of_parts(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is a folder without tables"):
         read_events(tmp_path / "empty", ["x"])
+
+
+def test_an_index_of_many_files_is_kept_on_disk(tmp_path, monkeypatch):
+    folder, cache = tmp_path / "files", tmp_path / "cache"
+    monkeypatch.setenv("QBDT_CACHE", str(cache))
+    monkeypatch.setattr(file_index, "MANY", 3)
+    for name in ("a/x1.csv", "a/x2.csv", "b/x3.csv", "b/y.csv"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    names = [str(folder / name) for name in ("a/x1.csv", "a/x2.csv", "b/x3.csv")]
+    wildcard = str(folder / "*" / "x*.csv")
+    assert list(file_index.find_matches(wildcard)) == names
+    assert not cache.exists()  # folders that have just changed may change again without a new time
+    for one in (folder, folder / "a", folder / "b"):
+        os.utime(one, (1e9, 1e9))
+    assert list(file_index.find_matches(wildcard)) == names
+    (written,) = cache.iterdir()
+    plain = json.loads(written.read_text())
+    assert set(plain["folders"]) == {str(folder), str(folder / "a"), str(folder / "b")}
+    written.write_text(json.dumps({**plain, "files": names[:1]}))
+    assert list(file_index.find_matches(wildcard)) == names[:1]  # nothing is listed again
+    (folder / "b" / "x4.csv").touch()
+    assert len(file_index.find_matches(wildcard)) == 4
+    written.write_text("damaged")
+    assert len(file_index.find_matches(wildcard)) == 4
+    assert list(file_index.find_matches(str(folder / "**" / "x3.csv"))) == names[2:]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("root://eos.cern.ch//eos/a.root", "XRootD's client is not installed: pip install fsspec-xrootd"),
+        ("root://eos.cern.ch//eos/a.parquet", "only ROOT files are read over root://"),
+    ],
+)
+def test_xrootd_without_its_client(path, message, monkeypatch):
+    monkeypatch.setattr("qbdt.data.readers.table.find_spec", lambda name: None)
+    with pytest.raises(DataError, match=message):
+        read_events(path, ["x"])
 
 
 def test_wildcards_see_new_files(tmp_path):

@@ -7,6 +7,7 @@ from qbdt.training.kernels.residuals import (
     add_outputs,
     add_up_to,
     logistic_pairs,
+    number_leaves,
     shift_pairs,
     sum_nominal,
     sum_weights,
@@ -46,27 +47,29 @@ def test_shift_pairs_are_residual_and_yield(rng):
     assert out.reshape(20, 2) / SCALE == pytest.approx(expected, abs=1e-11)
 
 
-def test_sums_over_a_leaf(rng):
+def test_sums_over_leaves(rng):
     weight, ratio = rng.normal(size=30), rng.random(30)
     columns, current = rng.normal(size=(30, 2)), rng.normal(size=(30, 3))
-    rows = np.sort(rng.permutation(30)[:17]).astype(np.int32) + 5
-    own = rows[2:15] - 5
-    out = np.zeros(8, dtype=np.int64)
+    leaf_of = rng.integers(0, 4, 30).astype(np.int32)
+    out, weights = np.zeros((4, 8), dtype=np.int64), np.zeros(4, dtype=np.int64)
     scales = np.full(3, SCALE)
-    arrays = (weight, ratio, current.ravel(), columns.ravel(), rows)
-    sum_nominal(*arrays, 2, 15, 5, scales, scales, scales[:2], out)
+    sum_nominal(weight, ratio, current.ravel(), columns.ravel(), leaf_of, scales, scales, scales[:2], out)
+    sum_weights(weight, leaf_of, SCALE, weights)
     n = weight + weight**2
-    parts = [weight[own].sum(), n[own].sum(), (n * ratio)[own].sum(), *(n[:, None] * current)[own].sum(axis=0)]
-    assert out / SCALE == pytest.approx(np.array([*parts, *columns[own].sum(axis=0)]), abs=1e-10)
-    assert sum_weights(weight, rows, 2, 15, 5, SCALE) == out[0]
+    of_rows = np.column_stack([weight, n, n * ratio, n[:, None] * current, columns])
+    expected = [of_rows[leaf_of == leaf].sum(axis=0) for leaf in range(4)]
+    assert out / SCALE == pytest.approx(np.array(expected), abs=1e-10)
+    assert np.array_equal(weights, out[:, 0])
 
 
-def test_outputs_are_added_to_the_rows_of_a_leaf(rng):
-    current = np.zeros((6, 2))
-    add_outputs(current.reshape(-1), 2, np.array([9, 3, 5, 7], dtype=np.int32), 1, 3, 2, np.array([1.0, -2.0]))
-    expected = np.zeros((6, 2))
-    expected[[1, 3]] = [1.0, -2.0]
-    assert np.array_equal(current, expected)
+def test_rows_know_their_leaf_and_get_its_outputs():
+    leaf_of, current = np.full(6, -1, dtype=np.int32), np.zeros((6, 2))
+    rows = np.array([4, 0, 2, 5, 1, 3], dtype=np.int32)
+    number_leaves(rows, np.array([[1, 0, 2], [0, 2, 5], [1, 5, 6]]), leaf_of)
+    assert leaf_of.tolist() == [1, 0, 0, 1, 1, 0]
+    outputs = np.array([[1.0, -2.0], [3.0, 4.0]])
+    add_outputs(current.reshape(-1), leaf_of, outputs)
+    assert np.array_equal(current, outputs[leaf_of])
 
 
 @pytest.mark.parametrize("n_keys", [1, 2, 3, 7, 64, 100])

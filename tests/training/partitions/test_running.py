@@ -10,9 +10,11 @@ import pytest
 from qbdt.analysis import cluster_run as module
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.cluster_run import ClusterRun
+from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_partitions, load_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.data.checks.findings import find_faults
+from qbdt.errors import DataError
 from qbdt.progress import silent
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -96,11 +98,39 @@ def test_a_run_on_the_cluster_is_that_of_one_machine(client, files, local, tmp_p
     assert again.steps == ("scores: there already", "fit: there already")
 
 
+def test_regions_on_the_cluster_are_those_of_one_machine(client, files, tmp_path):
+    """Templates of all regions, and the statistical errors of their shifts."""
+    regions = "regions: {sr: {selection: y < 1}, cr: {selection: y >= 1, observable: x, bins: 2, range: [-2, 2]}}\n"
+    analysis = parse_analysis(ANALYSIS.replace("n_trees: 4", "n_trees: 1") + regions, "small.yaml")
+    folders = [
+        run_analysis(analysis, files, tmp_path / name, figures=False, n_threads=1, cluster=cluster).folder
+        for name, cluster in (("local", None), ("cluster", ClusterRun(client, 3)))
+    ]
+    found = [json.loads((one / "fit" / "measurement.json").read_text())["regions"] for one in folders]
+    for region in ("sr", "cr"):
+        for mine, its in zip(*(one[region]["processes"] for one in found), strict=True):
+            assert mine["nominal"] == pytest.approx(its["nominal"])
+            for source, shift in mine["shifts"].items():
+                other = its["shifts"][source]
+                assert shift["up"] == pytest.approx(other["up"])
+                assert shift.get("shift_variance") == pytest.approx(other.get("shift_variance"))
+    assert found[0]["cr"]["processes"][1]["shifts"]["scale"]["shift_variance"][0] > 0
+    empty = parse_analysis(ANALYSIS + regions.replace("y >= 1", "y >= 99"), "small.yaml")
+    with pytest.raises(DataError, match=r"regions\.cr: no background event passes its selection: y >= 99"):
+        run_analysis(empty, files, tmp_path / "empty", cluster=ClusterRun(client, 3))
+
+
 def test_edges_are_chosen_on_a_sample_where_there_are_many_events(client, local, monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 6000)
     analysis = parse_analysis(ANALYSIS, "small.yaml")
     result = ClusterRun(client, 2).run_fit(local / "scored" / "scored.yaml", analysis, silent)
     assert result.templates.background.sum() == pytest.approx(1500.0)  # filled from all events
+    shift = result.templates.process("ttbar").shifts["scale"]
+    assert shift.variance is not None  # from the sample, scaled
+    whole = fit_scored(read_analysis(local / "scored" / "scored.yaml"), local / "scored").templates
+    wanted = whole.process("ttbar").shifts["scale"].variance
+    assert wanted is not None
+    assert shift.variance.sum() == pytest.approx(wanted.sum(), rel=0.3)  # of some hundred events that change bins
 
 
 def test_a_sample_stands_for_all_events(local):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qbdt.arrays import BINS, FEATURES_PER_WORD
 from qbdt.trees.kernels.histogram import PLANE, add_rows, add_systematics
 from qbdt.trees.kernels.lanes import aligned_zeros
-from qbdt.trees.kernels.node_division import copy_divided, divide_rows
+from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
 
 SPANS = [1.0, -1.0, 0.0, 1e-12, 1e12, -3.7e11]
 
@@ -118,3 +118,6 @@ def test_partition_equals_the_naive_one(seed, whole):
     copy_divided(scratch, share, counts, lefts, lefts + counts, out)
     expected = [np.concatenate([np.flatnonzero(~right[a:b]), np.flatnonzero(right[a:b])]) + a for _, a, b in share]
     assert out.tolist() == np.concatenate(expected).tolist()
+    middles = divide_in_place(words, 8, table, rows, whole, share, scratch)
+    assert middles.tolist() == (lefts + counts).tolist()
+    assert rows.tolist() == out.tolist()

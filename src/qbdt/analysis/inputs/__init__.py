@@ -4,9 +4,20 @@ In: an analysis and its files. Out: tables of yields, sources and what looks wro
 every variable, source and correlation (`plot_inputs`).
 """
 
+from qbdt.analysis.inputs.drawn_variables import add_variables, list_drawn, require_drawable
 from qbdt.analysis.inputs.histograms import choose_edges, fill_variable
 from qbdt.analysis.inputs.inputs_page import inputs_document
 from qbdt.analysis.inputs.inspection import Inspection, inspect_inputs
 from qbdt.analysis.inputs.plots import plot_inputs
 
-__all__ = ["Inspection", "choose_edges", "fill_variable", "inputs_document", "inspect_inputs", "plot_inputs"]
+__all__ = [
+    "Inspection",
+    "add_variables",
+    "choose_edges",
+    "fill_variable",
+    "inputs_document",
+    "inspect_inputs",
+    "list_drawn",
+    "plot_inputs",
+    "require_drawable",
+]

@@ -11,14 +11,14 @@ import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding, find_open_data
 from qbdt.analysis.inputs.cut_flow import CutFlow, count_cuts
+from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
 from qbdt.analysis.inputs.yields import yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Expression, Kind, Role
-from qbdt.errors import ConfigError
+from qbdt.data import Dataset, Kind, Role
 from qbdt.files import choose_words
 from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
@@ -30,7 +30,12 @@ __all__ = ["inputs_document"]
 
 
 def inputs_document(
-    analysis: Analysis, folder: str | Path = ".", variables: Sequence[str] = (), progress: Progress = silent
+    analysis: Analysis,
+    folder: str | Path = ".",
+    variables: Sequence[str] = (),
+    progress: Progress = silent,
+    *,
+    every_source: bool = False,
 ) -> Document:
     """Draw what an analysis reads.
 
@@ -40,6 +45,8 @@ def inputs_document(
         As for `load`. Recorded data are shown as the fit shows them: see `fit: blind` and `blind_above`.
     variables
         Expressions to draw beside the features and the expressions under `variables`.
+    every_source
+        Whether to draw each source in every variable, and not only in the one that it moves most.
 
     Returns
     -------
@@ -56,7 +63,7 @@ def inputs_document(
     sections = [Section(one.title, tuple(one.variables())) for one in regions]
     first = regions[0]
     sections += [
-        Section("Sources", tuple(first.sources())),
+        *(Section(one.title_of("Sources"), tuple(one.sources(every_source))) for one in regions),
         Section("Correlations of features", tuple(first.correlations())),
         Section("Yields", (*(yields_table(r.title, r.events, r.is_open) for r in regions), *_cut_flow(cuts))),
     ]
@@ -93,30 +100,9 @@ class _Plan:
 
     @classmethod
     def of(cls, analysis: Analysis, variables: Sequence[str]) -> _Plan:
-        own = {name: v.expression for name, v in analysis.variables.items() if v.expression is not None}
-        asked = {text: text for text in variables if text not in (*analysis.features, *own)}
-        extra = {**own, **asked}
-        if not extra:
-            return cls(analysis, analysis, tuple(analysis.features))
-        if analysis.dataset is not None:
-            raise ConfigError(
-                f"{next(iter(extra))}: a dataset that comes with qbdt has no other columns than its features"
-            )
-        for text in extra.values():
-            Expression(text)
-        features = [*analysis.features, *extra]
-        columns = {
-            **analysis.columns,
-            **{name: text for name, text in extra.items() if name != text or not _plain(text)},
-        }
-        missing = analysis.missing if isinstance(analysis.missing, dict) else [*analysis.missing, float("nan")]
-        read = analysis.model_copy(update={"features": features, "columns": columns, "missing": missing})
-        return cls(analysis, read, tuple(features))
-
-
-def _plain(text: str) -> bool:
-    """Whether an expression is the name of a column."""
-    return Expression(text).names == {text}
+        own = [name for name, variable in analysis.variables.items() if variable.expression is not None]
+        read = add_variables(analysis, [*own, *variables])
+        return cls(analysis, read, tuple(read.features))
 
 
 class _Region:
@@ -131,6 +117,14 @@ class _Region:
     def title(self) -> str:
         """Name of the region."""
         return f"Region {self._name}" if self._name else "Variables"
+
+    def title_of(self, what: str) -> str:
+        """Title of a section on this region."""
+        return f"{what} in region {self._name}" if self._name else what
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self._name}-" if self._name else ""
 
     @property
     def is_open(self) -> bool:
@@ -159,8 +153,7 @@ class _Region:
     def variables(self) -> Iterator[Block]:
         """Every variable, linear and, on demand, logarithmic."""
         words = choose_words(self._names)
-        prefix = f"{self._name}-" if self._name else ""
-        logarithmic = []
+        prefix, logarithmic = self._prefix, []
         for name, word in zip(self._names, words, strict=True):
             yield self._figure(name, f"{prefix}{word}", log=False)
             logarithmic.append(self._figure(name, f"{prefix}{word}-log", log=True))
@@ -174,21 +167,28 @@ class _Region:
         drawn = stacked_variable(templates, self._labels, log=log, data=data, title=self._name)
         return Figure(word, drawn, f"{name}; under- and overflow in the outer bins.", columns)
 
-    def sources(self) -> Iterator[Figure]:
-        """Each source in the feature that it moves most, for background and signal."""
+    def sources(self, every: bool = False) -> Iterator[Block]:
+        """Each source in the feature that it moves most, for background and signal; on demand in every variable."""
         moved = _most_moved(self.events)
         names = [s.name for s in self.events.systematics if s.kind is not Kind.NORM]
+        words = dict(zip(self._names, choose_words(self._names), strict=True))
         for source, word in zip(names, choose_words(names), strict=True):
-            name = moved.get(source) or self._names[0]
-            edges = self._templates(name).edges
-            found = {str(role): source_shape(self.events, source, name, edges, role) for role in Role}
-            shapes = {title: shape for title, shape in found.items() if shape is not None}
-            columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
-            for title, shape in shapes.items():
-                columns |= {f"{title} {side}": getattr(shape, side).tolist() for side in shape._fields}
-            drawn = source_shapes(source, self._labels.variable(name), edges, shapes, self._labels)
-            caption = f"{source} in {name}, which it moves most; bands are the statistics of the shift."
-            yield Figure(f"source-{word}", drawn, caption, columns)
+            most = moved.get(source) or self._names[0]
+            yield self._source(source, most, f"{self._prefix}source-{word}", "which it moves most; ")
+            if every:
+                others = [name for name in self._names if name != most]
+                drawn = [self._source(source, name, f"{self._prefix}source-{word}-{words[name]}") for name in others]
+                yield Fold(f"{source} in all variables", tuple(drawn))
+
+    def _source(self, source: str, name: str, word: str, remark: str = "") -> Figure:
+        edges = self._templates(name).edges
+        found = {str(role): source_shape(self.events, source, name, edges, role) for role in Role}
+        shapes = {title: shape for title, shape in found.items() if shape is not None}
+        columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
+        for title, shape in shapes.items():
+            columns |= {f"{title} {side}": getattr(shape, side).tolist() for side in shape._fields}
+        drawn = source_shapes(source, self._labels.variable(name), edges, shapes, self._labels)
+        return Figure(word, drawn, f"{source} in {name}, {remark}bands are the statistics of the shift.", columns)
 
     def correlations(self) -> Iterator[Figure]:
         """Correlations of all features, of signal and of background."""

@@ -25,6 +25,7 @@ def plot_inputs(
     *,
     variables: Sequence[str] = (),
     formats: Sequence[str] = (),
+    every_source: bool = False,
     unblind: bool = False,
     force: bool = False,
     progress: Progress = silent,
@@ -41,6 +42,8 @@ def plot_inputs(
         Expressions to draw beside the features.
     formats
         png or pdf: write each figure in these formats too.
+    every_source
+        Draw each source in every variable, and not only in the one that it moves most.
     unblind
         Show all recorded data.
     force
@@ -57,7 +60,8 @@ def plot_inputs(
         raise ConfigError(f"formats: {unknown[0]!r}: must be {', '.join(FORMATS)}")
     if not force and (Path(out) / PAGE).exists():
         raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
-    document = inputs_document(open_data(analysis) if unblind else analysis, folder, variables, progress)
+    shown = open_data(analysis) if unblind else analysis
+    document = inputs_document(shown, folder, variables, progress, every_source=every_source)
     page = write_report(document, Path(out), progress)
     for ending in formats:
         for figure in document.figures():

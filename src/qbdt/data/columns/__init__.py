@@ -11,6 +11,7 @@ from qbdt.data.columns.table_columns import (
     drop_columns,
     fill_masked,
     has_names,
+    name_columns,
     refuse_repeated,
     require_unmasked,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "drop_columns",
     "fill_masked",
     "has_names",
+    "name_columns",
     "number_categories",
     "read_categories",
     "refuse_repeated",

@@ -86,6 +86,14 @@ def drop_columns(table: Any, names: Sequence[str], context: str = "") -> Any:
     return {name: values for name, values in as_columns(table).items() if name not in names}
 
 
+def name_columns(given: Any) -> tuple[str, ...]:
+    """Columns of a table that are named, in place of an array of their values; none for an array."""
+    if isinstance(given, str):
+        return (given,)
+    named = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+    return tuple(given) if named else ()
+
+
 def has_names(table: Any) -> bool:
     """Whether a table knows the names of its columns.
 

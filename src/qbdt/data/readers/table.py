@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
+from qbdt.data.readers.file_index import find_matches
 from qbdt.errors import DataError, QBDTError
-from qbdt.files import make_folder, replace_file
+from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
 __all__ = [
     "CHUNK_BYTES",
@@ -151,23 +153,18 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
 
 
 def _matches(path: Path, folder: Path | None) -> list[str]:
-    """Files that match; kept as long as the folder does not change, where only names in one folder are open."""
+    """Files that match; kept in memory as long as the folder does not change, where only names in it are open."""
     start = "" if path.is_absolute() or folder is None else glob.escape(str(folder)) + "/"
     parent = Path(f"{start}{path}").parent
     if glob.has_magic(str(parent)):
-        return list(_find(f"{start}{path}"))
+        return list(find_matches(f"{start}{path}"))
     changed = parent.stat().st_mtime_ns if parent.is_dir() else 0
     return list(_index(f"{start}{path}", changed))
 
 
 @lru_cache(maxsize=1000)
 def _index(pattern: str, changed: int) -> tuple[str, ...]:
-    return _find(pattern)
-
-
-def _find(pattern: str) -> tuple[str, ...]:
-    matches = glob.glob(pattern, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
-    return tuple(sorted(match for match in matches if Path(match).is_file()))
+    return find_matches(pattern)
 
 
 def _list_folder(folder: Path) -> list[str]:
@@ -202,6 +199,8 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     from qbdt.data.readers.root import open_root
 
     ending = _ending(path)
+    if path.startswith("root://"):
+        _require_client(path, ending)
     if ending == ".root":
         return open_root(path, tree, share)
     if ending not in OPENERS:
@@ -215,6 +214,14 @@ def _ending(path: str) -> str:
     name = Path(path.partition("?")[0])
     ending = name.suffix.lower()
     return Path(name.stem).suffix.lower() + ending if ending in PACKED else ending
+
+
+def _require_client(path: str, ending: str) -> None:
+    """Refuse what cannot be read from an XRootD server."""
+    if ending != ".root":
+        raise DataError(f"{path}: only ROOT files are read over root://; fetch it first, or take https://")
+    if find_spec("fsspec_xrootd") is None:
+        raise DataError(f"{path}: XRootD's client is not installed: pip install fsspec-xrootd, or take https://")
 
 
 def _is_remote(path: str) -> bool:
@@ -246,7 +253,8 @@ def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
     Parameters
     ----------
     path
-        A file that ends in .root, or a folder, made if absent, for Parquet files.
+        A file that ends in .root, or a folder, made if absent, for Parquet files: those of an earlier writing are all
+        replaced, other files in it stay.
     tables
         Pairs of a name and its columns.
     """
@@ -255,10 +263,8 @@ def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
 
 
 def _write_root(path: Path, tables: NamedTables) -> list[str]:
-    import uproot
-
     names = []
-    with replace_file(path) as scratch, uproot.recreate(scratch) as file:
+    with replace_file(path) as scratch, recreate_root(scratch) as file:
         for name, columns in tables:
             file.mktree(name, {key: values.dtype for key, values in columns.items()}).extend(dict(columns))
             names.append(name)
@@ -269,10 +275,10 @@ def _write_parquet(folder: Path, tables: NamedTables) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    make_folder(folder)
+    make_folder(folder.parent)
     names = []
-    for name, columns in tables:
-        with replace_file(folder / f"{name}.parquet") as scratch:
-            pq.write_table(pa.table(dict(columns)), scratch, write_page_checksum=True)
-        names.append(name)
+    with replace_folder(folder.resolve(), ["*.parquet"]) as scratch:
+        for name, columns in tables:
+            pq.write_table(pa.table(dict(columns)), scratch / f"{name}.parquet", write_page_checksum=True)
+            names.append(name)
     return names

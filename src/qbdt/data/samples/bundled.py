@@ -27,7 +27,7 @@ from qbdt.data.samples.objects.reconstruction import (
     efficiency_weight,
 )
 from qbdt.errors import OutputError
-from qbdt.files import make_folder, replace_file
+from qbdt.files import make_folder, recreate_root, replace_file
 from qbdt.progress import Progress, silent
 
 __all__ = ["BUNDLED", "tautaugamma", "write_bundled_ntuples", "write_ntuples"]
@@ -95,8 +95,6 @@ def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Prog
     list of Path
         The files.
     """
-    import uproot
-
     processes = read_metadata(folder)["processes"]
     paths = [out / f"{name}.root" for name in processes]
     for path in paths:
@@ -107,7 +105,7 @@ def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Prog
         with (
             progress(f"writing {path.name}", source.metadata.num_rows) as advance,
             replace_file(path) as scratch,
-            uproot.recreate(scratch) as file,
+            recreate_root(scratch) as file,
         ):
             for group in range(source.num_row_groups):
                 objects = Objects.from_table(source.read_row_group(group))

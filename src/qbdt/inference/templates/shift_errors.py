@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,9 +11,28 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events, Sample, Systematic
 from qbdt.inference.templates.score_bins import Bins
-from qbdt.inference.templates.template_set import sum_of
+from qbdt.inference.templates.template_set import TemplateSet, sum_of
 
-__all__ = ["measure_shift_variance"]
+__all__ = ["measure_shift_variance", "take_shift_errors"]
+
+
+def take_shift_errors(templates: TemplateSet, sample: TemplateSet) -> TemplateSet:
+    """Give templates of all events the statistical errors of shifts that a sample of the events has.
+
+    Weights of the sample stand for all events, so that its variances are larger by the inverse of its share, which the
+    ratio of Σw² tells.
+    """
+    processes = []
+    for process in templates.processes:
+        its = sample.process(process.name)
+        share = process.variance.sum() / max(its.variance.sum(), 1e-300)
+        known = {name: shift.variance for name, shift in its.shifts.items() if shift.variance is not None}
+        shifts = {
+            name: replace(shift, variance=share * known[name]) if name in known else shift
+            for name, shift in process.shifts.items()
+        }
+        processes.append(replace(process, shifts=shifts))
+    return replace(templates, processes=tuple(processes))
 
 
 def measure_shift_variance(source: Systematic, sample: Sample, bins: Bins) -> Floats:

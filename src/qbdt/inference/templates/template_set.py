@@ -94,6 +94,15 @@ class ProcessTemplates:
         shifts = {name: shift.map(change) for name, shift in self.shifts.items()}
         return replace(self, nominal=change(self.nominal), variance=change(self.variance), shifts=shifts)
 
+    def scaled(self, factor: float) -> ProcessTemplates:
+        """Multiply yields by a factor and variances by its square."""
+        scaled = self.map(lambda values: factor * values)
+        shifts = {
+            name: shift if shift.variance is None else replace(shift, variance=factor * shift.variance)
+            for name, shift in scaled.shifts.items()
+        }
+        return replace(scaled, variance=factor * scaled.variance, shifts=shifts)
+
 
 @dataclass(frozen=True, eq=False)
 class ModelArrays:
@@ -250,8 +259,7 @@ class TemplateSet:
 
     def scaled(self, factor: float) -> TemplateSet:
         """Multiply simulated yields by a factor and Σw² by its square, for a sample of all events."""
-        scaled = [p.map(lambda values: factor * values) for p in self.processes]
-        return replace(self, processes=tuple(_scale_variances(p, factor) for p in scaled))
+        return replace(self, processes=tuple(process.scaled(factor) for process in self.processes))
 
     def merged(self, starts: Sequence[int]) -> TemplateSet:
         """Join neighbouring bins: `starts` are the first bins of each group, beginning with 0."""
@@ -280,6 +288,10 @@ class TemplateSet:
 
         named = tuple(sources.get(name, name) for name in self.sources)
         return replace(self, processes=tuple(map(rename, self.processes)), sources=named)
+
+    def with_process(self, process: ProcessTemplates) -> TemplateSet:
+        """Put other templates of a process in the place of its own."""
+        return replace(self, processes=tuple(process if p.name == process.name else p for p in self.processes))
 
     def with_notes(self, notes: Sequence[Note]) -> TemplateSet:
         """Add notes."""
@@ -328,14 +340,6 @@ class TemplateSet:
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FitError(f"no templates can be made of this: {error}") from error
-
-
-def _scale_variances(process: ProcessTemplates, factor: float) -> ProcessTemplates:
-    shifts = {
-        name: shift if shift.variance is None else replace(shift, variance=factor * shift.variance)
-        for name, shift in process.shifts.items()
-    }
-    return replace(process, variance=factor * process.variance, shifts=shifts)
 
 
 def sum_of(arrays: Any) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
+from qbdt.trees.kernels import add_pair, add_pair_word
 
 __all__ = ["add_pairs", "pair_value", "scan_ordered_pairs", "scan_pairs"]
 
@@ -21,19 +22,15 @@ BLOCK = 1024
 
 @njit(cache=True, nogil=True)
 def _add_pair_words(words: Words, pairs: Fixed, n_features: int, out: Fixed) -> None:
-    """Add one pair per row to the bins of up to eight features."""
-    byte, eight, bins, one = np.uint64(255), np.uint64(8), np.uint64(BINS), np.uint64(1)
-    for i in range(words.size):
-        word = words[i]
-        numerator, denominator = pairs[2 * i], pairs[2 * i + 1]
-        base = np.uint64(0)
-        for _ in range(n_features):
-            at = ((word & byte) + base) << one
-            upper, lower = out[at] + numerator, out[at + one] + denominator
-            out[at] = upper
-            out[at + one] = lower
-            word >>= eight
-            base += bins
+    """Add one pair per row to the bins of up to eight features; both numbers at once, as a vector."""
+    if n_features == FEATURES_PER_WORD:
+        for i in range(words.size):
+            add_pair_word(out, words[i], pairs, np.uint64(2 * i))
+        return
+    for feature in range(n_features):
+        shift, own = np.uint64(8 * feature), out[2 * feature * BINS :]
+        for i in range(words.size):
+            add_pair(own, words[i] >> shift, pairs, np.uint64(2 * i))
 
 
 @njit(cache=True, nogil=True)
@@ -62,10 +59,7 @@ def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bo
                         block_words[i] = words[g, rows[low + i]]
                 first = g * FEATURES_PER_WORD
                 size = min(FEATURES_PER_WORD, n_features - first)
-                if size == FEATURES_PER_WORD:
-                    _add_pair_words(block_words, block_pairs, FEATURES_PER_WORD, out[2 * first * BINS :])
-                else:
-                    _add_pair_words(block_words, block_pairs, size, out[2 * first * BINS :])
+                _add_pair_words(block_words, block_pairs, size, out[2 * first * BINS :])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -77,22 +71,37 @@ def pair_value(numerator: float, denominator: float, ridge: float, least: float)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _scan_cuts(
-    bins: Fixed, n_cuts: int, start: Fixed, total: Fixed, factor: Floats, ridge: float, least: float
-) -> tuple[float, int]:
-    """Best N_L²/(D_L + λ) + N_R²/(D_R + λ) over the cuts of one feature, the lowest of equals, and its cut."""
-    best, best_cut = -np.inf, 0
+def _sum_cuts(bins: Fixed, start: Fixed, tops: Fixed, bottoms: Fixed) -> None:
+    """N and D left of each cut, on top of those of `start`."""
     top, bottom = start[0], start[1]
-    for code in range(n_cuts):
+    for code in range(tops.size):
         top += bins[2 * code]
         bottom += bins[2 * code + 1]
-        left = pair_value(top * factor[0], bottom * factor[1], ridge, least)
-        if left < 0.0:
-            continue
-        right = pair_value((total[0] - top) * factor[0], (total[1] - bottom) * factor[1], ridge, least)
-        if right >= 0.0 and left + right > best:
-            best, best_cut = left + right, code + 1
-    return best, best_cut
+        tops[code], bottoms[code] = top, bottom
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _judge_cuts(
+    tops: Fixed, bottoms: Fixed, total: Fixed, factor: Floats, ridge: float, least: float, out: Floats
+) -> None:
+    """N_L²/(D_L + λ) + N_R²/(D_R + λ) of each cut, or −∞ where a side is too small: without a branch, for vectors."""
+    whole_top, whole_bottom, of_top, of_bottom = total[0], total[1], factor[0], factor[1]
+    for code in range(out.size):
+        left, left_curvature = tops[code] * of_top, bottoms[code] * of_bottom
+        right, right_curvature = (whole_top - tops[code]) * of_top, (whole_bottom - bottoms[code]) * of_bottom
+        smaller = min(left_curvature, right_curvature)
+        value = left * left / (left_curvature + ridge) + right * right / (right_curvature + ridge)
+        out[code] = value if (smaller >= least) & (smaller + ridge > 0.0) else -np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first_largest(values: Floats) -> tuple[float, int]:
+    """Largest of some numbers, −∞ if there is none, and the place after the first of them, 0 if all are −∞."""
+    best, place = -np.inf, 0
+    for i in range(values.size):
+        if values[i] > best:
+            best, place = values[i], i + 1
+    return best, place
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -114,8 +123,10 @@ def scan_pairs(
     """
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     start = np.zeros(2, np.int64)
+    sums, judged = np.empty((2, BINS), np.int64), np.empty(BINS)
     for f in range(features.size):
         feature = features[f]
+        size = n_cuts[feature]
         bins = hist[2 * feature * BINS : 2 * (feature + 1) * BINS]
         any_missing = bins[2 * MISSING] != 0 or bins[2 * MISSING + 1] != 0
         for option in range(2 if any_missing else 1):
@@ -123,14 +134,14 @@ def scan_pairs(
                 start[:] = bins[2 * MISSING :]
             else:
                 start[:] = 0
-            found, cut = _scan_cuts(bins, n_cuts[feature], start, total, factor, ridge, least)
+            tops, bottoms, values = sums[0, :size], sums[1, :size], judged[:size]
+            _sum_cuts(bins, start, tops, bottoms)
+            _judge_cuts(tops, bottoms, total, factor, ridge, least, values)
+            found, cut = _first_largest(values)
             if found - node_value > best_gain:
                 best_gain, best_feature, best_cut = found - node_value, feature, cut
                 best_missing = option if any_missing else NONE_MISSING
-                best_left[:] = start
-                for code in range(cut):
-                    best_left[0] += bins[2 * code]
-                    best_left[1] += bins[2 * code + 1]
+                best_left[0], best_left[1] = tops[cut - 1], bottoms[cut - 1]
     return best_gain, best_feature, best_cut, best_missing
 
 

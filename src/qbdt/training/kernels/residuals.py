@@ -1,7 +1,7 @@
 """What boosting by residuals does row by row: pairs for the next tree, outputs of the last one, sums over leaves.
 
 Everything that is summed is first rounded to a multiple of a power of two, so that sums are exact and do not depend on
-order. Rows of a node are positions `begin … end − 1` of `rows`; arrays of a segment start with its row `start`.
+order. Kernels pass over rows in the order in which these lie in memory: those of one leaf alone are scattered over it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from numba import njit
 
 from qbdt.arrays import Fixed, Floats, Indices, Rows
 
-__all__ = ["add_outputs", "add_up_to", "logistic_pairs", "shift_pairs", "sum_nominal", "sum_weights"]
+__all__ = [
+    "add_outputs",
+    "add_up_to",
+    "logistic_pairs",
+    "number_leaves",
+    "shift_pairs",
+    "sum_nominal",
+    "sum_weights",
+]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -29,12 +37,21 @@ def logistic_pairs(
 
 
 @njit(cache=True, nogil=True)
-def add_outputs(current: Floats, width: int, rows: Rows, begin: int, end: int, start: int, output: Floats) -> None:
-    """Add a leaf's output, `width` numbers, to each of its rows."""
-    for i in range(begin, end):
-        at = (rows[i] - start) * width
+def number_leaves(rows: Rows, ranges: Fixed, leaf_of: Rows) -> None:
+    """Write the leaf of each row: those of `ranges`, (leaf, begin, end), are `rows[begin:end]`."""
+    for p in range(ranges.shape[0]):
+        for i in range(ranges[p, 1], ranges[p, 2]):
+            leaf_of[rows[i]] = ranges[p, 0]
+
+
+@njit(cache=True, nogil=True)
+def add_outputs(current: Floats, leaf_of: Rows, outputs: Floats) -> None:
+    """Add the outputs of its leaf, (leaf, number), to the numbers of each row."""
+    width = outputs.shape[1]
+    for i in range(leaf_of.size):
+        leaf = leaf_of[i]
         for k in range(width):
-            current[at + k] += output[k]
+            current[i * width + k] += outputs[leaf, k]
 
 
 @njit(cache=True, nogil=True)
@@ -79,12 +96,10 @@ def shift_pairs(
 
 
 @njit(cache=True, nogil=True)
-def sum_weights(weight: Floats, rows: Rows, begin: int, end: int, start: int, scale: float) -> np.int64:
-    """Sum of the weights of a leaf's rows."""
-    total = np.int64(0)
-    for i in range(begin, end):
-        total += np.int64(np.rint(weight[rows[i] - start] * scale))
-    return total
+def sum_weights(weight: Floats, leaf_of: Rows, scale: float, out: Fixed) -> None:
+    """Add the weight of each row to the sum of its leaf."""
+    for i in range(leaf_of.size):
+        out[leaf_of[i]] += np.int64(np.rint(weight[i] * scale))
 
 
 @njit(cache=True, nogil=True)
@@ -93,30 +108,27 @@ def sum_nominal(
     ratio: Floats,
     current: Floats,
     columns: Floats,
-    rows: Rows,
-    begin: int,
-    end: int,
-    start: int,
+    leaf_of: Rows,
     scales: Floats,
     current_scales: Floats,
     column_scales: Floats,
     out: Fixed,
 ) -> None:
-    """Add Σ w, Σ n, Σ n r₀ of each strength, all Σ n f_k and all Σ of columns over a leaf's nominal rows."""
+    """Add w, n, n r₀ of each strength, all n f_k and all columns of nominal rows to the sums of their leaves."""
     n_columns, n_sources, n_ratios = column_scales.size, current_scales.size, scales.size - 2
     first = 2 + n_ratios
-    for i in range(begin, end):
-        row = rows[i] - start
-        w = weight[row]
+    for i in range(leaf_of.size):
+        own = out[leaf_of[i]]
+        w = weight[i]
         n = w + w * w
-        out[0] += np.int64(np.rint(w * scales[0]))
-        out[1] += np.int64(np.rint(n * scales[1]))
+        own[0] += np.int64(np.rint(w * scales[0]))
+        own[1] += np.int64(np.rint(n * scales[1]))
         for j in range(n_ratios):
-            out[2 + j] += np.int64(np.rint(n * ratio[row * n_ratios + j] * scales[2 + j]))
+            own[2 + j] += np.int64(np.rint(n * ratio[i * n_ratios + j] * scales[2 + j]))
         for k in range(n_sources):
-            out[first + k] += np.int64(np.rint(n * current[row * n_sources + k] * current_scales[k]))
+            own[first + k] += np.int64(np.rint(n * current[i * n_sources + k] * current_scales[k]))
         for j in range(n_columns):
-            out[first + n_sources + j] += np.int64(np.rint(columns[row * n_columns + j] * column_scales[j]))
+            own[first + n_sources + j] += np.int64(np.rint(columns[i * n_columns + j] * column_scales[j]))
 
 
 @njit(cache=True, nogil=True)

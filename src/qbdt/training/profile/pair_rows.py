@@ -9,11 +9,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes
+from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes, Rows
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.device_growth import DeviceGrowth, grow_pairs
 from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.kernels.pairs import add_pairs
+from qbdt.training.kernels.residuals import number_leaves
 from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
 from qbdt.training.partitions.protocol import Call, Partitions
 from qbdt.training.partitions.rows import DevicePartitionRows, PartitionRows
@@ -90,11 +91,12 @@ class PairRows(PartitionRows, ABC):
         self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
         return sum_shares(found)
 
-    def _leaf_ranges(self, leaves: Sequence[int]) -> Fixed:
-        """Rows of all leaves as (leaf · segments + segment, begin, end)."""
+    def _number_leaves(self, leaves: Sequence[int]) -> Rows:
+        """Place of every row's leaf among those of the finished tree, in memory that splits and partitions reuse."""
         found = np.concatenate([self._nodes[leaf] for leaf in leaves])
-        found[:, 0] += np.repeat(np.arange(len(leaves)), self.layout.n_segments) * self.layout.n_segments
-        return found
+        found[:, 0] = np.repeat(np.arange(len(leaves)), self.layout.n_segments)
+        number_leaves(self._rows, found, self._scratch)
+        return self._scratch
 
     def _over(self, ranges: Fixed, work: Callable[[int, int, int], Result]) -> list[Result]:
         """Do some work for all ranges (label, begin, end), cut into shares; results in no particular order."""

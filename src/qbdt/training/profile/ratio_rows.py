@@ -57,27 +57,27 @@ class RatioRows(PairRows):
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf to F."""
-        own = np.array(outputs)  # may be a read-only array received over the network
+        own = np.array(outputs)[:, None]  # may be a read-only array received over the network
+        leaf_of = self._number_leaves(leaves)
 
-        def add_range(label: int, low: int, high: int) -> None:
-            leaf = label // self.layout.n_segments
-            add_outputs(self._log_ratio, 1, self._rows, low, high, 0, own[leaf : leaf + 1])
+        def add_range(segment: int, low: int, high: int) -> None:
+            add_outputs(self._log_ratio[low:high], leaf_of[low:high], own)
 
-        self._over(self._leaf_ranges(leaves), add_range)
+        self._over(self.layout.whole, add_range)
         self._total += self._log_ratio[len(self._weight) :]
 
     def yields(self, leaves: Sequence[int], scale: float) -> Fixed:
         """Sums of the weights of trained rows as (leaf, side), in units."""
         sums = np.zeros((len(leaves), len(Side)), dtype=np.int64)
-        ranges = self._leaf_ranges(leaves)
-        trained = ranges[ranges[:, 0] % self.layout.n_segments < self._n_trained]
+        leaf_of = self._number_leaves(leaves)
 
-        def add_range(label: int, low: int, high: int) -> tuple[int, int]:
-            return label, int(sum_weights(self._weight, self._rows, low, high, 0, scale))
+        def sum_range(segment: int, low: int, high: int) -> tuple[Side, Fixed]:
+            own = np.zeros(len(leaves), dtype=np.int64)
+            sum_weights(self._weight[low:high], leaf_of[low:high], scale, own)
+            return self.layout.sides[segment], own
 
-        for label, total in self._over(trained, add_range):
-            leaf, segment = divmod(label, self.layout.n_segments)
-            sums[leaf, self.layout.sides[segment]] += total
+        for side, own in self._over(self._trained, sum_range):
+            sums[:, side] += own
         return sums
 
     def signal_up_to(self, keys: Fixed) -> Fixed:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from qbdt.arrays import Fixed, Floats
+from qbdt.arrays import Fixed, Floats, Rows
 from qbdt.data import Events
 from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nominal, sum_weights
@@ -73,6 +73,14 @@ class SumSlots:
         return sums
 
 
+class _RowNumbers(NamedTuple):
+    """Numbers of some rows of a nominal segment, flat: f_k so far, r₀ of each strength, shifts given row by row."""
+
+    current: Floats
+    ratio: Floats
+    columns: Floats
+
+
 class _Nominal:
     """State of one nominal segment: f_k so far, r₀ of each strength, and shifts given row by row."""
 
@@ -80,10 +88,16 @@ class _Nominal:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
         self.current: Floats = memory("current", n_rows * n_sources, np.float64)
         self.ratio: Floats = memory("ratio", n_rows * n_ratios, np.float64)
-        self.columns: Floats = memory("shift_columns", n_rows * n_columns, np.float64).reshape(n_rows, n_columns)
+        self.columns: Floats = memory("shift_columns", n_rows * n_columns, np.float64)
         for j, (_, column) in enumerate(segment.columns):
-            self.columns[:, j] = column()
+            self.columns.reshape(n_rows, n_columns)[:, j] = column()
         self.sources = [source for source, _ in segment.columns]
+        self._widths = (n_sources, n_ratios, n_columns)
+
+    def of_rows(self, first: int, count: int) -> _RowNumbers:
+        """Numbers of some rows."""
+        arrays = zip((self.current, self.ratio, self.columns), self._widths, strict=True)
+        return _RowNumbers(*(one[first * width : (first + count) * width] for one, width in arrays))
 
 
 class ShiftRows(PairRows):
@@ -145,52 +159,50 @@ class ShiftRows(PairRows):
         if segment not in self._nominal:
             out[::2] = np.rint(weight * (common * scales[0])).astype(np.int64)
             return
-        state, first, k = self._nominal[segment], int(self.layout.starts[segment]), self.n_sources
-        own = slice(low - first, high - first)
-        columns = state.columns[own].ravel()
-        current = state.current[own.start * k : own.stop * k]
-        chosen = self._coefficients[state.sources]
+        own, chosen = self._of_rows(segment, low, high), self._coefficients[self._nominal[segment].sources]
         mean = float(self._means @ self._coefficients)
-        shift_pairs(weight, columns, current, common, chosen, self._coefficients, mean, *scales, out)
+        shift_pairs(weight, own.columns, own.current, common, chosen, self._coefficients, mean, *scales, out)
 
     def sums(self, leaves: Sequence[int], scales: SumScales) -> Fixed:
         """Sums over the rows of each leaf, in units, as `SumSlots.pack` has them."""
         n_segments = self.layout.n_segments
         n_columns = max(len(state.sources) for state in self._nominal.values())
         slots = SumSlots(self.n_sources, n_columns, self._n_ratios)
-        totals = np.zeros((len(leaves), n_segments, slots.columns.stop), dtype=np.int64)
+        totals = np.zeros((n_segments, len(leaves), slots.columns.stop), dtype=np.int64)
         first, fitted = np.array(scales.first), np.array(scales.fitted)  # may be read-only, as received
         columns = {i: np.array(scales.columns[i % self._n_trained]) for i in self._nominal}
+        leaf_of = self._number_leaves(leaves)
 
-        def sum_range(label: int, low: int, high: int) -> tuple[int, Fixed]:
-            segment = label % n_segments
-            out = np.zeros(totals.shape[2], dtype=np.int64)
+        def sum_range(segment: int, low: int, high: int) -> tuple[int, Fixed]:
+            out = np.zeros(totals.shape[1:], dtype=np.int64)
             if segment in self._nominal:
-                self._sum_nominal(segment, low, high, (first, fitted, columns[segment]), out)
+                of_segment = (first, fitted, columns[segment])
+                self._sum_nominal(segment, low, high, leaf_of[low:high], of_segment, out)
             else:
-                out[slots.weight] = sum_weights(self._weight, self._rows, low, high, 0, first[slots.weight])
-            return label, out
+                weights = np.zeros(len(leaves), dtype=np.int64)
+                sum_weights(self._weight[low:high], leaf_of[low:high], first[slots.weight], weights)
+                out[:, slots.weight] = weights
+            return segment, out
 
-        for label, found in self._over(self._leaf_ranges(leaves), sum_range):
-            totals[label // n_segments, label % n_segments] += found
-        return slots.pack(totals, list(self._nominal))
+        for segment, found in self._over(self.layout.whole, sum_range):
+            totals[segment] += found
+        return slots.pack(totals.transpose(1, 0, 2), list(self._nominal))
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf and source to the f_k."""
-        k, own = self.n_sources, np.array(outputs)
+        own, leaf_of = np.array(outputs), self._number_leaves(leaves)
 
-        def add_range(label: int, low: int, high: int) -> None:
-            leaf, segment = divmod(label, self.layout.n_segments)
+        def add_range(segment: int, low: int, high: int) -> None:
             if segment in self._nominal:
-                current = self._nominal[segment].current
-                add_outputs(current, k, self._rows, low, high, int(self.layout.starts[segment]), own[leaf])
+                add_outputs(self._of_rows(segment, low, high).current, leaf_of[low:high], own)
 
-        self._over(self._leaf_ranges(leaves), add_range)
+        self._over(self.layout.whole, add_range)
 
     def _sum_nominal(
-        self, segment: int, low: int, high: int, scales: tuple[Floats, Floats, Floats], out: Fixed
+        self, segment: int, low: int, high: int, leaf_of: Rows, scales: tuple[Floats, Floats, Floats], out: Fixed
     ) -> None:
-        state, start = self._nominal[segment], int(self.layout.starts[segment])
-        weight = self._weight[start:]
-        arrays = (weight, state.ratio, state.current, state.columns.reshape(-1))
-        sum_nominal(*arrays, self._rows, low, high, start, *scales, out)
+        own = self._of_rows(segment, low, high)
+        sum_nominal(self._weight[low:high], own.ratio, own.current, own.columns, leaf_of, *scales, out)
+
+    def _of_rows(self, segment: int, low: int, high: int) -> _RowNumbers:
+        return self._nominal[segment].of_rows(low - int(self.layout.starts[segment]), high - low)

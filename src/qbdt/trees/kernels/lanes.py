@@ -12,7 +12,7 @@ from numba.extending import intrinsic, overload
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed
 
-__all__ = ["LANES", "add_word", "aligned_zeros", "copy_lanes"]
+__all__ = ["LANES", "add_pair", "add_pair_word", "add_word", "aligned_zeros", "copy_lanes"]
 
 LANES = 4
 """Columns treated at once: 256 bits of sums; where registers are smaller the compiler uses two."""
@@ -42,15 +42,28 @@ def add_word(out: Fixed, word: np.uint64, columns: Columns, source: np.uint64, d
             out[at + c] += columns[int(source) + c]
 
 
+def add_pair(out: Fixed, word: np.uint64, pairs: Fixed, source: np.uint64) -> None:
+    """Add the pair of a row, from `source` on, to the bin of a word's first feature; sums are (bin, pair)."""
+    at = 2 * (int(word) & 255)
+    out[at] += pairs[int(source)]
+    out[at + 1] += pairs[int(source) + 1]
+
+
+def add_pair_word(out: Fixed, word: np.uint64, pairs: Fixed, source: np.uint64) -> None:
+    """Add the pair of a row to the bins of a word's eight features; sums are (feature, bin, pair)."""
+    for feature in range(FEATURES_PER_WORD):
+        add_pair(out[2 * BINS * feature :], np.uint64(int(word) >> (8 * feature)), pairs, source)
+
+
 def copy_lanes(out: Columns, at: np.uint64, columns: Columns, source: np.uint64) -> None:
     """Copy four columns from `source` on to where `at` says."""
     for lane in range(LANES):
         out[int(at) + lane] = columns[int(source) + lane]
 
 
-def _vector(builder: Any, data: Any, index: Any, bits: int) -> Any:
-    """Return a pointer to four integers."""
-    vector = ir.VectorType(ir.IntType(bits), LANES)
+def _vector(builder: Any, data: Any, index: Any, bits: int, lanes: int = LANES) -> Any:
+    """Return a pointer to some integers, four unless told."""
+    vector = ir.VectorType(ir.IntType(bits), lanes)
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
@@ -58,26 +71,49 @@ def _memory(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return context.make_array(kind)(context, builder, array).data
 
 
+def _load_columns(builder: Any, columns: Any, source: Any, n_vectors: int) -> list[Any]:
+    """Load so many times four columns, as 64-bit integers."""
+    given = []
+    for vector in range(n_vectors):
+        index = builder.add(source, ir.Constant(ir.IntType(64), LANES * vector))
+        narrow = builder.load(_vector(builder, columns, index, 32), align=4)
+        given.append(builder.sext(narrow, ir.VectorType(ir.IntType(64), LANES)))
+    return given
+
+
+def _add_vectors(builder: Any, sums: Any, word: Any, given: list[Any], lanes: int, n_features: int) -> None:
+    """Add vectors, which lie side by side in each bin, to the bins of a word's first features."""
+    whole = ir.IntType(64)
+    for feature in range(n_features):
+        code = builder.and_(builder.lshr(word, ir.Constant(whole, 8 * feature)), ir.Constant(whole, 255))
+        row = builder.add(code, ir.Constant(whole, BINS * feature))
+        for vector, addend in enumerate(given):
+            at = builder.add(
+                builder.mul(row, ir.Constant(whole, lanes * len(given))), ir.Constant(whole, lanes * vector)
+            )
+            target = _vector(builder, sums, at, 64, lanes)
+            builder.store(builder.add(builder.load(target, align=8), addend), target, align=8)
+
+
 def _generate_add(n_vectors: int) -> Callable[..., Any]:
     """Return the code of `add_word` for so many times four columns."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole = ir.IntType(64)
         sums, columns = (_memory(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
-        given = []
-        for vector in range(n_vectors):
-            index = builder.add(arguments[3], ir.Constant(whole, LANES * vector))
-            narrow = builder.load(_vector(builder, columns, index, 32), align=4)
-            given.append(builder.sext(narrow, ir.VectorType(whole, LANES)))
-        for feature in range(FEATURES_PER_WORD):
-            code = builder.and_(builder.lshr(arguments[1], ir.Constant(whole, 8 * feature)), ir.Constant(whole, 255))
-            row = builder.add(code, ir.Constant(whole, BINS * feature))
-            for vector, addend in enumerate(given):
-                at = builder.add(
-                    builder.mul(row, ir.Constant(whole, LANES * n_vectors)), ir.Constant(whole, LANES * vector)
-                )
-                target = _vector(builder, sums, at, 64)
-                builder.store(builder.add(builder.load(target, align=8), addend), target, align=8)
+        given = _load_columns(builder, columns, arguments[3], n_vectors)
+        _add_vectors(builder, sums, arguments[1], given, LANES, FEATURES_PER_WORD)
+        return context.get_dummy_value()
+
+    return generate
+
+
+def _generate_pair(n_features: int) -> Callable[..., Any]:
+    """Return the code of `add_pair` for so many features."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, pairs = (_memory(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        given = builder.load(_vector(builder, pairs, arguments[3], 64, 2), align=8)
+        _add_vectors(builder, sums, arguments[1], [given], 2, n_features)
         return context.get_dummy_value()
 
     return generate
@@ -91,6 +127,16 @@ def _add_four(typing: Any, out: Any, word: Any, columns: Any, source: Any) -> An
 @intrinsic
 def _add_eight(typing: Any, out: Any, word: Any, columns: Any, source: Any) -> Any:
     return types.void(out, word, columns, source), _generate_add(2)
+
+
+@intrinsic
+def _add_pair(typing: Any, out: Any, word: Any, pairs: Any, source: Any) -> Any:
+    return types.void(out, word, pairs, source), _generate_pair(1)
+
+
+@intrinsic
+def _add_pair_word(typing: Any, out: Any, word: Any, pairs: Any, source: Any) -> Any:
+    return types.void(out, word, pairs, source), _generate_pair(FEATURES_PER_WORD)
 
 
 @intrinsic
@@ -112,6 +158,22 @@ def _compiled_add_word(out: Any, word: Any, columns: Any, source: Any, double: A
             _add_eight(out, word, columns, source)  # type: ignore[call-arg]
         else:
             _add_four(out, word, columns, source)  # type: ignore[call-arg]
+
+    return add
+
+
+@overload(add_pair)
+def _compiled_add_pair(out: Any, word: Any, pairs: Any, source: Any) -> Any:
+    def add(out: Any, word: Any, pairs: Any, source: Any) -> None:
+        _add_pair(out, word, pairs, source)  # type: ignore[call-arg]
+
+    return add
+
+
+@overload(add_pair_word)
+def _compiled_add_pair_word(out: Any, word: Any, pairs: Any, source: Any) -> Any:
+    def add(out: Any, word: Any, pairs: Any, source: Any) -> None:
+        _add_pair_word(out, word, pairs, source)  # type: ignore[call-arg]
 
     return add
 

@@ -12,7 +12,7 @@ from qbdt.arrays import FEATURES_PER_WORD, Codes, Fixed, Floats, Rows, Words
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.trees.binning import Binning
 from qbdt.trees.kernels.lanes import aligned_zeros
-from qbdt.trees.kernels.node_division import copy_divided, divide_rows
+from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
 __all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
@@ -62,18 +62,27 @@ class BinnedRows:
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         table = np.array(goes_right)  # it is read-only where it was received over the network
         arguments = (self._words, feature, table, self._rows, node == 0)
+        if len(shares) == 1:
+            middle = divide_in_place(*arguments, ranges, self._scratch)
+        else:
+            middle = self._divide_shared(ranges, shares, arguments)
+        left, right = ranges.copy(), ranges.copy()
+        left[:, 2], right[:, 1] = middle, middle
+        self._nodes += [left, right]
+        return len(self._nodes) - 2, len(self._nodes) - 1
+
+    def _divide_shared(self, ranges: Fixed, shares: Sequence[Fixed], arguments: tuple[Any, ...]) -> Fixed:
+        """Divide a node by several threads; return where the right rows begin in each range."""
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
         n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
-        middle = ranges[:, 1] + n_left[ranges[:, 0]]
+        middle: Fixed = ranges[:, 1] + n_left[ranges[:, 0]]
         copies = [
             (self._scratch, share, count, left, right, self._rows)
             for share, count, left, right in _targets(ranges, middle, shares, counts)
         ]
         self._workers.run(copy_divided, copies)
-        self._nodes.append(np.column_stack([ranges[:, 0], ranges[:, 1], middle]))
-        self._nodes.append(np.column_stack([ranges[:, 0], middle, ranges[:, 2]]))
-        return len(self._nodes) - 2, len(self._nodes) - 1
+        return middle
 
 
 def sum_shares(histograms: Fixed) -> Fixed:
