@@ -9,7 +9,6 @@ import numpy as np
 from qbdt.arrays import Fixed, Floats
 from qbdt.data import TARGET, Events
 from qbdt.threads import Workers
-from qbdt.training.kernels.residuals import add_outputs
 from qbdt.training.profile.pair_rows import PairRows
 from qbdt.training.regression.losses import Loss
 from qbdt.trees import Binning
@@ -67,13 +66,7 @@ class TargetRows(PairRows):
 
     def add(self, leaves: Sequence[int], outputs: Floats) -> None:
         """Add one output per leaf to f."""
-        own = np.array(outputs)
-
-        def add_range(label: int, low: int, high: int) -> None:
-            leaf = label // self.layout.n_segments
-            add_outputs(self._current, 1, self._rows, low, high, 0, own[leaf : leaf + 1])
-
-        self._over(self._leaf_ranges(leaves), add_range)
+        self._current += np.asarray(outputs)[self._number_leaves(leaves)]
 
     def held_loss(self) -> Floats:
         """Sum of the loss over the rows held out."""
