@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity more-events weights eras measurements regression smoothing smoothed-fits \
-  defaults fuzz clean bench-gpu test-gpu
+  defaults fuzz faults nightly clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -120,9 +120,20 @@ weights: setup  ## negative weights in training: smoothed, raw, dropped, without
 defaults: setup  ## the search for default settings of the paper's method
 	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 20 --out out/defaults
 
+KERNELS := tests/trees tests/training/kernels tests/training/paper tests/training/profile tests/test_significance.py
 MINUTES ?= 60
 fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
+	$(THREADS) $(BIN)/python -m tests.faults
+
+nightly: setup  ## kernels with every index checked, then as plain Python; faults, 500 fits against pyhf, an hour of fuzzing
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/bounds $(BIN)/python -m pytest -n 2 --dist loadgroup $(KERNELS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/trees tests/training/kernels tests/test_significance.py
+	$(MAKE) faults
+	$(MAKE) fits
+	$(MAKE) fuzz
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

@@ -110,6 +110,20 @@ def test_abcd(folder):
     assert error == pytest.approx(np.sqrt(c[1] / c[0] ** 2 + d[1] / d[0] ** 2), rel=1e-9)
 
 
+def test_sizes_of_a_background_and_of_what_is_subtracted(folder):
+    """One-sided sources with a size for what is subtracted; two different sizes for one thing."""
+    old = "ttbar_xs: {kind: norm, processes: ttbar, size: 0.1}"
+    joined = "ttbar_xs: {kind: weight, processes: higgs, up: nominal * 1.1, norm: {ttbar: 0.1}}"
+    data = load(parse_analysis(ANALYSIS.replace(old, joined)), folder)
+    source, fakes = data.systematic("ttbar_xs"), data.sample("fakes").events
+    assert (source.two_sided, set(source.processes)) == (False, {"higgs", "ttbar", "fakes"})
+    ratio = source.up["fakes"].apply(fakes).weight / fakes.weight
+    assert set(np.round(ratio, 9)) == {1.0, 1.1}
+    twice = "ttbar_xs: {kind: norm, size: {ttbar: 0.1, fakes: 0.3}}"
+    with pytest.raises(DataError, match=r"systematics.ttbar_xs: ttbar has two sizes, 0.1 and 0.3: that of fakes moves"):
+        load(parse_analysis(ANALYSIS.replace(old, twice)), folder)
+
+
 def test_partitions_have_the_ratio_of_all_events(folder):
     whole, parts = load(with_abcd(), folder), [part() for part in load_partitions(with_abcd(), folder, 2)]
     total = sum(part.sample("fakes").events.total for part in parts)

@@ -88,7 +88,7 @@ def test_sizes_of_normalisations(folder):
     assert changes(data, "xs") == {"higgs": (-0.02, 0.02), "ttbar": (-0.3, 0.6), "wjets": (-0.5, 1.0)}
     data = loaded(folder, old, 'xs: {kind: norm, processes: "*", size: 0.25, lognormal: true}')
     assert changes(data, "xs") == dict.fromkeys(("higgs", "ttbar", "wjets"), (pytest.approx(-0.2), 0.25))
-    with pytest.raises(DataError, match=r"ttbar has two sizes, of 't\*' and '\*bar': name it"):
+    with pytest.raises(DataError, match=r"systematics.xs: ttbar has two sizes, of 't\*' and '\*bar': give it one"):
         loaded(folder, old, 'xs: {kind: norm, size: {"t*": 0.02, "*bar": 0.1}}')
 
 

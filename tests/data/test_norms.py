@@ -46,6 +46,19 @@ def test_a_symmetric_norm_joins_a_one_sided_source():
     assert factors(both, "tt") == pytest.approx((0.8, 1.2))
 
 
+def test_joined_datasets_may_have_other_sizes():
+    """Such as two eras, or two processes that are subtracted from one background."""
+    one, other = (dataset(Systematic.norm("xs", size, processes=["W"])) for size in (0.1, (-0.2, 0.3)))
+    joined = Dataset.concatenate([one, other])
+    source, nominal = joined.systematic("xs"), joined.sample("W").events
+    n = one.sample("W").events.n_rows
+    assert source.kind == "weight"  # it scales no longer all events alike
+    up, down = (effect["W"].apply(nominal).weight / nominal.weight for _, effect in source.directions)
+    np.testing.assert_allclose(up, np.repeat([1.1, 1.3], [n, n]))
+    np.testing.assert_allclose(down, np.repeat([0.9, 0.8], [n, n]))
+    assert Dataset.concatenate([one, one]).systematic("xs").kind == "norm"
+
+
 norm: Any = Systematic.norm  # also of types that it refuses
 
 

@@ -160,7 +160,10 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
     for source, rule in analysis.systematics.items():
         acting = {process: names[process] for process in acts_on[source] if process in names}
         if acting:
-            found[source] = rule.act_on(acting)
+            try:
+                found[source] = rule.act_on(acting)
+            except DataError as error:
+                raise DataError(f"systematics.{source}: {error}") from error
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from qbdt.analysis.input_files import (
     list_missing,
     match_sources,
     name_files,
+    said_of,
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
@@ -50,7 +51,7 @@ from qbdt.data.readers import (
     read_request,
     require_same_rows,
 )
-from qbdt.errors import DataError, ExpressionError, find_repeated
+from qbdt.errors import DataError, find_repeated
 from qbdt.files import digest
 from qbdt.progress import Progress
 
@@ -122,7 +123,7 @@ class EventReader:
         return found
 
     def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
-        with _said_of(process):
+        with said_of(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
             tables = (self._open(process, path, files.tree, Share()) for path in some)
@@ -227,7 +228,8 @@ class EventReader:
         processes, sizes = self._changed(name), {p: source.find_size(p) for p in self._acts_on[name]}
         scaled = {process: size for process, size in sizes.items() if size is not None}
         found = [self._change(name, source, processes, columns)] if processes else []
-        return Systematic.join([*found, *([Systematic.norm(name, scaled)] if scaled else [])])
+        joined = Systematic.join([*found, *([Systematic.norm(name, scaled)] if scaled else [])])
+        return Systematic(name, joined.kind, joined.up, None) if source.one_sided else joined
 
     def _changed(self, name: str) -> list[str]:
         """Processes that a source changes in another way than by a size."""
@@ -322,7 +324,7 @@ class EventReader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        with _said_of(f"samples.{process}"):
+        with said_of(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
         return Normalisation(process, self._era, luminosity, cross_section, generated)
@@ -373,7 +375,7 @@ class EventReader:
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with _said_of(what):
+        with said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")
@@ -381,15 +383,6 @@ class EventReader:
             tables = (self._open(process, f, tree, share) for f, share in divided)
             request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))
             return read_request(tables, request, description=what, progress=self._progress)
-
-
-@contextmanager
-def _said_of(what: str) -> Iterator[None]:
-    """Put what is read in front of a message."""
-    try:
-        yield
-    except (DataError, ExpressionError) as error:
-        raise type(error)(f"{what}: {error}") from error
 
 
 def _source_of(name: str) -> str:

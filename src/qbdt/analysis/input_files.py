@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path, PurePath
 
@@ -12,7 +12,7 @@ from qbdt.analysis.eras import split_eras
 from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
 from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
-from qbdt.errors import DataError
+from qbdt.errors import DataError, ExpressionError
 
 __all__ = [
     "PLACEHOLDERS",
@@ -22,11 +22,21 @@ __all__ = [
     "list_missing",
     "match_sources",
     "name_files",
+    "said_of",
     "vary_columns",
 ]
 
 PLACEHOLDERS = ("{process}", "{file}")
 """What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+
+
+@contextmanager
+def said_of(what: str) -> Iterator[None]:
+    """Put what is read in front of a message."""
+    try:
+        yield
+    except (DataError, ExpressionError) as error:
+        raise type(error)(f"{what}: {error}") from error
 
 
 def insert_process(text: str, process: str) -> str:
@@ -101,8 +111,9 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
                 f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
             )
         found += matched
-    for process in found:
-        source.find_size(process)  # refuses two sizes
+    with said_of(f"systematics.{name}"):
+        for process in found:
+            source.find_size(process)  # refuses two sizes
     return list(dict.fromkeys(found))
 
 

@@ -59,6 +59,11 @@ class SourceEras(Section):
         return {}
 
     @property
+    def one_sided(self) -> bool:
+        """Whether it has no variation down."""
+        return False
+
+    @property
     def patterns(self) -> list[str]:
         """Names of processes and wildcards that it acts on."""
         return list(dict.fromkeys((*self.processes, *self.sizes)))
@@ -71,7 +76,7 @@ class SourceEras(Section):
             return None
         matched = [pattern for pattern in self.sizes if fnmatch.fnmatchcase(process, pattern)]
         if len(matched) > 1:
-            raise DataError(f"{process} has two sizes, of {matched[0]!r} and {matched[1]!r}: name it")
+            raise DataError(f"{process} has two sizes, of {matched[0]!r} and {matched[1]!r}: give it one by its name")
         return self.sizes[matched[0]] if matched else None
 
     def act_on(self, names: Mapping[str, str]) -> Self:
@@ -80,7 +85,8 @@ class SourceEras(Section):
         scaled: dict[str, Size] = {}
         for process, size in sizes.items():
             if size is not None and scaled.setdefault(names[process], size) != size:
-                raise DataError(f"two sizes, {scaled[names[process]]} and {size}, for what is called {process} here")
+                known = scaled[names[process]]
+                raise DataError(f"{names[process]} has two sizes, {known} and {size}: that of {process} moves it, too")
         others = dict.fromkeys(names[process] for process, size in sizes.items() if size is None)
         return self.model_copy(update={"processes": list(others), **self._with_sizes(scaled)})
 
@@ -122,11 +128,14 @@ class _JoinedSource(SourceEras):
     def _with_sizes(self, sizes: Mapping[str, Size]) -> dict[str, Any]:
         return {"norm": dict(sizes)}
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether it has no variation down."""
+        return getattr(self, "down", None) is None
+
     @model_validator(mode="after")
     def _both_sided(self) -> Self:
-        if getattr(self, "down", None) is not None:
-            return self
-        for process, size in self.norm.items():
+        for process, size in self.norm.items() if self.one_sided else ():
             if isinstance(size, tuple) or size >= 1:
                 raise ValueError(f"norm.{process}: {size}: one number below 1 is needed, since there is no down")
         return self

@@ -294,6 +294,8 @@ def _join_source(name: str, datasets: Sequence[Dataset]) -> Systematic:
         for direction, _ in having[0].directions
     }
     kind = Systematic.join_kinds([source.kind for source in having])
+    if kind is Kind.NORM and not all(isinstance(v, Scaling) for effect in joined.values() for v in effect.values()):
+        kind = Kind.WEIGHT  # of several sizes on one process
     return Systematic(name, kind, joined["up"], joined.get("down"))
 
 

@@ -13,7 +13,7 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.estimator import QBDTClassifier
 from qbdt.models.model_file import read_model, write_model
-from qbdt.training.kernels.pairs import add_pairs
+from qbdt.training.kernels.growth import grow_pair_tree
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
@@ -167,16 +167,16 @@ def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset
     assert_same(trained, trained_on(reordered(dataset), SETTINGS))
 
 
-def test_the_histogram_kernel_is_called_directly_in_memory(monkeypatch):
+def test_the_kernel_that_grows_trees_is_called_directly_in_memory(monkeypatch):
     """From `fit` to the kernel there are at most ten Python frames: no messages to oneself."""
     depths = []
 
     def count_frames(*arguments):
         names = [frame.name for frame in traceback.extract_stack()][:-1]
         depths.append(len(names) - names.index("fit"))
-        return add_pairs(*arguments)
+        return grow_pair_tree(*arguments)
 
-    monkeypatch.setattr("qbdt.training.profile.pair_rows.add_pairs", count_frames)
+    monkeypatch.setattr("qbdt.training.profile.pair_rows.grow_pair_tree", count_frames)
     rng = np.random.default_rng(1)
     y = np.repeat([1, 0], 500)
     x = rng.normal(y[:, None], 1.0, (1000, 2))
