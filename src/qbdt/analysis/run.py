@@ -223,7 +223,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
         "qbdt": version("qbdt"),
     }
     known = folder.find("run")
-    if known.get("training", wanted["training"]) != wanted["training"]:
+    differs = known.get("training", wanted["training"]) != wanted["training"]
+    if differs and any((root / name).exists() for name in owned):  # what was refused before training leaves nothing
         raise ConfigError(
             f"{root} holds a run of another analysis, or of files that have changed; "
             "choose another folder, or force=True to replace it"
