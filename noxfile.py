@@ -76,6 +76,14 @@ def coverage(session: nox.Session) -> None:
     _pytest(session, "--cov", "--cov-report=term", "--cov-report=xml")
 
 
+@nox.session(python="3.12", venv_backend="mamba|conda", default=False)
+def root(session: nox.Session) -> None:
+    """Read exported files with ROOT itself: TMVA and RBDT. Its wheels on PyPI have neither, conda-forge's build has."""
+    session.conda_install("root", "xgboost", channel="conda-forge")
+    session.install("-e.", "pytest", "pytest-xdist", "hypothesis")
+    session.run("pytest", "-W", "default", *session.posargs, "tests/models/export/test_root.py")
+
+
 @nox.session(python="3.11")
 def package(session: nox.Session) -> None:
     """Build wheel and sdist, install each where the repository is not, run the demo and the tests there."""

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
@@ -17,8 +18,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from qbdt import QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
+# Before 1.7 this check called another class the first one after shuffling: its two samples had other labels.
+FAULTY = {"check_sample_weight_equivalence_on_dense_data": "labels depend on the order of rows in scikit-learn 1.6"}
 
-@parametrize_with_checks([QBDTClassifier(n_trees=10), QBDTClassifier(method="paper", n_trees=10)])
+
+@parametrize_with_checks(
+    [QBDTClassifier(n_trees=10), QBDTClassifier(method="paper", n_trees=10)],
+    expected_failed_checks=lambda _: FAULTY if sklearn.__version__.startswith("1.6.") else {},
+)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -3,7 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
+from qbdt.models.export.probes import make_probes
 from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
@@ -56,3 +58,17 @@ def random_model(seed):
 
 models = st.integers(0, 2**32).map(random_model)
 categorical_models = st.integers(0, 2**32).map(random_categorical_model)
+
+
+def rows_of(model):
+    """All probe rows, with the model's own score and average."""
+    batches = list(make_probes(model))
+    values = np.concatenate([batch.values for batch in batches])
+    ids = {name: np.concatenate([b.identifiers[name] for b in batches]) for name in batches[0].identifiers}
+    events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)), ids)
+    average = model.average(events, 1) if isinstance(model, FoldedEnsemble) else None
+    return values, ids, model.score(events, 1), average
+
+
+def is_profiled(model):
+    return bool(model.members[0].constants)

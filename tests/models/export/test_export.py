@@ -1,7 +1,6 @@
 """Every export, read back by another program, scores as the model does: exactly where the format can hold it."""
 
 import json
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.models.export.comparison import bound_rounding, float32_at_least
-from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
+from qbdt.models.export.cpp_header import CompiledHeader, namespace_of
 from qbdt.models.export.exporter import FORMATS, export_model
 from qbdt.models.export.onnx_graph import read_onnx
 from qbdt.models.export.probes import draw_identifiers, make_probes
@@ -23,22 +22,15 @@ from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.trees.ensemble import Ensemble
 from qbdt.trees.tree import Tree
-from tests.models.export.models import categorical_models, models, random_categorical_model, random_model, random_sum
-from tests.trees.test_ensemble import random_tree, walk
-
-
-def rows_of(model):
-    """All probe rows, with the model's own score and average."""
-    batches = list(make_probes(model))
-    values = np.concatenate([batch.values for batch in batches])
-    ids = {name: np.concatenate([b.identifiers[name] for b in batches]) for name in batches[0].identifiers}
-    events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)), ids)
-    average = model.average(events, 1) if isinstance(model, FoldedEnsemble) else None
-    return values, ids, model.score(events, 1), average
-
-
-def is_profiled(model):
-    return bool(model.members[0].constants)
+from tests.models.export.models import (
+    categorical_models,
+    is_profiled,
+    models,
+    random_categorical_model,
+    random_sum,
+    rows_of,
+)
+from tests.trees.test_ensemble import make_chain, random_tree, walk
 
 
 @settings(max_examples=200)
@@ -164,59 +156,6 @@ def test_tmva_agrees_where_nothing_is_missing(model):
             assert np.allclose(found, ensemble.score(events, 1), rtol=0, atol=bound_rounding(ensemble))
     right = any((~t.nodes["missing_left"][~t.is_leaf]).any() for member in model.members for t in member.trees)
     assert any("no missing values" in warning for warning in done.warnings) == right
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """Fifty models in one program that reads rows and prints what each makes of them."""
-    if CompiledHeader.compiler() is None:
-        pytest.skip("no C++ compiler")
-    folder = tmp_path_factory.mktemp("cpp")
-    exported = [random_model(seed) for seed in range(200)]
-    source, calls = ["#include <cstdio>"], []
-    for i, model in enumerate(exported):
-        (folder / f"m{i}.h").write_text(header_text(model, f"m{i}"))
-        source.append(f'#include "m{i}.h"')
-        n, ids = len(model.features), model.folds.columns if isinstance(model, FoldedEnsemble) else ()
-        given_ids = "".join(f", id[{j}]" for j in range(len(ids)))
-        average = f"m{i}::average(x)" if ids else "0.0"
-        calls.append(
-            f'  {{ double x[{n}]; std::int64_t id[{len(ids) + 1}]; std::FILE* in = std::fopen("in{i}", "rb");\n'
-            f'    std::FILE* out = std::fopen("out{i}", "wb");\n'
-            f"    while (std::fread(x, 8, {n}, in) == {n} && std::fread(id, 8, {len(ids)}, in) == {len(ids)}) {{\n"
-            f"      const double result[2] = {{m{i}::score(x{given_ids}), {average}}};\n"
-            "      std::fwrite(result, 8, 2, out); }\n    std::fclose(out); }"
-        )
-    (folder / "all.cpp").write_text("\n".join([*source, "int main() {", *calls, "}"]))
-    command = [
-        str(CompiledHeader.compiler()),
-        "-std=c++11",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-pedantic",
-        "-O0",
-        "all.cpp",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:3000]
-    expected = []
-    for i, model in enumerate(exported):
-        values, ids, score, average = rows_of(model)
-        np.column_stack([values, *(column.view(np.float64) for column in ids.values())]).tofile(folder / f"in{i}")
-        expected.append((score, average))
-    subprocess.run(["./a.out"], cwd=folder, check=True)
-    return exported, expected, [np.fromfile(folder / f"out{i}").reshape(-1, 2) for i in range(200)]
-
-
-def test_cpp_agrees_bit_for_bit(compiled):
-    for model, (score, average), found in zip(*compiled, strict=True):
-        if is_profiled(model):  # numpy's exp and that of the C++ library are the same one or differ in the last bit
-            assert np.allclose(found[:, 0], score, rtol=0, atol=1e-14)
-        else:
-            assert np.array_equal(found[:, 0], score)
-        if average is not None:
-            assert np.allclose(found[:, 1], average, rtol=0, atol=1e-14 if is_profiled(model) else 0)
 
 
 @settings(max_examples=15)
@@ -405,6 +344,9 @@ def test_what_cannot_be_exported(tmp_path):
         export_model(Ensemble(("x",), (far,)), tmp_path / "m.xml", "tmva")
     with pytest.raises(DataError, match="control characters"):
         export_model(Ensemble(("x\n",), ()), tmp_path / "m.xml", "tmva")
+    deep = Ensemble(("x",), (make_chain(501),))
+    with pytest.raises(DataError, match="501 cuts above a leaf: TMVA's files hold up to 500"):
+        export_model(deep, tmp_path / "m.xml", "tmva")
     clash = FoldedEnsemble((model, model), ModuloFolds(2, "score"))
     with pytest.raises(DataError, match="a column named score"):
         export_model(clash, tmp_path / "c.onnx", "onnx")
@@ -420,6 +362,12 @@ def test_names_that_other_languages_give_a_meaning(tmp_path):
     export_model(printable, tmp_path / "m.xml", "tmva")
     variables = ET.parse(tmp_path / "m.xml").getroot().iter("Variable")
     assert [v.attrib["Expression"] for v in variables] == list(printable.features)
+
+
+def test_deep_trees_are_exported(tmp_path):
+    deep = Ensemble(tuple("abcdefgh"), (make_chain(400, 8),))
+    for name, to in (("m.onnx", "onnx"), ("m.json", "xgboost"), ("m.xml", "tmva"), ("m.h", "cpp")):
+        export_model(deep, tmp_path / name, to)
 
 
 def test_walking_is_what_scores_are_compared_with():

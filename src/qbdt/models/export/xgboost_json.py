@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import Floats
+from qbdt.arrays import NODE, Floats
 from qbdt.errors import DataError, require
 from qbdt.models.export.comparison import float32_at_least
 from qbdt.trees import Ensemble, Tree
@@ -33,13 +33,14 @@ READABLE_SINCE = [2, 1, 0]
 
 def write_xgboost(ensemble: Ensemble, path: Path, notes: Mapping[str, str]) -> None:
     """Write one sum of trees as a booster; `notes` become its attributes."""
-    n_trees = len(ensemble.trees)
     _require_small_categories(ensemble)
+    trees = ensemble.trees or (_make_empty_tree(),)  # ROOT's RBDT reads beyond the end of a list without a tree
+    n_trees = len(trees)
     model = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n_trees)},
         "iteration_indptr": list(range(n_trees + 1)),
         "tree_info": [0] * n_trees,
-        "trees": [_tree(tree, i, len(ensemble.features)) for i, tree in enumerate(ensemble.trees)],
+        "trees": [_tree(tree, i, len(ensemble.features)) for i, tree in enumerate(trees)],
     }
     learner = {
         "attributes": {"qbdt": version("qbdt"), "features": json.dumps(ensemble.features), **notes},
@@ -63,6 +64,13 @@ def read_xgboost(path: Path, values: NDArray[np.float32]) -> Floats:
     xgboost = require("xgboost", "checking an XGBoost file")
     booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
     return np.asarray(booster.inplace_predict(np.ascontiguousarray(values)), dtype=np.float64)
+
+
+def _make_empty_tree() -> Tree:
+    """Make a tree of one leaf whose output is zero."""
+    nodes = np.zeros(1, NODE)
+    nodes["feature"] = nodes["left"] = nodes["right"] = -1
+    return Tree(nodes, 1.0)
 
 
 def _require_small_categories(ensemble: Ensemble) -> None:
