@@ -54,7 +54,7 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
 	$(THREADS) $(BIN)/python -m docs._figures
 
-bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
+bench: setup  ## speed against all peers that are installed (extra bench) in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
 bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
