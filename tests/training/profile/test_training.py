@@ -105,9 +105,16 @@ def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, mon
 
 @pytest.mark.parametrize(
     ("sigmas", "grown", "kept"),
-    [((3.0, 2.0, 4.0, 5.0), 9, 3), ((1.0, 2.0, 3.0), 6, 2), (tuple(range(9, 0, -1)), 24, 24), ((2.0,) * 9, 24, 24)],
+    [
+        ((3.0, 2.0, 4.0, 5.0, 6.0), 6, 2),
+        ((1.0, 2.0, 3.0, 4.0), 4, 1),
+        (tuple(range(17, 0, -1)), 24, 24),
+        ((2.0,) * 17, 24, 24),
+        ((1.0, *(1.05,) * 8), 12, 1),
+        ((*(2.0,) * 10, 1.0, *(1.05,) * 3), 20, 15),
+    ],
 )
-def test_the_ratio_stops_after_two_looks_that_are_clearly_worse(dataset, monkeypatch, sigmas, grown, kept):
+def test_the_ratio_stops_after_three_looks_without_gain(dataset, monkeypatch, sigmas, grown, kept):
     seen: list[Any] = []
     answers = iter(sigmas * N_FOLDS)
     monkeypatch.setattr("qbdt.training.profile.ratio.unprofiled_sigma", lambda store: next(answers))
