@@ -37,7 +37,7 @@ from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_s
 from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
-from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance
+from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance, write_text
 from qbdt.inference import FitResult
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
@@ -253,8 +253,8 @@ def _set_fit_aside(folder: StepFolder, settings: str) -> None:
     if result.exists() and fit.exists():
         aside = f"fit-{settings[:8]}"
         folder.clear(aside)
+        write_text(fit / result.name, result.read_text(encoding="utf-8"))  # first, so that both move at once
         fit.replace(folder.path / aside)
-        result.replace(folder.path / aside / "result.json")
     folder.clear("result.json")
 
 
