@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity more-events weights eras measurements smoothing smoothed-fits \
-  defaults fuzz clean bench-gpu test-gpu
+  defaults fuzz mutations clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -120,6 +120,9 @@ defaults: setup  ## the search for default settings of the paper's method
 MINUTES ?= 60
 fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+mutations: setup  ## changes of one operator, number or check in statistics, folds and model files that no test notices
+	$(THREADS) $(BIN)/python -m validation.mutations
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache
