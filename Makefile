@@ -8,8 +8,8 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
-  capacity more-events weights eras measurements smoothing smoothed-fits \
-  defaults fuzz mutations clean bench-gpu test-gpu
+  capacity more-events weights eras measurements regression smoothing smoothed-fits \
+  defaults fuzz faults mutations nightly clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -54,7 +54,7 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
 	$(THREADS) $(BIN)/python -m docs._figures
 
-bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
+bench: setup  ## speed against all peers that are installed (extra bench) in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
 bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
@@ -99,14 +99,17 @@ smoothed-fits: setup  ## the fit of the paper's own events with and without smoo
 paper: setup  ## the paper's fits on its own events, beside the published numbers; needs ../shared
 	$(THREADS) $(BIN)/python -m validation.paper
 
-capacity: setup  ## thin samples: how strongly F is regularised, and how many trees it has
-	$(THREADS) $(BIN)/python -m validation.capacity
+capacity: setup  ## samples of several sizes: trees of F, and how strongly it is regularised (SAMPLE=FOLDER: a large one too)
+	$(THREADS) $(BIN)/python -m validation.capacity $(if $(SAMPLE),--sample $(SAMPLE))
 
 eras: setup  ## halves of the CMS files in ../shared as two eras, against the fit of the whole
 	$(THREADS) $(BIN)/python -m validation.eras
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
+
+regression: setup  ## the mass of γττ on the bundled sample: resolution and shifts under the sources, against HGB and LightGBM
+	$(THREADS) $(BIN)/python -m validation.regression
 
 more-events: setup  ## predictions of what more simulated events give, beside what came out
 	$(THREADS) $(BIN)/python -m validation.more_events
@@ -117,12 +120,23 @@ weights: setup  ## negative weights in training: smoothed, raw, dropped, without
 defaults: setup  ## the search for default settings of the paper's method
 	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 20 --out out/defaults
 
+KERNELS := tests/trees tests/training/kernels tests/training/paper tests/training/profile tests/test_significance.py
 MINUTES ?= 60
 fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 mutations: setup  ## changes of one operator, number or check in statistics, folds and model files that no test notices
 	$(THREADS) $(BIN)/python -m validation.mutations
+
+faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
+	$(THREADS) $(BIN)/python -m tests.faults
+
+nightly: setup  ## kernels with every index checked, then as plain Python; faults, 500 fits against pyhf, an hour of fuzzing
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/bounds $(BIN)/python -m pytest -n 2 --dist loadgroup $(KERNELS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/trees tests/training/kernels tests/test_significance.py
+	$(MAKE) faults
+	$(MAKE) fits
+	$(MAKE) fuzz
 
 clean:
 	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
+from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic, fit_scores
 from qbdt.data import Role
 from qbdt.data.readers import read_events
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.training import Settings, train
 from qbdt.training.partitions import PartitionedEvents
 
@@ -121,3 +121,11 @@ def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(method)
     data, settings = partition(n=400), Settings(method=method, n_trees=3, n_leaves=3)
     first, second = (train(shuffled(data, seed), settings, n_threads=1).ensemble for seed in (1, 2))
     assert first.trees == second.trees
+
+
+def test_yields_that_no_fit_can_hold(table):
+    X, y = table
+    with pytest.raises(FitError, match=r"expect 4e\+12 events: a fit holds up to 1e\+11"):
+        fit_scores("x", {"x": X[:, 0]}, y, np.full(400, 1e10))
+    with pytest.raises(DataError, match=r"the signal samples expect 2e\+12 events: a fit holds up to 1e\+11; are"):
+        Dataset.from_arrays(X, y, np.full(400, 1e10)).require_fittable()

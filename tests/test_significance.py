@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.errors import DataError
@@ -12,9 +12,9 @@ from qbdt.statistics import background_variance, binned_significance, purity, si
 YIELD = st.floats(1e-12, 1e12)
 
 
-def exact_q(s, b, v):
+def exact_q(s, b, v, digits=120):
     """Eq. Q (and Q0) as printed, with enough digits."""
-    with mpmath.workdps(120):
+    with mpmath.workdps(digits):
         s, b, v = mpmath.mpf(s), mpmath.mpf(b), mpmath.mpf(v)
         if v == 0:
             return 2 * ((s + b) * mpmath.log(1 + s / b) - s)
@@ -26,6 +26,21 @@ def exact_q(s, b, v):
 def test_q_equals_the_printed_formula(s, b, v):
     expected = exact_q(s, b, v)
     assert abs((mpmath.mpf(significance_value(s, b, v)) - expected) / expected) < 1e-12
+
+
+ANY = st.floats(-307, 307).map(lambda power: 10.0**power)
+"""All orders of magnitude that doubles have."""
+
+
+@settings(max_examples=60)
+@given(ANY, st.one_of(ANY, st.just(5e-324)), st.one_of(st.just(0.0), ANY))
+def test_q_holds_over_all_doubles(s, b, v):
+    """Products of three such numbers leave the range of doubles; Q must not, where it is within."""
+    expected, found = exact_q(s, b, v, digits=2000), significance_value(s, b, v)
+    if expected > 1e307:
+        assert found > 9e306
+    else:
+        assert abs(mpmath.mpf(found) - expected) <= 1e-11 * expected + 1e-290
 
 
 @pytest.mark.parametrize("ratio", [0.0999999, 0.1, 0.1000001])

@@ -1,14 +1,17 @@
-"""Capacity of the first sum of trees:  python -m validation.capacity [--seeds N].
+"""Capacity of the first sum of trees:  python -m validation.capacity [--seeds N] [--sample FOLDER].
 
 Trains F on a share of a sample and fits a histogram of it on all other events, so that the numbers are those of thin
-samples with little noise of their own: 1/σ_μ without sources, for several ridges and least curvatures of a node, and
-for several rules that choose the number of trees. Not a test: it takes a quarter of an hour.
+samples with little noise of their own: 1/σ_μ without sources, for several numbers and sizes of trees, several ridges
+and least curvatures of a node, and several rules that choose the number of trees. With a sample of `qbdt generate
+tautaugamma`, two thirds of it are a large sample too. Not a test: it takes half an hour.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -22,18 +25,33 @@ from qbdt.training.profile import method, ratio
 from qbdt.training.profile.ratio import FittedRatio, choose_size, fade
 from qbdt.trees import Ensemble, Tree
 
-REGULARISATION = ((1.0, 5.0), (1.0, 1.0), (0.2, 0.2), (0.05, 0.05))
-"""Ridge and least curvature; the first pair is that of earlier releases, the third the default."""
+VARIANTS = (
+    (1000, 15, 0.2, 0.2),
+    (500, 15, 0.2, 0.2),
+    (500, 63, 0.2, 0.2),
+    (1000, 15, 1.0, 5.0),
+    (1000, 15, 1.0, 1.0),
+    (1000, 15, 0.05, 0.05),
+)
+"""Trees, leaves, ridge and least curvature: the default, fewer and larger trees, and other regularisations; the
+first of these is that of earlier releases."""
 
+Variant = tuple[int, int, float, float]
 Problem = tuple[Dataset, Dataset, float]
 """Events to train on, events to fit, and how many are expected for each of the latter."""
 
 
-def thin(share: int, seed: int) -> Problem:
-    """Divide the bundled sample into one share to train on and the rest."""
-    data = tautaugamma(k=2).with_systematics([])
+def thin(share: int, seed: int, folder: Path | None = None) -> Problem:
+    """Divide the bundled sample, or one in a folder, into one share to train on and the rest."""
+    data = tautaugamma(folder, k=2).with_systematics([])
     rule = HashFolds(share, ("event_number",), 1000 + seed)
     return data.select(lambda e: rule.assign(e) == 0), data.select(lambda e: rule.assign(e) != 0), share / (share - 1)
+
+
+def large(folder: Path, seed: int) -> Problem:
+    """Divide a sample of `qbdt generate tautaugamma` into two thirds to train on and the rest."""
+    rest, trained, _ = thin(3, seed, folder)
+    return trained, rest, 3.0
 
 
 def scattered(share: int, seed: int) -> Problem:
@@ -86,37 +104,41 @@ RULES = {"one error": choose_size, "best": best, "all": last}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    seeds = range(1, parser.parse_args().seeds + 1)
-    for name, make in PROBLEMS.items():
+    parser.add_argument("--sample", type=Path, help="folder that qbdt generate tautaugamma wrote")
+    given = parser.parse_args()
+    seeds, folder = range(1, given.seeds + 1), given.sample
+    problems = dict(PROBLEMS) | ({"large, two thirds": partial(large, folder)} if folder else {})
+    for name, make in problems.items():
         found = [measure(make(seed)) for seed in seeds]
         rows: list[tuple[str, ...]] = []
-        for ridge, least in REGULARISATION:
-            values = [[one[ridge, least, rule] for one in found] for rule in RULES]
-            rows.append((f"{ridge:g}", f"{least:g}", *(f"{np.mean(v):.4f} ± {_error(v):.4f}" for v in values)))
-        show([Table(f"{name}: 1/σ_μ without sources, {len(seeds)} divisions", ("ridge", "least", *RULES), tuple(rows))])
+        for variant in VARIANTS:
+            values = [[one[variant, rule] for one in found] for rule in RULES]
+            rows.append((*(f"{x:g}" for x in variant), *(f"{np.mean(v):.4f} ± {_error(v):.4f}" for v in values)))
+        columns = ("trees", "leaves", "ridge", "least", *RULES)
+        show([Table(f"{name}: 1/σ_μ without sources, {len(seeds)} divisions", columns, tuple(rows))])
 
 
 def _error(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def measure(problem: Problem) -> dict[tuple[float, float, str], float]:
-    """Train with every regularisation, and fit with every rule for the number of trees."""
+def measure(problem: Problem) -> dict[tuple[Variant, str], float]:
+    """Train every variant, and fit with every rule for the number of trees."""
     trained, rest, scale = problem
     found = {}
-    for ridge, least in REGULARISATION:
+    for variant in VARIANTS:
         kept: list[Sequence[FittedRatio]] = []
 
         def keep(folds: Sequence[FittedRatio], kept: list[Sequence[FittedRatio]] = kept) -> int:
             kept.append(folds)
             return choose_size(folds)
 
-        rules = {"RIDGE": ridge, "LEAST": least}
-        with patch.multiple(ratio, **rules), patch.object(method, "choose_size", keep):
-            train(trained, Settings(method="profile"))
+        n_trees, n_leaves, ridge, least = variant
+        with patch.multiple(ratio, RIDGE=ridge, LEAST=least), patch.object(method, "choose_size", keep):
+            train(trained, Settings(n_trees=n_trees, n_leaves=n_leaves))
         for rule, choose in RULES.items():
             score = _model(kept[-1], choose(kept[-1]), trained.features)
-            found[ridge, least, rule] = 1.0 / _sigma(rest, score, scale)
+            found[variant, rule] = 1.0 / _sigma(rest, score, scale)
     return found
 
 

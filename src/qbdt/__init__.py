@@ -12,7 +12,7 @@ from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systemati
 if TYPE_CHECKING:
     import qbdt.report.figures as figures  # rooms are entered through their doors
     from qbdt.analysis import load, read_analysis, run_analysis
-    from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier
+    from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier, QBDTRegressor
     from qbdt.inference import FitSettings, fit_scores
 
     __version__: str
@@ -25,6 +25,7 @@ __all__ = [
     "HashFolds",
     "ModuloFolds",
     "QBDTClassifier",
+    "QBDTRegressor",
     "Sample",
     "Systematic",
     "figures",
@@ -37,6 +38,7 @@ __all__ = [
 LAZY = {
     "CrossTrainedClassifier": "qbdt.estimator",
     "QBDTClassifier": "qbdt.estimator",
+    "QBDTRegressor": "qbdt.estimator",
     "FitSettings": "qbdt.inference",
     "fit_scores": "qbdt.inference",
     "load": "qbdt.analysis",

@@ -12,6 +12,7 @@ __all__ = [
     "BINS",
     "COLUMN_BITS",
     "FEATURES_PER_WORD",
+    "LARGEST_YIELD",
     "MISSING",
     "MISSING_LEFT",
     "MISSING_RIGHT",
@@ -51,6 +52,10 @@ COLUMN_BITS = 30
 """Further weight columns of a row (Δ of a source, squared weights, numbers of simulated events) are 32-bit integers, of
 all rows the largest below 2^30: they are rounded at 10^-9 of it, and sums of 2^31 of them fit 64 bits. They enter σ_b
 and limits on simulated events only, never s and b; half the memory is what reading them at random costs."""
+
+LARGEST_YIELD = 1e11
+"""Expected events of a region up to which a likelihood is fitted: its logarithm is about 30 times as large, and double
+precision knows that to 10^-3, as a fit needs it."""
 
 Words: TypeAlias = NDArray[np.uint64]
 """Bin codes as (word, row): eight features to a word."""

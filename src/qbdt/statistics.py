@@ -57,6 +57,40 @@ def has_significance(b: float) -> bool:
     return b > 0.0
 
 
+FAR_RATIO, FAR_SHARE = 1e100, 1e-200
+"""Where s/b is larger or b/(b + σ²) smaller, and σ > 0, products in Q leave the range of doubles: logarithms serve."""
+
+TINY_LOGARITHM = -30.0
+"""log of x below which log(log1p(x)) is log x in double precision."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_logarithms(first: float, second: float) -> float:
+    """Logarithm of a sum from those of its terms."""
+    return max(first, second) + math.log1p(math.exp(-abs(first - second)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_log1p(exponent: float) -> float:
+    """Logarithm of log1p(x) from that of x."""
+    if exponent < TINY_LOGARITHM:
+        return exponent
+    return math.log(_add_logarithms(0.0, exponent))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _far_significance(s: float, b: float, sigma2: float) -> float:
+    """Q where s ≫ b or σ² ≫ b: 2[(s+b) log1p(x) − b²/σ² log1p(t)] with all factors as logarithms.
+
+    Here x = s b/(b (b + σ²) + s σ²) and t = σ² s/(b (b + σ²)); for s/b ≥ 0.1 the two terms do not cancel.
+    """
+    ls, lb, lv = math.log(s), math.log(b), math.log(sigma2)
+    both = lb + _add_logarithms(lb, lv)
+    first = _add_logarithms(ls, lb) + _log_log1p(ls + lb - _add_logarithms(both, ls + lv))
+    second = 2.0 * lb - lv + _log_log1p(lv + ls - both)
+    return max(0.0, 2.0 * (math.exp(first) - math.exp(second)))
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def significance_value(s: float, b: float, sigma2: float) -> float:
     """Q of one region (eq:Q; eq:Q0 where sigma2 = 0) for b > 0; zero for s ≤ 0.
@@ -82,6 +116,8 @@ def significance_value(s: float, b: float, sigma2: float) -> float:
             power *= -u
             geometric = 1.0 + c * geometric
         return 2.0 * s * d * u * total
+    if sigma2 > 0.0 and (u > FAR_RATIO or d < FAR_SHARE):
+        return _far_significance(s, b, sigma2)
     x = s * d / (b + s * c)
     first = math.log1p(x) if x < 1e300 else math.log(s) - math.log(b)
     t = c * u

@@ -4,6 +4,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,19 @@ import uproot
 from qbdt import QBDTClassifier
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_names, example_text
+from qbdt.analysis.run_folder import read_run
 from qbdt.data import Expression
 from qbdt.data.readers import read_events
+from qbdt.errors import QBDTError
 from qbdt.files import choose_file_names, choose_words
+from qbdt.inference import FitSettings, fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.templates import TemplateSet
 from qbdt.inference.workspace import build_workspace, read_workspace
 from qbdt.models import read_any_model
+from qbdt.models.export import export_model
 from qbdt.models.file_text import checksum, parse_text
+from tests.faults.cases import ANALYSIS
 from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
 from tests.inference.models import smooth_templates
 
@@ -71,6 +77,36 @@ def _use_model_file(content: bytes, folder: Path) -> None:
         rows = np.array([[0.0], [np.nan], [1e300]]) * np.ones(len(model.ensemble.features))
         names = model.ensemble.features
         QBDTClassifier.load(path).decision_function({name: rows[:, i] for i, name in enumerate(names)})
+
+
+def _use_export(content: Any, folder: Path) -> None:
+    """Write a changed model for other programs: each file is read back and compared, or refused."""
+    try:
+        sealed = json.dumps({**content, "checksum": checksum(content)})
+    except ValueError:
+        return
+    (folder / "model.qbdt").write_text(sealed)
+    model, _ = read_any_model(folder / "model.qbdt")
+    for name, to in (("m.json", "xgboost"), ("m.xml", "tmva"), ("m.onnx", "onnx")):
+        with suppress(QBDTError):  # a format that cannot hold it; others may
+            export_model(model.ensemble, folder / name, to)
+
+
+def _use_run_folder(files: dict[str, Any], folder: Path) -> None:
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+    read_run(folder)
+
+
+def _run_folder() -> dict[str, Any]:
+    """Return the files of the folder of a run that has no model, with a result of two bins."""
+    templates = smooth_templates(3, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        write_fit(fit_templates(templates, FitSettings(scan=False)), folder)
+        files = {name: json.loads((Path(folder) / name).read_text()) for name in ("fit.json", "templates.json")}
+    analysis = parse_analysis(ANALYSIS.replace("METHOD", "paper")).model_dump(mode="json", exclude_defaults=True)
+    table = {"title": "Result", "header": ["", "value"], "rows": [["mu", "1"]]}
+    return {**files, "result.json": {"name": "small", "analysis": analysis, "tables": [table], "yaml": "", "qbdt": "1"}}
 
 
 def _use_expression(text: str, folder: Path) -> None:
@@ -153,5 +189,7 @@ TARGETS: dict[str, Target] = {
     "templates": Target(
         (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
     ),
+    "export": Target(tuple(map(parse_text, MODELS)), change_plain, _use_export),
+    "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
 }

@@ -12,6 +12,17 @@ from qbdt.trees.ensemble import Ensemble
 from qbdt.trees.tree import Tree
 
 
+def make_chain(depth, n_features=1):
+    """Tree in which every cut has a leaf on its left: as deep as there are cuts."""
+    nodes = np.zeros(2 * depth + 1, dtype=NODE)
+    inner = np.arange(0, 2 * depth, 2)
+    nodes[["feature", "left", "right"]] = (-1, -1, -1)
+    nodes["feature"][inner], nodes["left"][inner], nodes["right"][inner] = inner // 2 % n_features, inner + 1, inner + 2
+    nodes["threshold"], nodes["b"], nodes["value"] = np.arange(len(nodes)), 1.0, np.arange(len(nodes)) % 7
+    nodes["depth"][1::2], nodes["depth"][::2] = np.arange(1, depth + 1), np.arange(depth + 1)
+    return Tree(nodes, 1.0)
+
+
 def random_tree(rng, n_features, n_leaves, thresholds, categories=None):
     """Make a tree; `categories` are values of categorical features, by number."""
     categories = categories or {}
@@ -169,11 +180,6 @@ def test_trees_without_a_cut():
 
 def test_a_deep_tree_becomes_a_table_in_no_time():
     depth = 1500
-    nodes = np.zeros(2 * depth + 1, dtype=NODE)
-    inner = np.arange(0, 2 * depth, 2)
-    nodes[["feature", "left", "right"]] = (-1, -1, -1)
-    nodes["feature"][inner], nodes["left"][inner], nodes["right"][inner] = 0, inner + 1, inner + 2
-    nodes["threshold"], nodes["b"] = np.arange(len(nodes)), 1.0
-    frame = Ensemble(("x",), (Tree(nodes, 1.0),)).to_frame()
+    frame = Ensemble(("x",), (make_chain(depth),)).to_frame()
     assert frame["cuts"][4] == "x>0 & x>2"
     assert frame["cuts"].iloc[-1].count("&") == depth - 1

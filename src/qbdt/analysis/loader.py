@@ -74,7 +74,7 @@ def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progres
 def require_trainable(dataset: Dataset, analysis: Analysis) -> Dataset:
     """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
-    return dataset.require_usable().require_full_folds()
+    return dataset.require_usable().require_fittable().require_full_folds()
 
 
 def load_for_training(

@@ -9,10 +9,12 @@ from qbdt.data.dataset import Dataset, Role, Sample, Tally
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
 from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
+from qbdt.data.from_target import TARGET, from_target
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic
 from qbdt.data.variations import Variation
 
 __all__ = [
+    "TARGET",
     "Dataset",
     "Events",
     "Expression",
@@ -27,4 +29,5 @@ __all__ = [
     "Systematic",
     "Tally",
     "Variation",
+    "from_target",
 ]

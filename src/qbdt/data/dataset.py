@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qbdt.arrays import Floats
+from qbdt.arrays import LARGEST_YIELD, Floats
 from qbdt.data.events import Events, Selection
 from qbdt.data.folds import FoldRule
 from qbdt.data.systematic import FlatSystematic, Kind, Systematic, find_components
@@ -212,6 +212,16 @@ class Dataset:
                 raise DataError(f"no {role} sample: signal and background are both needed")
         for tally in self.tallies():
             tally.require_usable()
+        return self
+
+    def require_fittable(self) -> Dataset:
+        """Refuse yields that no likelihood in double precision can be fitted to."""
+        for role in (Role.SIGNAL, Role.BACKGROUND):
+            if (total := self.total(role)) > LARGEST_YIELD:
+                raise DataError(
+                    f"the {role} samples expect {total:.3g} events: a fit holds up to {LARGEST_YIELD:g}; are weights "
+                    "scaled twice, or cross sections in another unit?"
+                )
         return self
 
     def tallies(self) -> Iterator[Tally]:

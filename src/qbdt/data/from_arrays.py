@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
 from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["concatenate", "from_arrays", "signal_mask"]
+__all__ = ["Apart", "FlatTable", "Rows", "bind", "concatenate", "from_arrays", "signal_mask"]
 
 PROCESS_OF = {True: "signal", False: "background"}
 
@@ -44,19 +44,19 @@ def from_arrays(
     if numbered:
         given = list_identifiers(event_id, len(next(iter(columns.values()), ())))
         columns, names = {**columns, **given}, tuple(given)
-    apart = _Apart(process, () if folds is None else folds.columns, names)
+    apart = Apart(process, () if folds is None else folds.columns, names)
     split = _split(columns, y, sample_weight, apart, "")
     for role in (Role.SIGNAL, Role.BACKGROUND):
         if role not in [part.role for part in split.values()]:
             raise DataError(f"y has one class only: no {role} rows")
     rows = {name: part.rows for name, part in split.items()}
     samples = [Sample(name, part.role, part.events) for name, part in split.items()]
-    table = _FlatTable(rows, samples[0].events.features, sample_weight is not None, numbered, apart)
-    return Dataset(samples, [_bind(source, table) for source in systematics], folds).require_usable()
+    table = FlatTable(rows, samples[0].events.features, sample_weight is not None, numbered, apart, _split_varied)
+    return Dataset(samples, [bind(source, table) for source in systematics], folds).require_usable()
 
 
 @dataclass(frozen=True)
-class _Apart:
+class Apart:
     """Columns of a table that are no features: the process of each row, or the column that names it; identifiers.
 
     Rows are put into the order of those that `event_id` names.
@@ -85,17 +85,19 @@ class _Part(NamedTuple):
     rows: NDArray[np.integer[Any]]
 
 
-class _FlatTable(NamedTuple):
+class FlatTable(NamedTuple):
     """What sources over a table are bound to: rows of each process, features, and columns that are none.
 
-    It is `weighted` where weights are given, and `numbered` where identifiers of events are, as an array.
+    It is `weighted` where weights are given, and `numbered` where identifiers of events are, as an array. `split`
+    divides the table of a shape variation, given as (columns, y, weight, apart, context), into processes.
     """
 
     rows: Rows
     features: Sequence[str]
     weighted: bool
     numbered: bool
-    apart: _Apart
+    apart: Apart
+    split: Callable[..., dict[str, Events]]
 
 
 def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
@@ -127,7 +129,7 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def _split(
-    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: _Apart, context: str
+    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
 ) -> dict[str, _Part]:
     """Rows of each process, those of signal first; columns that are no features are taken out."""
     signal = signal_mask(y, context)
@@ -156,6 +158,13 @@ def _split(
             rows = rows[_order_events(events[rows], apart.event_id, f"{context}process {label}: ")]
             found[str(label)] = _Part(role, events[rows] if apart.event_id else events[mask], rows)
     return found
+
+
+def _split_varied(
+    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
+) -> dict[str, Events]:
+    """Events of each process under a variation."""
+    return {name: part.events for name, part in _split(columns, y, weight, apart, context).items()}
 
 
 def _order_events(events: Events, names: tuple[str, ...], context: str) -> slice | NDArray[np.intp]:
@@ -191,7 +200,8 @@ def _process_labels(
     return labels
 
 
-def _bind(source: FlatSystematic | Systematic, table: _FlatTable) -> Systematic:
+def bind(source: FlatSystematic | Systematic, table: FlatTable) -> Systematic:
+    """Bind a source over a table to the processes of its rows."""
     if isinstance(source, Systematic) and source.kind is Kind.NORM:  # by names of processes, which the dataset checks
         return source
     if not isinstance(source, FlatSystematic):
@@ -206,7 +216,7 @@ def _bind(source: FlatSystematic | Systematic, table: _FlatTable) -> Systematic:
     return Systematic(source.name, source.kind, bound[0], bound[1])
 
 
-def _bind_side(source: FlatSystematic, side: Any, event_id: Any, table: _FlatTable) -> dict[str, Variation]:
+def _bind_side(source: FlatSystematic, side: Any, event_id: Any, table: FlatTable) -> dict[str, Variation]:
     match source.kind:
         case Kind.WEIGHT:
             return _bind_weights(source.name, side, table.rows)
@@ -239,7 +249,7 @@ def _bind_norm(name: str, size: float, where: ArrayLike | None, rows: Rows) -> d
 
 
 def _bind_shape(
-    name: str, side: tuple[Any, ArrayLike, ArrayLike | None], event_id: Any, table: _FlatTable
+    name: str, side: tuple[Any, ArrayLike, ArrayLike | None], event_id: Any, table: FlatTable
 ) -> dict[str, Variation]:
     context = f"systematic {name}: "
     process = table.apart.process
@@ -256,10 +266,10 @@ def _bind_shape(
         absent, extra = set(wanted) - set(columns), set(columns) - set(wanted)
         raise DataError(f"{context}other columns than X: absent {sorted(absent)}, extra {sorted(extra)}")
     ordered = {name: columns[name] for name in wanted}
-    split = _split(ordered, side[1], side[2], table.apart, context)
+    split = table.split(ordered, side[1], side[2], table.apart, context)
     if unknown := sorted(set(split) - set(table.rows)):
         raise DataError(f"{context}process {unknown[0]} has no nominal rows; there are: {', '.join(table.rows)}")
-    return {label: Replacement(part.events) for label, part in split.items()}
+    return {label: Replacement(events) for label, events in split.items()}
 
 
 def _names(dataset: Dataset) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Floats
+from qbdt.arrays import LARGEST_YIELD, Floats
 from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.files import write_text
@@ -156,7 +156,7 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
         plain = json.loads(source.read_text(encoding="utf-8"))
         spec: dict[str, Any] = read_hs3(plain) if is_hs3(plain) else plain
         pyhf.schema.validate(spec, "workspace.json")
-    except (json.JSONDecodeError, pyhf.exceptions.InvalidSpecification) as error:
+    except (OSError, ValueError, RecursionError, pyhf.exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} is not a pyhf workspace: {error}") from error
     return spec
 
@@ -232,6 +232,8 @@ def _check(measurement: Measurement) -> None:
 
 
 def _check_bins(templates: TemplateSet, prefix: str) -> None:
+    if (total := float(templates.asimov.sum())) > LARGEST_YIELD:
+        raise FitError(f"{prefix}all bins together expect {total:.3g} events: a fit holds up to {LARGEST_YIELD:g}")
     empty = np.flatnonzero((templates.background <= 0) | (templates.asimov <= 0))
     if empty.size:
         number = int(empty[0])

@@ -25,11 +25,13 @@ from qbdt.training import (
     TrainedModel,
 )
 from qbdt.training.profile import EfficientScores, ProfiledEnsemble
+from qbdt.training.regression import Loss, RegressionExpectation, TrainedRegression
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
 
 __all__ = ["from_dict", "to_dict"]
 
 PAPER, PROFILED, EFFICIENT, CROSS_TRAINED = "paper", "profiled", "efficient", "cross-trained"
+REGRESSION = "regression"
 """Values of the key `model`; files of version 1 do not have it and hold the paper's."""
 
 
@@ -53,13 +55,14 @@ def to_dict(training: AnyTrainedModel) -> dict[str, Any]:
         "bins": {name: own for name, own in edges.items() if name not in categories},
         "categories": categories,
         **_ensemble_to_dict(ensemble),
+        **(_regression_to_dict(training) if isinstance(training, TrainedRegression) else {}),
     }
 
 
 def from_dict(content: Mapping[str, Any]) -> AnyTrainedModel:
     """Make a training from the plain values of a model file, all of them checked."""
     match content.get("model", PAPER):
-        case "paper" | "profiled" | "efficient":
+        case "paper" | "profiled" | "efficient" | "regression":
             return _read_training(content)
         case "cross-trained":
             trainings = tuple(_read_fold(one, fold) for fold, one in enumerate(get(content, "trainings", list)))
@@ -82,6 +85,12 @@ def _ensemble_to_dict(ensemble: SingleModel) -> dict[str, Any]:
         "trees": [tree_to_dict(tree, ensemble.features) for tree in ensemble.ratio.trees],
         "shift_trees": _shift_trees(ensemble),
     }
+
+
+def _regression_to_dict(training: TrainedRegression) -> dict[str, Any]:
+    prediction = None if training.prediction is None else training.prediction.to_dict()
+    own = {"loss": training.loss.to_dict(), "n_events": training.n_events, "prediction": prediction}
+    return {"model": REGRESSION, **own}
 
 
 def _efficient_to_dict(ensemble: EfficientScores) -> dict[str, Any]:
@@ -126,15 +135,35 @@ def _read_training(content: Mapping[str, Any]) -> TrainedModel:
     known = (features, binning.categories)
     history = numbers(content, "history")
     ensemble = READERS[content.get("model", PAPER)](content, *known)
-    return TrainedModel(
-        ensemble,
-        binning,
-        settings,
-        history,
-        _read_end(content, max(len(content["trees"]), len(history)), settings),
-        _read_data(get(content, "data", dict)),
-        _read_expectations(content),
-    )
+    end = _read_end(content, max(len(content["trees"]), len(history)), settings)
+    given = (ensemble, binning, settings, history, end, _read_data(get(content, "data", dict)))
+    if content.get("model") == REGRESSION:
+        n_events = None if content.get("n_events") is None else number(content["n_events"], "n_events")
+        prediction = _read_prediction(content)
+        return TrainedRegression(*given, loss=_read_loss(content), prediction=prediction, n_events=n_events)
+    return TrainedModel(*given, _read_expectations(content))
+
+
+def _read_loss(content: Mapping[str, Any]) -> Loss:
+    plain = get(content, "loss", dict)
+    delta = None if plain.get("delta") is None else number(plain["delta"], "loss, delta")
+    return Loss(get(plain, "name", str), delta, number(plain.get("quantile"), "loss, quantile"))
+
+
+def _read_prediction(content: Mapping[str, Any]) -> RegressionExpectation | None:
+    if content.get("prediction") is None:
+        return None
+    plain = get(content, "prediction", dict)
+    own = {key: number(plain.get(key), f"prediction, {key}") for key in ("unprofiled", "profiled", "n_effective")}
+    if own["n_effective"] <= 0:
+        raise ModelFileError("prediction, n_effective: a positive number is needed")
+    sources = []
+    for source in get(plain, "sources", list):
+        if not isinstance(source, dict):
+            raise ModelFileError("prediction: a source is not a record")
+        shifts = {key: number(source.get(key), f"prediction, {key}") for key in ("unprofiled", "profiled")}
+        sources.append({"name": get(source, "name", str), **shifts})
+    return RegressionExpectation.from_dict({**own, "sources": sources})
 
 
 def _read_data(content: dict[str, Any]) -> dict[str, Any]:
@@ -164,6 +193,10 @@ def _read_paper(content: Mapping[str, Any], features: tuple[str, ...], categorie
         if np.any(tree.nodes["b"] <= 0) or np.any(tree.nodes["sigma2"] < 0):
             raise ModelFileError(f"tree {i}: a node without positive background")
     return Ensemble(features, trees)
+
+
+def _read_regression(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> Ensemble:
+    return Ensemble(features, _read_trees(content, "trees", features, categories))
 
 
 def _read_profiled(content: Mapping[str, Any], features: tuple[str, ...], categories: Categories) -> ProfiledEnsemble:
@@ -227,6 +260,7 @@ READERS: dict[str, Callable[..., SingleModel]] = {
     PAPER: _read_paper,
     PROFILED: _read_profiled,
     EFFICIENT: _read_efficient,
+    REGRESSION: _read_regression,
 }
 """What reads each kind of training."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import re
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
     environment.filters["typeset"] = lambda text: Markup(typeset(str(escape(text))))
     environment.filters["picture"] = lambda figure: _data_url("image/svg+xml", pictures[figure.name])
     environment.filters["csv_link"] = lambda figure: _data_url("text/csv;charset=utf-8", figure.csv().encode())
+    environment.filters["hash"] = _hash
     template = environment.from_string(_read_asset("report.html"))
     style, script = (Markup(_read_asset(name)) for name in ("report.css", "report.js"))  # our own files
     return template.render(document=document, style=style, script=script)
@@ -49,6 +51,11 @@ def svg(figure: Figure) -> bytes:
         figure.drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     figure.drawn.set_layout_engine("none")
     return re.sub(rb' d="[^"]*"', _rounded, out.getvalue())
+
+
+def _hash(text: str) -> str:
+    """Hash by which a content-security policy names the only style or script that a browser may use."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _rounded(path: re.Match[bytes]) -> bytes:

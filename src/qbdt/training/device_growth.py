@@ -10,26 +10,23 @@ divided already; otherwise the caller grows the tree anew. So every number of a 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from qbdt.arrays import BINS, MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes
+from qbdt.arrays import BINS, Fixed, Floats, Indices
+from qbdt.training.grown_records import LEFT, SUMS, PairJudge, make_pair_tree, make_tree
+from qbdt.training.kernels.growth import FEATURE, GAIN, LEFT_CHILD, N_FIELDS
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.trees.device import DeviceArray
 from qbdt.trees.growth import Grown
 
-__all__ = ["DeviceGrowth", "PairJudge", "grow_pairs", "grow_plain"]
+__all__ = ["DeviceGrowth", "grow_pairs", "grow_plain"]
 
 SOURCE = Path(__file__).parent / "kernels" / "growth.cu"
 
 MOST_BYTES = 1 << 30
 """Most memory for the histograms of all nodes of a tree."""
-
-FEATURE, CUT, MISSING_SIDE, LEFT_CHILD, GAIN = 0, 1, 2, 5, 8
-LEFT, SUMS = slice(3, 5), slice(6, 8)
-N_FIELDS = 9
-"""Fields of the record of a node: `Record` in growth.cu."""
 
 TASK, SMALLER, MARKED, N_STATE = slice(0, 6), slice(4, 5), 9, 12
 """`State` in growth.cu."""
@@ -41,15 +38,6 @@ CACHED = 64
 """Features below which the cuts of all are kept in shared memory, as in growth.cu."""
 
 THREADS = 256
-
-
-class PairJudge(NamedTuple):
-    """Values of one unit of N and D, λ, and the least D of a node."""
-
-    of_numerator: float
-    of_denominator: float
-    ridge: float
-    least: float
 
 
 PLAIN = PairJudge(0.0, 0.0, 0.0, 0.0)
@@ -160,7 +148,7 @@ def grow_plain(growth: DeviceGrowth, criterion: PlainCriterion, features: Indice
         depths = growth.depths(record, gains)
         if depths is not None:
             growth.rows.adopt_children(record[:, LEFT_CHILD])
-            return _tree_of(record, values, gains, depths)
+            return make_tree(record, values, gains, depths)
     growth.rows.repeat_tree()
     return None
 
@@ -175,28 +163,4 @@ def grow_pairs(growth: DeviceGrowth, judge: PairJudge, features: Indices) -> Gro
     depths = growth.depths(record, gains)
     assert depths is not None
     growth.rows.adopt_children(record[:, LEFT_CHILD])
-    top, bottom = (record[:, SUMS] * (judge.of_numerator, judge.of_denominator)).T
-    # As `NewtonCriterion.describe`: D as the yield, N²/(D + λ) and N/(D + λ), zero where D + λ is not positive.
-    sums = bottom + judge.ridge
-    q, value = (np.divide(one, sums, out=np.zeros_like(sums), where=sums > 0) for one in (top * top, top))
-    return _tree_of(record, np.column_stack([np.zeros_like(q), bottom, q, value]), gains, depths)
-
-
-def _tree_of(record: Fixed, values: Floats, gains: Floats, depths: list[int]) -> Grown:
-    """Return the tree of a record, whose cuts are still bin codes."""
-    record = record[: len(depths)]
-    nodes: Nodes = np.zeros(len(record), dtype=NODE)
-    inner = record[:, LEFT_CHILD] >= 0
-    left = np.where(inner, record[:, LEFT_CHILD], -1)
-    s, b, q, value = values[: len(record)].T
-    # Where no value was missing in training, later ones follow most of the background.
-    follows = b[left] > b[np.where(inner, left + 1, -1)]
-    nodes["missing_left"] = inner & np.where(
-        record[:, MISSING_SIDE] == NONE_MISSING, follows, record[:, MISSING_SIDE] == MISSING_LEFT
-    )
-    nodes["feature"] = np.where(inner, record[:, FEATURE], -1)
-    nodes["left"], nodes["right"], nodes["depth"] = left, np.where(inner, left + 1, -1), depths
-    nodes["s"], nodes["b"], nodes["q"], nodes["value"] = s, b, q, value
-    nodes["gain"] = np.where(inner, gains[: len(record)], 0.0)
-    cuts = np.where(inner, record[:, CUT], 0)
-    return Grown(nodes, cuts, tuple(np.flatnonzero(~inner).tolist()))
+    return make_pair_tree(record, judge, depths)

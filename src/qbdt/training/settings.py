@@ -20,7 +20,7 @@ from qbdt.trees import BinningChoice
 
 __all__ = ["Rule", "Settings"]
 
-SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 500, "n_leaves": 15}}
+SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
 
 MEASUREMENT = ("partner", "free", "strengths", "of_interest")
@@ -90,7 +90,7 @@ class Settings:
     Examples
     --------
     >>> Settings().n_trees, Settings(method="paper").n_trees
-    (500, 100)
+    (1000, 100)
     >>> Settings(n_leaves=1)
     Traceback (most recent call last):
     ...
@@ -105,9 +105,9 @@ class Settings:
     )
     n_trees: int = _setting(  # None becomes the method's own
         None,
-        'Number of trees; by default 100 for "paper". For "profile" the most of each sum, by default 500; there are '
-        "ten sums, in five folds of the events the ratio of signal to background and the shifts, and each stops "
-        "where held-out events say so.",
+        'Number of trees; by default 100 for "paper". For "profile" the most of each sum, by default 1000, of which '
+        "half are grown in any case; there are ten sums, in five folds of the events the ratio of signal to background "
+        "and the shifts, and held-out events say where each stops and how many of its trees count.",
         whole=True,
         at_least=1,
     )

@@ -30,7 +30,7 @@ from tests.models.export.models import (
     random_sum,
     rows_of,
 )
-from tests.trees.test_ensemble import random_tree, walk
+from tests.trees.test_ensemble import make_chain, random_tree, walk
 
 
 @settings(max_examples=200)
@@ -344,6 +344,9 @@ def test_what_cannot_be_exported(tmp_path):
         export_model(Ensemble(("x",), (far,)), tmp_path / "m.xml", "tmva")
     with pytest.raises(DataError, match="control characters"):
         export_model(Ensemble(("x\n",), ()), tmp_path / "m.xml", "tmva")
+    deep = Ensemble(("x",), (make_chain(501),))
+    with pytest.raises(DataError, match="501 cuts above a leaf: TMVA's files hold up to 500"):
+        export_model(deep, tmp_path / "m.xml", "tmva")
     clash = FoldedEnsemble((model, model), ModuloFolds(2, "score"))
     with pytest.raises(DataError, match="a column named score"):
         export_model(clash, tmp_path / "c.onnx", "onnx")
@@ -359,6 +362,12 @@ def test_names_that_other_languages_give_a_meaning(tmp_path):
     export_model(printable, tmp_path / "m.xml", "tmva")
     variables = ET.parse(tmp_path / "m.xml").getroot().iter("Variable")
     assert [v.attrib["Expression"] for v in variables] == list(printable.features)
+
+
+def test_deep_trees_are_exported(tmp_path):
+    deep = Ensemble(tuple("abcdefgh"), (make_chain(400, 8),))
+    for name, to in (("m.onnx", "onnx"), ("m.json", "xgboost"), ("m.xml", "tmva"), ("m.h", "cpp")):
+        export_model(deep, tmp_path / name, to)
 
 
 def test_walking_is_what_scores_are_compared_with():

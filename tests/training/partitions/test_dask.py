@@ -2,8 +2,10 @@
 
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
+from qbdt.training.partitions.dask import partitions
 from qbdt.training.partitions.dask.partitions import OnCluster
 from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.settings import Settings
@@ -127,3 +130,65 @@ def die_at_split():
         os.kill(os.getpid(), signal.SIGKILL)
 
     PartitionRows.split = split  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_a_stopped_worker_is_waited_for_until_the_scheduler_gives_it_up(client, dataset, expected, tmp_path, for_good):
+    """A worker that hangs answers late; one that the scheduler removes, as after its worker-ttl, is replaced."""
+    rows = OnCluster(divide_dataset(dataset, 7), client=client, fan_in=2)
+    watchers: list[threading.Thread] = []
+
+    def stop(report):
+        if report.index == 1:
+            address = sorted(client.nthreads())[-1]
+            process = client.run(os.getpid, workers=[address])[address]
+            client.run(stop_at_split, workers=[address])
+            watchers.append(threading.Thread(target=release, args=(client, address, process, for_good)))
+            watchers[-1].start()
+
+    training = train(rows, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(stop,)))
+    watchers[0].join()
+    client.wait_for_workers(4, timeout=300)
+    assert (rows.traffic.rebuilt > 0) == for_good
+    assert model_bytes(training, tmp_path) == expected
+
+
+def release(client, address, process, for_good):
+    """Wait until a worker has stopped; let it go on, or have the scheduler give it up."""
+    state = ""
+    while state != "T":
+        time.sleep(0.1)
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    time.sleep(1.5)  # longer than the driver waits before it looks around
+    if for_good:
+        client.cluster.sync(client.cluster.scheduler.remove_worker, address, stimulus_id="silent", safe=True)
+        os.kill(process, signal.SIGKILL)
+    else:
+        os.kill(process, signal.SIGCONT)
+
+
+def stop_at_split():
+    """Have this worker stop when a node is divided next, once."""
+    from qbdt.training.partitions.rows import PartitionRows
+
+    whole = PartitionRows.split
+
+    def split(self, *arguments):
+        PartitionRows.split = whole  # type: ignore[method-assign]
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return whole(self, *arguments)
+
+    PartitionRows.split = split  # type: ignore[method-assign]
+
+
+def test_workers_that_answer_twice_change_nothing(client, dataset, expected, tmp_path, monkeypatch):
+    """Every step is sent again, as after a lost answer: rows have made it already, and only repeat their results."""
+    once = partitions._DaskPartitions._send
+
+    def send_twice(self, calls):
+        once(self, calls)
+        return once(self, calls)
+
+    monkeypatch.setattr(partitions._DaskPartitions, "_send", send_twice)
+    rows = OnCluster(divide_dataset(dataset, 5), client=client, fan_in=2)
+    assert model_bytes(train(rows, SETTINGS, n_threads=1), tmp_path) == expected

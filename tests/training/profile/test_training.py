@@ -13,7 +13,7 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.estimator import QBDTClassifier
 from qbdt.models.model_file import read_model, write_model
-from qbdt.training.kernels.pairs import add_pairs
+from qbdt.training.kernels.growth import grow_pair_tree
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
@@ -105,9 +105,16 @@ def test_shifts_stop_when_held_out_events_have_nothing_more_to_gain(dataset, mon
 
 @pytest.mark.parametrize(
     ("sigmas", "grown", "kept"),
-    [((3.0, 2.0, 4.0, 5.0), 9, 3), ((1.0, 2.0, 3.0), 6, 2), (tuple(range(9, 0, -1)), 24, 24), ((2.0,) * 9, 24, 24)],
+    [
+        ((3.0, 2.0, 4.0, 5.0, 6.0), 6, 2),
+        ((1.0, 2.0, 3.0, 4.0), 4, 1),
+        (tuple(range(17, 0, -1)), 24, 24),
+        ((2.0,) * 17, 24, 24),
+        ((1.0, *(1.05,) * 8), 12, 1),
+        ((*(2.0,) * 10, 1.0, *(1.05,) * 3), 20, 15),
+    ],
 )
-def test_the_ratio_stops_after_two_looks_that_are_clearly_worse(dataset, monkeypatch, sigmas, grown, kept):
+def test_the_ratio_stops_after_three_looks_without_gain(dataset, monkeypatch, sigmas, grown, kept):
     seen: list[Any] = []
     answers = iter(sigmas * N_FOLDS)
     monkeypatch.setattr("qbdt.training.profile.ratio.unprofiled_sigma", lambda store: next(answers))
@@ -167,16 +174,16 @@ def test_the_order_of_rows_changes_nothing_where_events_have_identifiers(dataset
     assert_same(trained, trained_on(reordered(dataset), SETTINGS))
 
 
-def test_the_histogram_kernel_is_called_directly_in_memory(monkeypatch):
+def test_the_kernel_that_grows_trees_is_called_directly_in_memory(monkeypatch):
     """From `fit` to the kernel there are at most ten Python frames: no messages to oneself."""
     depths = []
 
     def count_frames(*arguments):
         names = [frame.name for frame in traceback.extract_stack()][:-1]
         depths.append(len(names) - names.index("fit"))
-        return add_pairs(*arguments)
+        return grow_pair_tree(*arguments)
 
-    monkeypatch.setattr("qbdt.training.profile.pair_rows.add_pairs", count_frames)
+    monkeypatch.setattr("qbdt.training.profile.pair_rows.grow_pair_tree", count_frames)
     rng = np.random.default_rng(1)
     y = np.repeat([1, 0], 500)
     x = rng.normal(y[:, None], 1.0, (1000, 2))

@@ -116,8 +116,10 @@ def export_model(
     """
     if to not in FORMATS:
         raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
-    if any(isinstance(member, EfficientScores) for member in model.members):
-        raise ConfigError(f"to={to}: only models of one signal strength are exported; this one has other parameters")
+    if to != "onnx" and any(isinstance(member, EfficientScores) for member in model.members):
+        raise ConfigError(
+            f"to={to}: only models of one signal strength are exported so; one of other parameters is exported to onnx"
+        )
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
@@ -158,7 +160,8 @@ class _OneFile:
             ),
             default=0.0,
         )
-        self.bound = DOUBLE_BOUND * max(1.0, largest)
+        smallest = min([1.0, *(float(m.widths.min()) for m in model.members if isinstance(m, EfficientScores))])
+        self.bound = DOUBLE_BOUND * max(1.0, largest) / smallest  # several scores are in units of their widths
 
     def write(self) -> list[Path]:
         if self.to == "onnx":

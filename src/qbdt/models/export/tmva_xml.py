@@ -26,10 +26,14 @@ INNER = "0"
 """`nType` of a node with a cut; a leaf has 1 or −1."""
 CLASSIFICATION = "1"
 
+DEEPEST = 500
+"""Cuts above a leaf that are written: elements stand one within the other, and readers go down by recursion."""
+
 
 def write_tmva(ensemble: Ensemble, path: Path) -> None:
     """Write one sum of trees as a weight file of TMVA's MethodBDT."""
     _require_cuts(ensemble)
+    _require_shallow(ensemble)
     _require_single_cuts(ensemble)
     root = ET.Element("MethodSetup", Method="BDT::BDT")
     info = ET.SubElement(root, "GeneralInfo")
@@ -83,6 +87,12 @@ def _require_cuts(ensemble: Ensemble) -> None:
         for i in np.flatnonzero(tree.is_set):
             name = ensemble.features[tree.nodes["feature"][i]]
             raise DataError(f"feature {name} is categorical: TMVA has cuts only; export to onnx, xgboost or cpp")
+
+
+def _require_shallow(ensemble: Ensemble) -> None:
+    for tree in ensemble.trees:
+        if tree.depth > DEEPEST:
+            raise DataError(f"a tree has {tree.depth} cuts above a leaf: TMVA's files hold up to {DEEPEST}")
 
 
 def _require_single_cuts(ensemble: Ensemble) -> None:

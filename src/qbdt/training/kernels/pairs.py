@@ -41,6 +41,7 @@ def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bo
     """
     word_block = np.empty(BLOCK, np.uint64)
     pair_block = np.empty(2 * BLOCK, np.int64)
+    numbers, one, two = rows.view(np.uint32), np.uint64(1), np.uint64(2)
     for p in range(share.shape[0]):
         begin, end = share[p, 1], share[p, 2]
         for low in range(begin, end, BLOCK):
@@ -49,14 +50,14 @@ def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bo
             block_pairs = pairs[2 * low : 2 * high] if whole else pair_block[: 2 * n]
             if not whole:
                 for i in range(n):
-                    row = rows[low + i]
-                    block_pairs[2 * i] = pairs[2 * row]
-                    block_pairs[2 * i + 1] = pairs[2 * row + 1]
+                    row = np.uint64(numbers[low + i])
+                    block_pairs[2 * i] = pairs[two * row]
+                    block_pairs[2 * i + 1] = pairs[two * row + one]
             for g in range(words.shape[0]):
                 block_words = words[g, low:high] if whole else word_block[:n]
                 if not whole:
                     for i in range(n):
-                        block_words[i] = words[g, rows[low + i]]
+                        block_words[i] = words[g, numbers[low + i]]
                 first = g * FEATURES_PER_WORD
                 size = min(FEATURES_PER_WORD, n_features - first)
                 _add_pair_words(block_words, block_pairs, size, out[2 * first * BINS :])

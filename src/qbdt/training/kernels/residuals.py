@@ -40,8 +40,9 @@ def logistic_pairs(
 def number_leaves(rows: Rows, ranges: Fixed, leaf_of: Rows) -> None:
     """Write the leaf of each row: those of `ranges`, (leaf, begin, end), are `rows[begin:end]`."""
     for p in range(ranges.shape[0]):
-        for i in range(ranges[p, 1], ranges[p, 2]):
-            leaf_of[rows[i]] = ranges[p, 0]
+        own = rows[ranges[p, 1] : ranges[p, 2]].view(np.uint32)  # unsigned: numba asks of others if they are negative
+        for i in range(own.size):
+            leaf_of[own[i]] = ranges[p, 0]
 
 
 @njit(cache=True, nogil=True)
@@ -49,7 +50,7 @@ def add_outputs(current: Floats, leaf_of: Rows, outputs: Floats) -> None:
     """Add the outputs of its leaf, (leaf, number), to the numbers of each row."""
     width = outputs.shape[1]
     for i in range(leaf_of.size):
-        leaf = leaf_of[i]
+        leaf = np.uint32(leaf_of[i])
         for k in range(width):
             current[i * width + k] += outputs[leaf, k]
 
@@ -99,7 +100,7 @@ def shift_pairs(
 def sum_weights(weight: Floats, leaf_of: Rows, scale: float, out: Fixed) -> None:
     """Add the weight of each row to the sum of its leaf."""
     for i in range(leaf_of.size):
-        out[leaf_of[i]] += np.int64(np.rint(weight[i] * scale))
+        out[np.uint32(leaf_of[i])] += np.int64(np.rint(weight[i] * scale))
 
 
 @njit(cache=True, nogil=True)
@@ -118,7 +119,7 @@ def sum_nominal(
     n_columns, n_sources, n_ratios = column_scales.size, current_scales.size, scales.size - 2
     first = 2 + n_ratios
     for i in range(leaf_of.size):
-        own = out[leaf_of[i]]
+        own = out[np.uint32(leaf_of[i])]
         w = weight[i]
         n = w + w * w
         own[0] += np.int64(np.rint(w * scales[0]))

@@ -68,7 +68,7 @@ def boost_rows(
         for leaf in range(leaves.shape[0]):
             factor, end, i = factors[leaf], leaves[leaf, 1], position[leaf]
             while i < end and rows[i] < block_end:
-                current[rows[i] - start] *= factor
+                current[np.uint64(rows[i] - start)] *= factor
                 i += 1
             position[leaf] = i
 

@@ -27,7 +27,7 @@ from qbdt.arrays import Floats
 from qbdt.training.profile.parameters import Parameters, invert
 from qbdt.training.profile.shift_sums import LeafSums
 
-__all__ = ["BestScores", "Integrals"]
+__all__ = ["RIDGE", "BestScores", "Integrals"]
 
 RIDGE = 1e-3
 """Added to the diagonal of (G + DᵀD) scaled to ones there, so that nearly equal f's do not cancel with large

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, Fixed, Floats, Indices
 from qbdt.threads import Workers
-from qbdt.training.device_growth import PairJudge
+from qbdt.training.grown_records import PairJudge
 from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
 

@@ -9,7 +9,7 @@ are within the noise would only turn the score away from sources that are known,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,11 +17,21 @@ from qbdt.arrays import Fixed, Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import InnerFolds
-from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 
-__all__ = ["BlockSums", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
+__all__ = ["BlockSums", "EventFunctions", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
+
+
+class EventFunctions(Protocol):
+    """Functions of events that are integrated over them beside a constant: each r₀ (`Ratios`), or predictions."""
+
+    @property
+    def n_strengths(self) -> int:
+        """Number of functions."""
+
+    def shares(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Values as (function, event)."""
 
 
 class HeldIntegrals(NamedTuple):
@@ -59,7 +69,7 @@ class BlockSums(NamedTuple):
 
 
 def sum_blocks(
-    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, ratios: Ratios
+    number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, ratios: EventFunctions
 ) -> BlockSums:
     """Pass over one partition of the events, where the sums of trees `ratios` give each r₀."""
 

@@ -12,7 +12,9 @@ import numpy as np
 from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes, Rows
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.device_growth import DeviceGrowth, grow_pairs
+from qbdt.training.grown_records import PairJudge, make_pair_tree
 from qbdt.training.inputs import draw_features, draw_rows
+from qbdt.training.kernels.growth import N_FIELDS, NodeRows, PairRules, grow_pair_tree
 from qbdt.training.kernels.pairs import add_pairs
 from qbdt.training.kernels.residuals import number_leaves
 from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
@@ -31,6 +33,9 @@ Result = TypeVar("Result")
 STEP = 0.2
 """Share of a tree's best output that is added to a sum, for a learning rate of one. It was 0.1 until measured
 on the physics benchmark (P2 and P3)."""
+
+MOST_BYTES = 1 << 28
+"""Most memory for the histograms of a tree that grows in one call: 256 MB, those of 500 leaves and 128 features."""
 
 
 def fixed_scale(largest: float, n_rows: int) -> float:
@@ -60,6 +65,7 @@ class PairRows(PartitionRows, ABC):
         self._n_trained = n_trained
         self._trained = self.layout.whole[:n_trained]
         self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
+        self._room: Fixed = np.empty((0, 0), dtype=np.int64)  # for histograms of nodes
 
     @abstractmethod
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
@@ -90,6 +96,23 @@ class PairRows(PartitionRows, ABC):
         arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
         self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
         return sum_shares(found)
+
+    def grow(self, judge: PairJudge, features: Indices, n_cuts: Indices, n_leaves: int, depth: int) -> Grown | None:
+        """Grow the tree that was begun, in one compiled call; None where threads share its rows, or it is too large."""
+        n_features, n_nodes = self.layout.n_features, 2 * n_leaves - 1
+        if self._workers.n_threads > 1 or 16 * n_features * BINS * n_leaves > MOST_BYTES:
+            return None
+        factor = np.array([judge.of_numerator, judge.of_denominator])
+        rules = PairRules(features, n_cuts, factor, judge.ridge, judge.least, n_leaves, depth)
+        ranges = np.empty((n_nodes, *self.layout.whole.shape), dtype=np.int64)
+        ranges[0] = self.layout.whole
+        if self._room.shape[0] != n_leaves:
+            self._room = np.empty((n_leaves, 2 * n_features * BINS), dtype=np.int64)
+        record, depths = np.zeros((n_nodes, N_FIELDS), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+        given = NodeRows(self._words, self._pairs, self._rows, self._scratch)
+        n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, depths)
+        self._nodes = list(ranges[:n])
+        return make_pair_tree(record[:n], judge, depths[:n])
 
     def _number_leaves(self, leaves: Sequence[int]) -> Rows:
         """Place of every row's leaf among those of the finished tree, in memory that splits and partitions reuse."""
@@ -123,7 +146,7 @@ def grow_next(
     _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, *draw_rows(settings, number))))
     features = allowed[draw_features(settings, number, len(allowed))]
     depth = settings.max_depth or settings.n_leaves
-    grown = _grow_on_device(nodes, criterion, 1.0 / np.array(scales), features, settings.n_leaves, depth)
+    grown = _grow_at_once(nodes, criterion, 1.0 / np.array(scales), features, settings.n_leaves, depth)
     if grown is None:
         root = nodes.histogram(0)
         sums = criterion.start_tree(root, 1.0 / np.array(scales))
@@ -131,16 +154,19 @@ def grow_next(
     return grown if len(grown.leaves) > 1 else None
 
 
-def _grow_on_device(
+def _grow_at_once(
     nodes: RowStore, criterion: NewtonCriterion, factor: Floats, features: Indices, n_leaves: int, depth: int
 ) -> Grown | None:
-    """Grow a tree on the device that the rows are on, where it can judge splits by itself."""
-    is_able = isinstance(nodes, DevicePartitionRows) and criterion.is_plain and DeviceGrowth.fits(nodes, n_leaves)
-    if not is_able or not isinstance(nodes, DevicePartitionRows):
+    """Grow a tree without asking anyone between its splits, where the rows are in one place; else None."""
+    if not criterion.is_plain:
+        return None
+    criterion.scale(factor)
+    if isinstance(nodes, PairRows):
+        return nodes.grow(criterion.judge, features, criterion.n_cuts, n_leaves, depth)
+    if not isinstance(nodes, DevicePartitionRows) or not DeviceGrowth.fits(nodes, n_leaves):
         return None
     if nodes.growth is None:
         nodes.growth = DeviceGrowth(nodes, criterion.n_cuts, n_leaves, depth)
-    criterion.scale(factor)
     return grow_pairs(nodes.growth, criterion.judge, features)
 
 

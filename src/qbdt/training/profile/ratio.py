@@ -37,12 +37,15 @@ FEW = 100.0
 """Least curvature, that of twenty events, where there are fewer effective events than these on one side: those held out
 are then too few to say how many trees are too many."""
 
-SHARES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1.0)
+SHARES = (1 / 32, *(sixteenth / 16 for sixteenth in range(1, 17)))
 """Shares of the trees that are looked at with held-out events: few where densities are smooth, all for a steep tail."""
 
-PATIENCE = 2
+PATIENCE = 3
 WORSE = 1.1
-"""No more trees are grown after so many looks in a row with a σ_μ so many times the smallest."""
+ENOUGH = 0.5
+"""No more trees are grown after so many looks in a row with a σ_μ so many times the smallest; and, once there is this
+share of them, after as many looks without a smaller one: then more trees are for samples that are large enough to
+fill them (`make capacity`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,8 @@ def fit_ratio(
         after_tree(trees[-1])
         if len(trees) in numbers:
             looks[len(trees)] = unprofiled_sigma(held)
-            if all(sigma > WORSE * min(looks.values()) for sigma in list(looks.values())[-PATIENCE:]):
+            worse = WORSE if len(trees) < ENOUGH * settings.n_trees else 1.0
+            if all(sigma > worse * min(looks.values()) for sigma in list(looks.values())[-PATIENCE:]):
                 break
     if len(trees) not in looks:
         looks[len(trees)] = unprofiled_sigma(held)

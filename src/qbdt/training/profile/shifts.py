@@ -25,7 +25,7 @@ from qbdt.training.profile.ratios import Ratios
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 
-__all__ = ["FittedShifts", "fit_shifts"]
+__all__ = ["ENTRIES", "PATIENCE", "PERIOD", "FittedShifts", "fit_shifts", "of_nodes"]
 
 PERIOD = 5
 """Trees between two solutions for c. Chosen, not tuned: with a step of 0.2, c moves little in fewer."""
@@ -107,7 +107,7 @@ def fit_shifts(
         nodes = grown.with_thresholds(events.binning.edges)
         signal = np.atleast_2d(trained.signal).sum(axis=0)
         trees.append(with_yields(nodes, signal, trained.n - signal))
-        values.append(_of_nodes(nodes, outputs))
+        values.append(of_nodes(nodes, outputs))
         best = now.scaled(events.n_folds).solve(parameters)
         history.append(now.copy())
         uncertainties.append(best.sigma)
@@ -117,7 +117,7 @@ def fit_shifts(
     return FittedShifts(tuple(trees), tuple(values), tuple(history))
 
 
-def _of_nodes(nodes: Nodes, of_leaves: Floats) -> Floats:
+def of_nodes(nodes: Nodes, of_leaves: Floats) -> Floats:
     """Numbers of all nodes, zero for those that are not leaves."""
     out = np.zeros((len(nodes), of_leaves.shape[1]))
     out[nodes["feature"] < 0] = of_leaves

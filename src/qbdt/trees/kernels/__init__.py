@@ -3,6 +3,7 @@
 from qbdt.trees.kernels.exact_sums import LIMBS, binned_sums, exact_sum, round_sums
 from qbdt.trees.kernels.histogram import add_rows, add_systematics
 from qbdt.trees.kernels.lanes import add_pair, add_pair_word, aligned_zeros
+from qbdt.trees.kernels.node_division import divide_in_place
 
 __all__ = [
     "LIMBS",
@@ -12,6 +13,7 @@ __all__ = [
     "add_systematics",
     "aligned_zeros",
     "binned_sums",
+    "divide_in_place",
     "exact_sum",
     "round_sums",
 ]

@@ -4,6 +4,8 @@ The *nominal* histogram of a node sums one weight per nominal row (signal, each 
 flat, laid out as (segment, feature, bin). Its *systematic* histograms sum all other channels (further weight columns of
 nominal rows, rows of variations), asked for word by word, eight features at a time: flat, segment by segment, the
 columns of a segment in planes of eight (the last may be four), each as (feature in word, bin, column of the plane).
+
+Row numbers are read as unsigned: numba asks of any other index whether it counts from the end, at twice the time.
 """
 
 from __future__ import annotations
@@ -67,8 +69,9 @@ def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block
     """
     if whole:
         return words[low : low + n]
+    own = rows[low : low + n].view(np.uint32)
     for i in range(n):
-        block[i] = words[rows[low + i]]
+        block[i] = words[own[i]]
     return block[:n]
 
 
@@ -92,8 +95,9 @@ def _add_range(
         n = min(BLOCK, end - low)
         block = weights[low : low + n] if whole else weight_block
         if not whole:
+            numbers = rows[low : low + n].view(np.uint32)
             for i in range(n):
-                block[i] = weights[rows[low + i]]
+                block[i] = weights[numbers[i]]
         for k in range(chosen.size):
             own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
             n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])

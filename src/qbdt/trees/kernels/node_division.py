@@ -31,22 +31,22 @@ def divide_in_place(
     The arguments are those of `divide_rows`; `scratch` is used up.
     """
     # Every row is written to both places and one of the two is kept: no branch to mispredict. A left row takes a place
-    # that was read before.
+    # that was read before. All places are unsigned: numba asks of others whether they count from the end.
     column = words[feature // FEATURES_PER_WORD]
-    shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
-    byte = np.uint64(255)
+    shift, byte, one = np.uint64(8 * (feature % FEATURES_PER_WORD)), np.uint64(255), np.uint64(1)
+    numbers, others = rows.view(np.uint32), scratch.view(np.uint32)
     middles = np.empty(ranges.shape[0], np.int64)
     for p in range(ranges.shape[0]):
-        begin, end = ranges[p, 1], ranges[p, 2]
+        begin, end = np.uint64(ranges[p, 1]), np.uint64(ranges[p, 2])
         left, right = begin, begin
         for i in range(begin, end):
-            row = np.int32(i) if whole else rows[i]
-            to_right = np.int64(goes_right[column[row] >> shift & byte])
-            rows[left] = row
-            scratch[right] = row
-            left += 1 - to_right
+            row = np.uint32(i) if whole else numbers[i]
+            to_right = np.uint64(goes_right[column[row] >> shift & byte])
+            numbers[left] = row
+            others[right] = row
+            left += one - to_right
             right += to_right
-        rows[left:end] = scratch[begin:right]
+        numbers[left:end] = others[begin:right]
         middles[p] = left
     return middles
 
@@ -66,20 +66,20 @@ def divide_rows(
     `goes_right` is 1 for each of the 256 codes whose rows go right. `scratch` receives, for each range of the share,
     the left rows from its begin upwards and the right ones from its end downwards. The others are as for `add_rows`.
     """
-    # Every row is written to both ends of what is free and one of the two places is kept: no branch to mispredict.
+    # As above; the right rows are written from the end downwards.
     column = words[feature // FEATURES_PER_WORD]
-    shift = np.uint64(8 * (feature % FEATURES_PER_WORD))
-    byte = np.uint64(255)
+    shift, byte, one = np.uint64(8 * (feature % FEATURES_PER_WORD)), np.uint64(255), np.uint64(1)
+    numbers, divided = rows.view(np.uint32), scratch.view(np.uint32)
     counts = np.zeros(share.shape[0], np.int64)
     for p in range(share.shape[0]):
-        begin, end = share[p, 1], share[p, 2]
-        left, right = begin, end - 1
+        begin, end = np.uint64(share[p, 1]), np.uint64(share[p, 2])
+        left, right = begin, end - one
         for i in range(begin, end):
-            row = np.int32(i) if whole else rows[i]
-            to_right = np.int64(goes_right[column[row] >> shift & byte])
-            scratch[right] = row
-            scratch[left] = row
-            left += 1 - to_right
+            row = np.uint32(i) if whole else numbers[i]
+            to_right = np.uint64(goes_right[column[row] >> shift & byte])
+            divided[right] = row
+            divided[left] = row
+            left += one - to_right
             right -= to_right
         counts[p] = left - begin
     return counts

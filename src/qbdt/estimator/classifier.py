@@ -1,7 +1,4 @@
-"""The scikit-learn face of training and scoring: `QBDTClassifier`, and `CrossTrainedClassifier` for folds.
-
-Thin: they check and name what the caller has, make a `Dataset` and call `qbdt.training.train`.
-"""
+"""`QBDTClassifier`, and `CrossTrainedClassifier` for folds."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from qbdt.data import Dataset, Events, FlatSystematic, FoldRule, Kind, Systematic
 from qbdt.data.columns import (
@@ -24,12 +21,11 @@ from qbdt.data.columns import (
     has_names,
     name_columns,
     number_categories,
-    read_categories,
     require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.estimator.table_estimator import TableEstimator, make_unweighted
 from qbdt.models import read_cross_trained, read_model, score_events, write_model
-from qbdt.progress import Progress, silent, visible
 from qbdt.training import (
     Callback,
     CrossTrainedModel,
@@ -37,19 +33,17 @@ from qbdt.training import (
     Monitor,
     Partner,
     Settings,
-    SingleModel,
     TrainedModel,
-    gain_shares,
     train,
 )
 from qbdt.training.profile import EfficientScores
-from qbdt.trees import BinningChoice, Tree
+from qbdt.training.regression import TrainedRegression
+from qbdt.trees import BinningChoice
 from qbdt.trees.device import open_device
 
 __all__ = ["CrossTrainedClassifier", "QBDTClassifier"]
 
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
-Columns = Mapping[str, NDArray[Any]]
 Sources = Sequence[FlatSystematic | Systematic]
 
 PROCESS = "process of the label"
@@ -72,7 +66,7 @@ PARAMETERS = {
 """Parameters of `QBDTClassifier` that are no settings, or that take more than the setting does."""
 
 
-class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Boosted decision trees trained on the expected significance, with systematic uncertainties.
 
     Parameters
@@ -240,34 +234,10 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         score = self.decision_function(X)
         return np.asarray(self.classes_[(score > 0).astype(np.intp)])
 
-    def apply(self, X: Any) -> NDArray[np.int32]:
-        """Index of the leaf of each row in each tree."""
-        return self.ensemble_.leaves(self._make_events(X), self.n_threads)
-
-    @property
-    def ensemble_(self) -> SingleModel:
-        """The trees."""
-        check_is_fitted(self, "training_")
-        return self.training_.ensemble
-
-    @property
-    def trees_(self) -> tuple[Tree, ...]:
-        """The trees, one by one."""
-        return self.ensemble_.trees
-
     @property
     def tree_weights_(self) -> NDArray[np.float64]:
         """Tree weights W."""
         return self.ensemble_.weights
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits: ΔQ, or for "profile" information about μ."""
-        return np.asarray(gain_shares(self.ensemble_)[0])
-
-    def to_frame(self) -> Any:
-        """Return all nodes as a pandas table: one row per node, with its cuts, yields and output."""
-        return self.ensemble_.to_frame()
 
     def save(self, path: str | Path) -> None:
         """Write the model file."""
@@ -278,47 +248,22 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def load(cls, path: str | Path) -> QBDTClassifier:
         """Read a model file."""
         training, extra = read_model(path)
+        if isinstance(training, TrainedRegression):
+            raise ModelFileError(f"{path}: a regression, where a classifier is needed; load it with QBDTRegressor")
         model = cls(**_make_parameters(training.settings))
         model.training_ = training
         model.classes_ = _read_classes(extra)
-        model.n_features_in_ = len(training.ensemble.features)
-        if extra.get("named", True):
-            model.feature_names_in_ = np.array(training.ensemble.features, dtype=object)
-        model.categories_ = extra.get("categories", {})
+        model._take_features(training.ensemble.features, extra)
         return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _repr_html_inner(self) -> str:
-        return self._with_summary(super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
-        return {kind: self._with_summary(text) if kind == "text/html" else text for kind, text in bundle.items()}
-
-    def _with_summary(self, diagram: str) -> str:
-        """Put what was trained above scikit-learn's picture of the parameters, which is folded away."""
-        if not hasattr(self, "training_"):
-            return diagram
-        return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"
-
-    @property
-    def _progress(self) -> Progress:
-        return visible(last=True) if self.verbose else silent
-
     def _make_settings(self) -> Settings:
-        features = self._names()
         values = {name: getattr(self, name) for name in Settings.rules()}
-        values["strengths"] = self._name_strengths()
-        if self.categories_:
-            given = Settings.for_features(features, categorical_features=self.categorical_features)
-            values["categorical_features"] = [*given.categorical_features, *self.categories_]
-        seed = 0 if self.random_state is None else self.random_state
-        return Settings.for_features(features, **{**values, "random_state": seed})
+        return self._resolve_settings({**values, "strengths": self._name_strengths()})
 
     def _name_strengths(self) -> dict[str, Any]:
         """Strengths with the names of processes in place of labels of y."""
@@ -400,10 +345,6 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self._keep_names(dataset.features)
         return dataset.require_usable()
 
-    def _keep_names(self, names: Sequence[str]) -> None:
-        self.n_features_in_ = len(names)
-        self.feature_names_in_ = np.array(list(names), dtype=object)
-
     def _encode_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
         """Return a shape source with its labels written as those of y are."""
         if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
@@ -433,34 +374,6 @@ class QBDTClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         X, y = validation[0], validation[1]
         weight = validation[2] if len(validation) > 2 else None
         return Dataset.from_arrays(self._check_table(X, reset=False), self._encode_known(y, "validation"), weight)
-
-    def _make_events(self, X: Any) -> Events:
-        check_is_fitted(self, "training_")
-        return _make_unweighted(self._check_table(X, reset=False))
-
-    def _check_table(self, X: Any, *, reset: bool) -> Columns:
-        """Columns of X by name, without copies; on prediction those of the fit, in its order."""
-        if reset:
-            self.categories_ = read_categories(X)
-        X = number_categories(X, self.categories_)
-        if not has_names(X):
-            types = [np.float64, np.float32]
-            if isinstance(X, np.ma.MaskedArray):
-                X = np.column_stack(list(as_columns(X).values()))
-            checked = validate_data(self, X, reset=reset, dtype=types, ensure_all_finite="allow-nan")
-            return as_columns(checked, None if reset else self._names())
-        columns = as_columns(X, None if reset else self._names())
-        for name, values in columns.items():
-            if values.dtype.kind not in "biuf":
-                raise DataError(f"column {name} has type {values.dtype}: features must be numbers")
-            if values.dtype.kind == "f" and np.isinf(values).any():
-                raise DataError(f"Input X contains infinity: column {name}")
-        if reset:
-            self._keep_names(list(columns))
-        return columns
-
-    def _names(self) -> list[str]:
-        return list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)]))
 
 
 class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -579,7 +492,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         table = as_columns(number_categories(X, self.categories_))
         model = self.ensemble_
         identifiers = {name: table[name] for name in model.folds.columns if name in table}
-        return _make_unweighted(as_columns(table, model.features), identifiers)
+        return make_unweighted(as_columns(table, model.features), identifiers)
 
 
 def _name_signal(label: Any) -> str:
@@ -592,13 +505,6 @@ def _make_parameters(settings: Settings) -> dict[str, Any]:
     values = {name: getattr(settings, name) for name in Settings.rules()}
     wider = ("categorical_features", "monotonic_constraints", "strengths")
     return {**values, **{name: values[name] or None for name in wider}}
-
-
-def _make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:
-    """Events of weight 1, without copies."""
-    columns = features or identifiers or {}
-    n_rows = len(next(iter(columns.values())))
-    return Events(features, np.broadcast_to(np.float64(1.0), n_rows), identifiers or {})
 
 
 def _read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:

@@ -1,0 +1,81 @@
+"""Events of a regression: one table with a target for every row, and the sources that change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qbdt.data.columns import require_unmasked
+from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.events import Events
+from qbdt.data.from_arrays import Apart, FlatTable, Rows, bind
+from qbdt.data.systematic import FlatSystematic, Systematic
+from qbdt.errors import DataError
+
+__all__ = ["TARGET", "from_target"]
+
+TARGET = "target"
+"""Column of a regression's events, no feature, that holds the target."""
+
+PROCESS = "events"
+
+
+def from_target(
+    columns: Mapping[str, NDArray[Any]],
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+    systematics: Sequence[FlatSystematic | Systematic] = (),
+) -> Dataset:
+    """Make a dataset of one process, whose rows have a target.
+
+    Parameters
+    ----------
+    columns
+        Features by name.
+    y
+        Target of each row.
+    weight
+        True expected yield of each row; 1 if not given.
+    systematics
+        Sources made with `Systematic.shape` (tables with their targets), `.weight` or `.norm`.
+
+    Examples
+    --------
+    >>> data = from_target({"pt": np.array([20.0, 30.0])}, [91.0, 125.0], None, [Systematic.norm("lumi", 0.02)])
+    >>> data.sample("events").events.identifier(TARGET)
+    array([ 91., 125.])
+    """
+    if isinstance(systematics, FlatSystematic | Systematic):
+        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+    events = _make_events(columns, y, weight, "")
+    rows: Rows = {PROCESS: np.arange(events.n_rows)}
+    table = FlatTable(rows, events.features, weight is not None, False, Apart(None, (), ()), _split)
+    dataset = Dataset([Sample(PROCESS, Role.BACKGROUND, events)], [bind(source, table) for source in systematics])
+    for tally in dataset.tallies():
+        tally.require_usable()
+    return dataset
+
+
+def _split(columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str) -> dict[str, Events]:
+    return {PROCESS: _make_events(columns, y, weight, context)}
+
+
+def _make_events(columns: Mapping[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, context: str) -> Events:
+    target = require_unmasked(y, f"{context}y")
+    n_rows = len(next(iter(columns.values()))) if columns else 0
+    if target.shape != (n_rows,):
+        raise DataError(f"{context}y has shape {target.shape}, X has {n_rows} rows")
+    try:
+        target = target.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{context}y has type {target.dtype}: a target is a number") from None
+    bad = np.flatnonzero(~np.isfinite(target))
+    if bad.size:
+        raise DataError(f"{context}y[{bad[0]}]={target[bad[0]]}: Input y contains NaN or infinity")
+    weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
+    if weights.shape != (n_rows,):
+        raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
+    return Events(columns, weights, {TARGET: target})

@@ -1,0 +1,11 @@
+"""The scikit-learn face of training and scoring.
+
+In: arrays and tables of the caller. Out: fitted estimators, `QBDTClassifier` and, for folds, `CrossTrainedClassifier`;
+`QBDTRegressor` for a target.
+Thin: they check and name what the caller has, make a `Dataset` and call `qbdt.training`.
+"""
+
+from qbdt.estimator.classifier import CrossTrainedClassifier, QBDTClassifier
+from qbdt.estimator.regressor import QBDTRegressor
+
+__all__ = ["CrossTrainedClassifier", "QBDTClassifier", "QBDTRegressor"]

@@ -1,0 +1,169 @@
+"""A whole tree of cuts judged by N²/(D + λ), grown in one call: what `TreeGrower` does, without Python between steps.
+
+Inner folds are trained side by side by threads, and Python lets only one of them work at a time; so a fold that has one
+thread to itself grows its trees here. Nodes are noted in the same records as those of a device (`growth.cu`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Indices, Rows, Words
+from qbdt.training.kernels.pairs import add_pairs, pair_value, scan_pairs
+from qbdt.trees.kernels import divide_in_place
+
+__all__ = [
+    "CUT",
+    "FEATURE",
+    "GAIN",
+    "LEFT_CHILD",
+    "LEFT_SUMS",
+    "MISSING_SIDE",
+    "N_FIELDS",
+    "SUMS",
+    "NodeRows",
+    "PairRules",
+    "grow_pair_tree",
+]
+
+FEATURE, CUT, MISSING_SIDE, LEFT_CHILD, GAIN = 0, 1, 2, 5, 8
+LEFT_SUMS, SUMS = 3, 6
+N_FIELDS = 9
+"""Fields of the record of a node: `Record` in growth.cu. Sums take two, N and D."""
+
+
+class NodeRows(NamedTuple):
+    """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split."""
+
+    words: Words
+    pairs: Fixed
+    rows: Rows
+    scratch: Rows
+
+
+class PairRules(NamedTuple):
+    """Features that may be cut on, their cuts; values of one unit of N and of D; λ; least D; most leaves and depth."""
+
+    features: Indices
+    n_cuts: Indices
+    factor: Floats
+    ridge: float
+    least: float
+    n_leaves: int
+    depth: int
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _judge_node(histogram: Fixed, own: Fixed, rules: PairRules) -> float:
+    """Note the best cut of a node, whose sums are noted; return its gain, −∞ where no cut is allowed or gains."""
+    sums = own[SUMS : SUMS + 2]
+    value = max(pair_value(sums[0] * rules.factor[0], sums[1] * rules.factor[1], rules.ridge, -np.inf), 0.0)
+    left = own[LEFT_SUMS : LEFT_SUMS + 2]
+    found = scan_pairs(
+        histogram, sums, value, rules.factor, rules.ridge, rules.least, rules.features, rules.n_cuts, left
+    )
+    gain, own[FEATURE], own[CUT], own[MISSING_SIDE] = found
+    own[GAIN : GAIN + 1].view(np.float64)[0] = gain
+    return gain if gain > 0.0 and own[FEATURE] >= 0 else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def _fill_table(own: Fixed, child: Fixed, unit: float, table: NDArray[np.uint8]) -> None:
+    """Write 1 for each code that the cut of a node sends right; D of its children is in multiples of `unit`."""
+    missing_left = own[MISSING_SIDE] == MISSING_LEFT
+    if own[MISSING_SIDE] == NONE_MISSING:  # later missing values follow most of the yield
+        missing_left = child[0, SUMS + 1] * unit > child[1, SUMS + 1] * unit
+    for code in range(BINS):
+        table[code] = code >= own[CUT]
+    table[MISSING] = not missing_left
+
+
+@njit(cache=True, nogil=True)
+def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed, table: NDArray[np.uint8]) -> bool:
+    """Divide the rows of a node as noted; return whether the left child is the smaller one, or as large."""
+    first = own[LEFT_CHILD]
+    middles = divide_in_place(given.words, own[FEATURE], table, given.rows, node == 0, ranges[node], given.scratch)
+    more = np.int64(0)
+    for p in range(middles.size):
+        ranges[first, p, 0], ranges[first + 1, p, 0] = ranges[node, p, 0], ranges[node, p, 0]
+        ranges[first, p, 1], ranges[first, p, 2] = ranges[node, p, 1], middles[p]
+        ranges[first + 1, p, 1], ranges[first + 1, p, 2] = middles[p], ranges[node, p, 2]
+        more += (ranges[node, p, 2] - middles[p]) - (middles[p] - ranges[node, p, 1])
+    return bool(more >= 0)
+
+
+@njit(cache=True, nogil=True)
+def _note_children(own: Fixed, first: int, child: Fixed) -> None:
+    """Note the place of the children of a node, and their sums."""
+    own[LEFT_CHILD] = first
+    for i in range(2):
+        child[0, SUMS + i] = own[LEFT_SUMS + i]
+        child[1, SUMS + i] = own[SUMS + i] - own[LEFT_SUMS + i]
+    child[:, LEFT_CHILD] = -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grow_pair_tree(
+    given: NodeRows,
+    n_features: int,
+    n_trained: int,
+    rules: PairRules,
+    ranges: Fixed,
+    histograms: Fixed,
+    record: Fixed,
+    depths: Indices,
+) -> int:
+    """Grow a tree best first; return its number of nodes.
+
+    Parameters
+    ----------
+    given, rules
+        The rows, and what decides on cuts.
+    n_features, n_trained
+        Number of features; number of first segments that are trained on.
+    ranges
+        Rows of each node as (node, segment, [segment, begin, end]); those of the root are there.
+    histograms
+        Room for that of one node per leaf.
+    record, depths
+        Receive the notes on each node, and how many cuts are above it.
+    """
+    gains = np.full(len(record), -np.inf)  # of nodes that may be divided
+    slots = np.zeros(len(record), np.int64)  # where the histograms of these are
+    table = np.empty(BINS, np.uint8)
+    histograms[0] = 0
+    add_pairs(given.words, given.pairs, n_features, given.rows, True, ranges[0, :n_trained], histograms[0])
+    record[0], depths[0] = 0, 0
+    record[0, LEFT_CHILD] = -1
+    for code in range(BINS):
+        for i in range(2):
+            record[0, SUMS + i] += histograms[0, 2 * code + i]
+    gains[0] = _judge_node(histograms[0], record[0], rules)
+    n_nodes = 1
+    for n_splits in range(1, rules.n_leaves):
+        node = int(np.argmax(gains[:n_nodes]))  # of equals the first made
+        if gains[node] == -np.inf:
+            break
+        gains[node] = -np.inf
+        child = record[n_nodes : n_nodes + 2]
+        _note_children(record[node], n_nodes, child)
+        _fill_table(record[node], child, rules.factor[1], table)
+        left_is_small = _divide_node(given, node, ranges, record[node], table)
+        depths[n_nodes : n_nodes + 2] = depths[node] + 1
+        n_nodes += 2
+        if n_splits == rules.n_leaves - 1 or depths[n_nodes - 1] >= rules.depth:
+            continue
+        # The smaller child is summed over its rows; the larger one is the parent minus it, in the parent's memory.
+        small, large = (n_nodes - 2, n_nodes - 1) if left_is_small else (n_nodes - 1, n_nodes - 2)
+        slots[small], slots[large] = n_splits, slots[node]
+        own, other = histograms[slots[small]], histograms[slots[large]]
+        own[:] = 0
+        add_pairs(given.words, given.pairs, n_features, given.rows, False, ranges[small, :n_trained], own)
+        other -= own
+        for i in (n_nodes - 2, n_nodes - 1):
+            gains[i] = _judge_node(histograms[slots[i]], record[i], rules)
+    return n_nodes
