@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity more-events weights eras measurements regression smoothing smoothed-fits \
-  defaults fuzz faults nightly clean bench-gpu test-gpu
+  defaults fuzz faults mutations nightly clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -124,6 +124,9 @@ KERNELS := tests/trees tests/training/kernels tests/training/paper tests/trainin
 MINUTES ?= 60
 fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+mutations: setup  ## changes of one operator, number or check in statistics, folds and model files that no test notices
+	$(THREADS) $(BIN)/python -m validation.mutations
 
 faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.faults
