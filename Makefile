@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity more-events weights eras measurements regression smoothing smoothed-fits \
-  defaults fuzz faults nightly clean bench-gpu test-gpu
+  defaults fuzz faults mutations nightly clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -54,7 +54,7 @@ docs: setup  ## the documentation site into site/; a warning is an error, so no 
 figures: setup  ## the figures of README and documentation, from the benchmark's tables and from small runs
 	$(THREADS) $(BIN)/python -m docs._figures
 
-bench: setup  ## speed against XGBoost, LightGBM and scikit-learn in one run; wants an idle machine
+bench: setup  ## speed against all peers that are installed (extra bench) in one run; wants an idle machine
 	$(BIN)/python -m benchmarks
 
 bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
@@ -124,6 +124,9 @@ KERNELS := tests/trees tests/training/kernels tests/training/paper tests/trainin
 MINUTES ?= 60
 fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600 for ten); ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+mutations: setup  ## changes of one operator, number or check in statistics, folds and model files that no test notices
+	$(THREADS) $(BIN)/python -m validation.mutations
 
 faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.faults

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import scaling, speed
+from benchmarks import profiled, scaling, speed
 from qbdt.threads import count_cores
 
-STAGES = ("start", "S1", "S2", "S4")
+STAGES = ("start", "S1", "S2", "S4", "S5")
 
 
 def main() -> None:
@@ -41,6 +41,9 @@ def main() -> None:
         for kind in ("weight", "shape"):
             table, found[f"{kind} sources"] = scaling.by_sources(kind, most, 3)
             print(table, end="\n\n", flush=True)
+    for threads in options.threads if "S5" in options.only else ():
+        table, found[f"S5, {threads} threads"] = profiled.profiled(options.rows // 5, threads, min(options.repeats, 2))
+        print(table, end="\n\n", flush=True)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))
 

@@ -24,7 +24,7 @@ SOURCE_ROWS = 200_000
 WARM_ROWS = 80_000
 """Rows of two features fitted first, enough for every kernel to be loaded: machine code is not memory of a fit."""
 MEMORY_MARK = FEATURES + 48
-START_MARKS = {"import qbdt": 1.0, "first fit ever (compiling)": 25.0, "tiny fit, new process": 3.0}
+START_MARKS = {"import qbdt": 1.0, "first fit ever (compiling)": 10.0, "tiny fit, new process": 1.5}
 
 
 def memory(field: str) -> int:

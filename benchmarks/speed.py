@@ -1,4 +1,4 @@
-"""S1–S3: training and scoring against XGBoost, LightGBM and scikit-learn in one run on the same rows."""
+"""S1–S3: training and scoring against all peers that are installed, in one run on the same rows."""
 
 from __future__ import annotations
 
@@ -10,30 +10,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measuring import Times, race
+from benchmarks.peers import LEAVES, TREES, installed_peers
 from benchmarks.problems import events, shape_sources, weight_sources
 from qbdt import QBDTClassifier
 from qbdt.tables import Table
 
-TREES, LEAVES = 100, 7
-PEERS = ("XGBoost", "LightGBM", "scikit-learn")
-MARK_S1, MARK_S3 = 0.8, 1.0
+MARK_S1, MARK_S3 = 0.5, 1.0
 MARKS_S2 = {"7 weight": 2.0, "7 shape": 1.2}
-
-
-def peer(name: str, threads: int) -> Any:
-    """Return a model with the settings of the benchmark."""
-    if name == "XGBoost":
-        from xgboost import XGBClassifier
-
-        shape = {"grow_policy": "lossguide", "max_leaves": LEAVES, "max_depth": 0, "max_bin": 256}
-        return XGBClassifier(tree_method="hist", n_estimators=TREES, n_jobs=threads, **shape)
-    if name == "LightGBM":
-        from lightgbm import LGBMClassifier
-
-        return LGBMClassifier(num_leaves=LEAVES, max_bin=255, n_estimators=TREES, n_jobs=threads, verbose=-1)
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(max_iter=TREES, max_leaf_nodes=LEAVES, max_bins=255, early_stopping=False)
 
 
 def limited(name: str, threads: int) -> Any:
@@ -43,23 +26,25 @@ def limited(name: str, threads: int) -> Any:
     return threadpool_limits(threads) if name == "scikit-learn" else nullcontext()
 
 
+def _ours(threads: int) -> Any:
+    return QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads)
+
+
 def contestants(X: Any, y: Any, w: Any, threads: int) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
     """Training runs by name; the trained models are left in the second result."""
     models: dict[str, Any] = {}
+    known = {"qbdt": _ours, **installed_peers()}
 
     def run(name: str) -> Callable[[], Any]:
         def work() -> None:
-            model = (
-                QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads)
-                if name == "qbdt"
-                else peer(name, threads)
-            )
+            model = known[name](threads)
             with limited(name, threads):
-                models[name] = model.fit(X, y, sample_weight=w)
+                model.fit(X, y, sample_weight=w)
+            models[name] = model
 
         return work
 
-    return {name: run(name) for name in ("qbdt", *PEERS)}, models
+    return {name: run(name) for name in known}, models
 
 
 def scoring(models: dict[str, Any], X: Any, threads: int) -> dict[str, Callable[[], Any]]:
@@ -80,10 +65,11 @@ def verdict(times: dict[str, Times], mark: float, threads: int) -> str:
     Where others used the machine there is no ratio of times; with one thread there is one of CPU seconds, which others
     disturb little (with several, peers spin while they wait, and CPU seconds say nothing).
     """
+    others = [run for name, run in times.items() if name != "qbdt"]
     if all(run.quiet for run in times.values()):
-        ratio, unit = times["qbdt"].best / min(times[name].best for name in PEERS), ""
+        ratio, unit = times["qbdt"].best / min(run.best for run in others), ""
     elif threads == 1:
-        ratio, unit = times["qbdt"].best_own / min(times[name].best_own for name in PEERS), " in CPU seconds"
+        ratio, unit = times["qbdt"].best_own / min(run.best_own for run in others), " in CPU seconds"
     else:
         return "not told: the machine was busy"
     return f"{ratio:.2f}{unit} (mark {mark}: {'yes' if ratio <= mark else 'NO'})"

@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--events", type=int, default=None, help="events of each process; all by default")
-    parser.add_argument("--trees", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(arguments)
     for table in run(options.events, options.trees, options.threads, (100.0, 10000.0)):

@@ -66,6 +66,15 @@ def test_faults_end_in_one_message(trained):
     )
 
 
+@pytest.mark.parametrize(
+    "command", [("score", "-m", "m.qbdt", "--force"), ("tune",), ("compare", "--method", "QBDT (paper)")]
+)
+def test_an_unknown_device_is_named_before_events_are_read(command, trained):
+    done = qbdt(*command[:1], "a.yaml", *command[1:], "--device", "gpu", "--data", "nowhere", cwd=trained)
+    message = "qbdt: device='gpu': must be None for the CPU, 'cuda', or 'cuda:1' for the second GPU\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 FILES = """
 features: [x, y]
 weight: w

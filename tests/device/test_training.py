@@ -7,8 +7,9 @@ from qbdt import CrossTrainedClassifier, QBDTClassifier, estimator
 from qbdt.arrays import NODE
 from qbdt.data import ModuloFolds
 from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
-from qbdt.models import scoring
-from qbdt.training import Settings, device_growth, train
+from qbdt.models import place_model, scoring
+from qbdt.studies.comparison.contestants import get_contestant
+from qbdt.training import FoldedEnsemble, Settings, device_growth, train
 from qbdt.trees import Ensemble, Tree
 from qbdt.trees.device import open_device, score_on_device
 from tests.device.trainings import draw_training
@@ -91,3 +92,23 @@ def test_classifiers_train_and_score_on_a_device(method, host_device, monkeypatc
         found.append((single.decision_function({name: table[name] for name in "xz"}), crossed.decision_function(table)))
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
     assert found[0][0].std() > 0
+
+
+def test_a_contestant_trains_and_scores_on_a_device(host_device, monkeypatch):
+    monkeypatch.setattr(scoring, "open_device", lambda name: None if name is None else host_device)
+    dataset, _ = draw_training(3, "profile", 200)
+    contestant, events = get_contestant("qbdt profile"), dataset.samples[0].events
+    settings = {"n_trees": 2, "n_leaves": 3}
+    on_cpu, on_device = (one.fit(dataset, settings, 0) for one in (contestant, contestant.on_device("cuda")))
+    assert np.array_equal(on_device.score(events), on_cpu.score(events))
+
+
+def test_models_of_folds_are_averaged_on_a_device(host_device, monkeypatch):
+    monkeypatch.setattr(scoring, "open_device", lambda name: None if name is None else host_device)
+    dataset, settings = draw_training(0, "paper", 200)
+    single = train(dataset, settings, n_threads=1).ensemble
+    folded = FoldedEnsemble((single, single), ModuloFolds(2, "event"))
+    for model in (single, folded):
+        for sample in dataset.samples:
+            assert np.array_equal(place_model(model, "cuda").average(sample.events), model.average(sample.events))
+            assert place_model(model, None) is model

@@ -14,6 +14,7 @@ from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.files import choose_file_names, choose_words
+from qbdt.models import Scorer, place_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 
@@ -28,6 +29,7 @@ def score_tables(
     *,
     average: Sequence[str] = (),
     n_threads: int | None = None,
+    device: str | None = None,
     progress: Progress = silent,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
     """Tables of all events of an analysis, nominal and varied, with their score.
@@ -44,7 +46,10 @@ def score_tables(
         Samples (wildcards allowed) that took no part in the training, which the average of all models scores.
     n_threads
         Threads.
+    device
+        "cuda" to score on a GPU; the scores are the same.
     """
+    scorer = place_model(training.ensemble, device)  # says what is missing before events are read
     if plan.dataset is None:
         averaged = _averaged(training, average, list(plan.samples))
         dataset = load(_ruled(plan, training, averaged), folder, progress, to_train=False)
@@ -53,7 +58,7 @@ def score_tables(
         averaged = _averaged(training, average, [sample.name for sample in dataset.samples])
     if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
         raise ConfigError(f"column={column}: the events have a column of this name")
-    return _tables(dataset, training, column, averaged, n_threads)
+    return _tables(dataset, scorer, column, averaged, n_threads)
 
 
 def load_named_events(
@@ -101,13 +106,11 @@ def _ruled(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str])
 
 def _tables(
     dataset: Dataset,
-    training: AnyTrainedModel,
+    model: Scorer,
     column: str,
     averaged: Collection[str],
     threads: int | None,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
-    model = training.ensemble
-
     def table(process: str, events: Events) -> dict[str, NDArray[Any]]:
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, app, bar, origin, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, app, bar, origin, print_json
 from qbdt.report import PAGE
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def compare(
     budget: Annotated[int, typer.Option(help="Settings that tuning tries for every peer.")] = 4,
     repeat: Annotated[int, typer.Option(help="Divisions into folds: the analysis's own, then random ones.")] = 1,
     jobs: Jobs = None,
+    device: Device = None,
     force: StartAnew = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -50,7 +51,7 @@ def compare(
     from qbdt.analysis import read_analysis
     from qbdt.studies.comparison import Plan
 
-    plan = Plan(read_analysis(analysis), data or analysis.parent, tuple(method or ()), budget, repeat)
+    plan = Plan(read_analysis(analysis), data or analysis.parent, tuple(method or ()), budget, repeat, device)
     _run(plan.with_others(others or ()), out, jobs, force, as_json, quiet)
 
 

@@ -78,6 +78,7 @@ def score(
     data: DataFolder = None,
     force: Force = False,
     threads: Threads = None,
+    device: Device = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -101,6 +102,7 @@ def score(
         column,
         average=average or (),
         n_threads=threads,
+        device=device,
         progress=bar(quiet),
     )
     names = write_tables(out, tables)

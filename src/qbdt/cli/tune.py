@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Json, Quiet, Threads, app, bar, note, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, Threads, app, bar, note, print_json
 from qbdt.errors import require
 
 __all__: list[str] = []
@@ -25,6 +25,7 @@ def tune(
     inner: Annotated[int, typer.Option(min=2, help="Inner folds, in which settings are judged.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     threads: Threads = None,
+    device: Device = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,8 +39,10 @@ def tune(
     from qbdt.analysis.tuning import tune as search
     from qbdt.analysis.tuning import write_tuning
     from qbdt.tables import show
+    from qbdt.trees.device import open_device
 
     require("optuna", "qbdt tune")  # said before events are read
+    open_device(device)
     settings = read_analysis(analysis)
     found = search(
         load(settings, data or analysis.parent, bar(quiet)),
@@ -49,6 +52,7 @@ def tune(
         inner=inner,
         seed=seed,
         n_threads=threads,
+        device=device,
         progress=bar(quiet),
         say=note(quiet),
     )

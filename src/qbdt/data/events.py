@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.data.columns import fill_masked, require_unmasked
-from qbdt.data.identity import are_distinct, hash_columns, mix_salt, whole_numbers
+from qbdt.data.identity import are_distinct, are_shared_by_few, hash_columns, mix_salt, whole_numbers
 from qbdt.errors import DataError
 
 __all__ = ["Events", "Floats", "Selection"]
@@ -135,6 +135,11 @@ class Events:
     def identifiers_differ(self) -> bool:
         """Whether identifiers tell events apart, and not only folds or runs; without identifiers, rows count."""
         return are_distinct(self.hash_identifiers())
+
+    @property
+    def identifiers_pair(self) -> bool:
+        """Whether few events share an identifier, so that sums over them hold an event together with its copy."""
+        return bool(self.id_names) and are_shared_by_few(self.hash_identifiers())
 
     def thin(self, n_rows: int, of: int, salt: int = 0) -> Events:
         """Keep about `n_rows` of every `of` rows: the same events of a nominal sample and of its shifted copies.

@@ -19,6 +19,7 @@ from qbdt.errors import DataError
 __all__ = [
     "POSITION",
     "are_distinct",
+    "are_shared_by_few",
     "bits_column",
     "hash_columns",
     "list_identifiers",
@@ -32,6 +33,10 @@ __all__ = [
 DISTINCT = 0.5
 """Smallest share of different hashes with which identifiers count as telling events apart: an event number that two
 generators both count from one still does, the number of a run or of a fold does not."""
+
+FEW_SHARE = 0.05
+"""The same for sums over rows with one identifier, in which an event and its shifted copy cancel: event numbers that
+start again in every file serve for that, as long as each occurs in some twenty files at most."""
 
 
 def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -109,6 +114,11 @@ def mix_salt(salt: int) -> int:
 def are_distinct(hashes: NDArray[np.uint64]) -> bool:
     """Whether most hashes differ."""
     return np.unique(hashes).size >= DISTINCT * hashes.size
+
+
+def are_shared_by_few(hashes: NDArray[np.uint64]) -> bool:
+    """Whether a hash belongs to few rows on average."""
+    return np.unique(hashes).size >= FEW_SHARE * hashes.size
 
 
 POSITION = ("position(file)", "position(row)")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.training import FoldedEnsemble, Model, SingleModel
 from qbdt.trees.device import Device, open_device, score_on_device
 
-__all__ = ["score_events"]
+__all__ = ["Scorer", "place_model", "score_events"]
 
 
 def score_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
@@ -34,14 +34,26 @@ def score_events(model: Model, events: Events, n_threads: int | None = None, dev
     >>> score_events(Ensemble(("pt",), ()), Events({"pt": [1.0, 2.0]}, np.ones(2)))
     array([0., 0.])
     """
+    return place_model(model, device).score(events, n_threads)
+
+
+class Scorer(Protocol):
+    """Scores events, wherever it does it."""
+
+    def score(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Score of every event."""
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Mean of the scores of all members."""
+
+
+def place_model(model: Model, device: str | None) -> Scorer:
+    """Return a model that scores on a device; the model itself for None, and what is missing is said where it is."""
     opened = open_device(device)
     if opened is None:
-        return model.score(events, n_threads)
-    if isinstance(model, FoldedEnsemble):
-        members: Any = tuple(_OnDevice(member, opened) for member in model.members)
-        return replace(model, members=members).score(events)
-    (member,) = model.members
-    return _OnDevice(member, opened).score(events)
+        return model
+    members: Any = tuple(_OnDevice(member, opened) for member in model.members)
+    return replace(model, members=members) if isinstance(model, FoldedEnsemble) else members[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,3 +66,6 @@ class _OnDevice:
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
         sums = {name: score_on_device(one, events, self.device) for name, one in self.model.components.items()}
         return self.model.combine(sums)
+
+    def average(self, events: Events, n_threads: int | None = None) -> Floats:
+        return self.score(events, n_threads)

@@ -24,6 +24,7 @@ import qbdt
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.errors import require
+from qbdt.models import place_model
 from qbdt.training import Settings, TrainedModel, train
 
 __all__ = [
@@ -220,10 +221,11 @@ def fit_classifier(kind: type, table: EventTable, settings: Parameters, seed: in
     return Trained(score)
 
 
-def fit_qbdt(data: Dataset, settings: Parameters, seed: int) -> Trained:
+def fit_qbdt(data: Dataset, settings: Parameters, seed: int, device: str | None = None) -> Trained:
     """Train this package, with all sources of the dataset; `settings` are those of `Settings`, `method` too."""
-    training = train(data, Settings(random_state=seed, **settings), n_threads=1)
-    return Trained(lambda events: np.asarray(training.ensemble.score(events, 1), dtype=np.float64), training)
+    training = train(data, Settings(random_state=seed, **settings), n_threads=1, device=device)
+    model = place_model(training.ensemble, device)
+    return Trained(lambda events: np.asarray(model.score(events, 1), dtype=np.float64), training)
 
 
 def fit_with_early_stopping(

@@ -16,11 +16,11 @@ from qbdt.inference.templates.smoothing import smooth_shifts, smooth_values, sym
 BINS = ScoreBins.of(np.linspace(0, 1, 11))
 
 
-def scored(n, rng, ids=True, order=None, effect=0.0):
+def scored(n, rng, ids=True, order=None, effect=0.0, shared=1):
     """Background whose shape source smears the score: pure noise, and a true tilt of the given size."""
     x = rng.random(n)
     moved = np.clip(x + rng.normal(0, 0.02, n), 0, 1)
-    names = {"event": np.arange(n)} if ids else {}
+    names = {"event": np.arange(n) % (n // shared)} if ids else {}
     background = Events({"score": x}, np.full(n, 2000 / n), names)
     shifted = Events({"score": moved}, (2000 / n) * (1 + effect * (x - 0.5)), names)
     shifted = shifted if order is None else shifted[order]
@@ -46,6 +46,11 @@ def test_paired_events_have_smaller_errors_in_any_order():
     independent = variance(scored(2000, np.random.default_rng(2), ids=False))
     assert mixed == pytest.approx(paired)
     assert np.all(paired < 0.8 * independent)
+    # Event numbers that start again in every file hold an event and its copy together all the same.
+    repeated = variance(scored(2000, np.random.default_rng(2), order=rng.permutation(2000), shared=5))
+    assert repeated.sum() == pytest.approx(paired.sum(), rel=0.1)
+    coarse = variance(scored(2000, np.random.default_rng(2), order=rng.permutation(2000), shared=500))
+    assert coarse == pytest.approx(independent)  # identifiers of runs or folds tell nothing
 
 
 def test_the_variance_is_that_of_repeated_samples():

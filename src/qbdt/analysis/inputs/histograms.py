@@ -88,7 +88,7 @@ def _difference(
 def _event_keys(nominal: Events, varied: Events) -> NDArray[np.int64]:
     """Number of the event of each row, nominal ones first: rows that are shared, or identifiers, tell which."""
     same_rows = nominal.n_rows == varied.n_rows and nominal.in_place()[0] is varied.in_place()[0]
-    if same_rows or not nominal.id_names or not nominal.identifiers_differ:
+    if same_rows or not nominal.identifiers_pair:
         second = np.arange(varied.n_rows) + (0 if same_rows else nominal.n_rows)
         return np.concatenate([np.arange(nominal.n_rows), second])
     hashes = np.concatenate([nominal.hash_identifiers(), varied.hash_identifiers()])

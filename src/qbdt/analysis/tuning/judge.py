@@ -11,6 +11,7 @@ from qbdt.analysis.tuning.nested_folds import NestedFolds, Scorer, score_by_fold
 from qbdt.data import Dataset, FoldRule, HashFolds, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference import FitSettings
+from qbdt.models import place_model
 from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, SingleModel
 
@@ -34,8 +35,8 @@ class Judge:
         Trains with settings on given events.
     inner
         Number of inner folds.
-    n_threads
-        Threads of the scoring.
+    n_threads, device
+        Threads of the scoring; "cuda" to score on a GPU.
     """
 
     dataset: Dataset
@@ -43,6 +44,7 @@ class Judge:
     train: Callable[[Dataset, Settings], SingleModel]
     inner: int = 3
     n_threads: int | None = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         if self.dataset.folds is None:
@@ -83,4 +85,4 @@ class Judge:
         return compute_sensitivity(score_by_fold(self.dataset, self._outer, scorers), self.fit)
 
     def _scorer(self, settings: Settings, events: Dataset) -> Scorer:
-        return partial(self.train(events, settings).score, n_threads=self.n_threads)
+        return partial(place_model(self.train(events, settings), self.device).score, n_threads=self.n_threads)

@@ -38,6 +38,7 @@ def tune(
     inner: int = 3,
     seed: int = 0,
     n_threads: int | None = None,
+    device: str | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
 ) -> Tuning:
@@ -57,14 +58,14 @@ def tune(
         Inner folds; see `Judge`.
     seed
         Of the search.
-    n_threads, progress
-        Threads; told how far it is.
+    n_threads, device, progress
+        Threads; "cuda" to train and score on a GPU; told how far it is.
     say
         Told about every trial.
     """
     base = training_settings(analysis)
     space = space_of(base.method)
-    judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads), inner, n_threads)
+    judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads, device), inner, n_threads, device)
     study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
     start = _judge_start(study, judge, base, space)
     say(f"settings of the file: σ_μ {start.value:.4f}")
@@ -81,11 +82,14 @@ def tune(
     return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
 
 
-def _trainer(analysis: Analysis, n_threads: int | None) -> Callable[[Dataset, Settings], SingleModel]:
+def _trainer(
+    analysis: Analysis, n_threads: int | None, device: str | None
+) -> Callable[[Dataset, Settings], SingleModel]:
     wanted = analysis.training.systematics
 
     def run(events: Dataset, settings: Settings) -> SingleModel:
-        done = train(events if wanted is None else events.with_systematics(wanted), settings, n_threads=n_threads)
+        told = events if wanted is None else events.with_systematics(wanted)
+        done = train(told, settings, n_threads=n_threads, device=device)
         if not done.complete:
             raise KeyboardInterrupt
         return done.ensemble

@@ -41,8 +41,9 @@ def measure_shift_variance(source: Systematic, sample: Sample, bins: Bins) -> Fl
     Δ_k is a sum over nominal, up and down events with their coefficients (`Systematic.shift_terms`). Its fluctuations
     with those of n, which MC statistics have already, do not count: the variance is that of Δ_k − (Δ_k/n) n, so that a
     source which scales all events alike has none. The terms of one event in one bin are added before they are squared:
-    an event that a source does not touch adds only its part in n. Events are recognised by their identifiers; without
-    any, and with other events, all are independent.
+    an event that a source does not touch adds only its part in n. Events are recognised by their identifiers; where a
+    few share one, their terms are added: they are independent, so that mixed terms vanish on average. Without
+    identifiers, and with other events, all are independent.
     """
     terms = source.shift_terms(sample.name, sample.events)
     what = f"systematic {source.name}, variation of {sample.name}"
@@ -64,10 +65,10 @@ def measure_shift_variance(source: Systematic, sample: Sample, bins: Bins) -> Fl
 
 
 def _recognise(several: list[Events], replaced: bool) -> list[NDArray[np.uint64]]:
-    """A number for each row, the same for copies of an event."""
+    """A number for each row, the same for an event and its copies."""
     if not replaced:
         return [np.arange(events.n_rows, dtype=np.uint64) for events in several]
-    if several[0].id_names and all(events.identifiers_differ for events in several):
+    if all(events.identifiers_pair for events in several):
         return [events.hash_identifiers() for events in several]
     ends = np.cumsum([0, *(events.n_rows for events in several)])
     return [np.arange(low, high, dtype=np.uint64) for low, high in pairwise(ends.tolist())]

@@ -88,6 +88,8 @@ class Comparison:
         """Compare two scores of one batch."""
         difference = np.where(found == wanted, 0.0, np.abs(found - wanted))
         difference = np.where(np.isnan(difference), np.inf, difference)
+        if difference.ndim > 1:  # a column for each of several scores
+            difference = difference.max(axis=1)
         missing = np.isnan(values).any(axis=1)
         self.largest = max(self.largest, float(difference[~missing].max(initial=0.0)))
         self.largest_missing = max(self.largest_missing, float(difference[missing].max(initial=0.0)))

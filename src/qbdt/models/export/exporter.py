@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
+from qbdt.files import replace_file, scratch_folder
 from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
 from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
@@ -110,14 +111,17 @@ def export_model(
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export_model(Ensemble(("pt",), ()), Path(folder) / "model.xml", "tmva").checks[0].difference
     0.0
     """
     if to not in FORMATS:
         raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
-    if any(isinstance(member, EfficientScores) for member in model.members):
-        raise ConfigError(f"to={to}: only models of one signal strength are exported; this one has other parameters")
+    if to != "onnx" and any(isinstance(member, EfficientScores) for member in model.members):
+        raise ConfigError(
+            f"to={to}: only models of one signal strength are exported so; one of other parameters is exported to onnx"
+        )
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
@@ -130,8 +134,7 @@ def export_model(
 
 
 def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Events]], force: bool) -> Export:
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".qbdt-export-") as name:
-        scratch = Path(name)
+    with scratch_folder(target) as scratch:
         exporter = _FilePerSum(model, to, scratch, target) if to in SINGLE else _OneFile(model, to, scratch, target)
         files = exporter.write()
         checks, warnings = _check(exporter, events)
@@ -139,7 +142,8 @@ def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Eve
         if not force and (there := [place for place in places if place.exists()]):
             raise OutputError(f"{there[0]} exists; force=True overwrites it")
         for file, place in zip(files, places, strict=True):
-            file.replace(place)
+            with replace_file(place) as whole:
+                shutil.copyfile(file, whole)
     return Export(to, tuple(places), tuple(checks), tuple(warnings))
 
 
@@ -158,7 +162,8 @@ class _OneFile:
             ),
             default=0.0,
         )
-        self.bound = DOUBLE_BOUND * max(1.0, largest)
+        smallest = min([1.0, *(float(m.widths.min()) for m in model.members if isinstance(m, EfficientScores))])
+        self.bound = DOUBLE_BOUND * max(1.0, largest) / smallest  # several scores are in units of their widths
 
     def write(self) -> list[Path]:
         if self.to == "onnx":

@@ -2,7 +2,8 @@
 
 Trees are `TreeEnsemble` nodes of ai.onnx.ml 5, whose cuts, leaves and sums are doubles; `x < c` is BRANCH_LT, a set of
 categories BRANCH_MEMBER. Inputs are `features` (row, feature) as doubles and, for a cross-trained model, each column of
-the fold rule as 64-bit integers. Outputs are `score` and, cross-trained, `average`.
+the fold rule as 64-bit integers. Outputs are `score` and, cross-trained, `average`, with a column for each parameter of
+interest.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import DataError, require
 from qbdt.training import Model, SingleModel
+from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
 __all__ = ["read_onnx", "write_onnx"]
@@ -37,14 +39,15 @@ def write_onnx(model: Model, path: Path) -> list[Path]:
     graph = _Graph()
     scores = [graph.score(member) for member in model.members]
     inputs = [graph.tensor_info("features", "DOUBLE", ["rows", len(model.features)])]
-    outputs = [graph.tensor_info("score", "DOUBLE", ["rows", 1])]
+    n_scores = _count_scores(model)
+    outputs = [graph.tensor_info("score", "DOUBLE", ["rows", n_scores])]
     if model.folds is not None:
         clash = {"features", "score", "average"} & set(model.folds.columns)
         if clash:
             raise DataError(f"the fold rule reads a column named {clash.pop()}, which ONNX inputs and outputs need")
         inputs += [graph.tensor_info(name, "INT64", ["rows"]) for name in model.folds.columns]
-        outputs.append(graph.tensor_info("average", "DOUBLE", ["rows", 1]))
-        graph.by_fold(scores, graph.fold(model.folds))
+        outputs.append(graph.tensor_info("average", "DOUBLE", ["rows", n_scores]))
+        graph.by_fold(scores, graph.fold(model.folds), n_scores)
     else:
         graph.node("Identity", scores, output="score")
     path.write_bytes(graph.model(inputs, outputs, _facts(model)).SerializeToString())
@@ -61,13 +64,25 @@ def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDA
 
     def outputs(values: Floats, identifiers: dict[str, NDArray[np.int64]]) -> dict[str, Floats]:
         found = session.run(names, {"features": np.ascontiguousarray(values, dtype=np.float64), **identifiers})
-        return {name: array.ravel() for name, array in zip(names, found, strict=True)}
+        return {name: _drop_only_column(array) for name, array in zip(names, found, strict=True)}
 
     return outputs
 
 
+def _drop_only_column(array: Floats) -> Floats:
+    return array if array.shape[1] > 1 else array[:, 0]
+
+
+def _count_scores(model: Model) -> int:
+    """Scores of an event: one for each parameter of interest."""
+    first = model.members[0]
+    return len(first.parameters) if isinstance(first, EfficientScores) else 1
+
+
 def _facts(model: Model) -> dict[str, str]:
     facts = {"qbdt": version("qbdt"), "features": json.dumps(model.features)}
+    if isinstance(model.members[0], EfficientScores):
+        facts["scores"] = json.dumps(model.members[0].parameters)
     if model.folds is not None:
         facts["folds"] = json.dumps(model.folds.to_dict())
     return facts
@@ -106,15 +121,31 @@ class _Graph:
         self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
         return name
 
+    def array(self, values: NDArray[Any]) -> str:
+        """Name of a constant array."""
+        name = f"array_{values.dtype}_{'x'.join(map(str, values.shape))}_{values.tobytes().hex()}"
+        self._constants[name] = self._onnx.numpy_helper.from_array(values, name)
+        return name
+
     def score(self, member: SingleModel) -> str:
-        """Score of a single model, as (row, 1)."""
+        """Score of a single model, as (row, 1), or with a column for each parameter of interest."""
         sums = {name: self._trees(component) for name, component in member.components.items()}
+        if isinstance(member, EfficientScores):
+            return self._efficient(member, list(sums.values()))
         return self._profiled(member.constants, **sums) if member.constants else sums["score"]
 
-    def by_fold(self, scores: list[str], fold: str) -> None:
+    def by_fold(self, scores: list[str], fold: str, n_scores: int) -> None:
         """Outputs `score`, of the fold's model, and `average`."""
-        place = self.node("Unsqueeze", [fold, self.constant(1, np.int64)])
-        self.node("GatherElements", [self.node("Concat", scores, axis=1), place], output="score", axis=1)
+        middle = self.constant(1, np.int64)
+        place = self.node("Unsqueeze", [fold, middle])
+        if n_scores == 1:
+            self.node("GatherElements", [self.node("Concat", scores, axis=1), place], output="score", axis=1)
+        else:  # as (row, fold, score), of which the place is the same for all scores
+            table = self.node("Concat", [self.node("Unsqueeze", [one, middle]) for one in scores], axis=1)
+            places = self.node("Unsqueeze", [place, self.constant(2, np.int64)])
+            places = self.node("Tile", [places, self.array(np.array([1, 1, n_scores]))])
+            chosen = self.node("GatherElements", [table, places], axis=1)
+            self.node("Squeeze", [chosen, middle], output="score")
         total = scores[0]
         for other in scores[1:]:
             total = self.node("Add", [total, other])
@@ -137,6 +168,23 @@ class _Graph:
         relative = self.node("Div", [self.node("Sub", [probability, shift]), self.constant(constants["share"])])
         above = self.node("Sub", [relative, one])
         return self.node("Div", [above, self.node("Add", [one, self.node("Abs", [above])])])
+
+    def _efficient(self, member: EfficientScores, sums: list[str]) -> str:
+        """Scores (Σ_i a_ji r_0i − Σ_k c_jk f_k − m_j)/w_j with r_0i = exp(y_i)/(1 + Σ_j exp(y_j)); `find_shares`."""
+        n_ratios = len(member.ratios)
+        log_ratios, shifts = (self.node("Concat", own, axis=1) for own in (sums[:n_ratios], sums[n_ratios:]))
+        y = self.node("Add", [log_ratios, self.array(np.array([member.log_odds]))])
+        axis = self.constant(1, np.int64)
+        most = self.node("Max", [self.node("ReduceMax", [y, axis], keepdims=1), self.constant(0.0)])
+        powers = self.node("Exp", [self.node("Sub", [y, most])])
+        total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), self._sum_columns(powers, n_ratios)])
+        shares = self.node("Div", [powers, total])
+        ratios = self.node("MatMul", [shares, self.array(np.ascontiguousarray(member.ratio_coefficients.T))])
+        t = self.node("Sub", [self.node("Sub", [ratios, shifts]), self.array(member.centres[None])])
+        return self.node("Div", [t, self.array(member.widths[None])])
+
+    def _sum_columns(self, table: str, n_columns: int) -> str:
+        return self.node("MatMul", [table, self.array(np.ones((n_columns, 1)))])
 
     def _hashed(self, rule: HashFolds) -> str:
         """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.

@@ -74,6 +74,10 @@ class Contestant(Method):
                 found.append(drawn)
         return found
 
+    def on_device(self, device: str) -> Contestant:
+        """Return the same contestant of this package, training and scoring on a device."""
+        return replace(self, fit=partial(_fit_ours, method=self.method, device=device))
+
     def restrict_to(self, sources: Sequence[str]) -> Contestant:
         """Return the same contestant, told of some sources only when it trains."""
 
@@ -87,8 +91,8 @@ CODE = ("statistics.py", "training", "trees")
 """Code that scores of our own methods depend on: cached scores of other code are not used."""
 
 
-def _fit_ours(data: Dataset, settings: Parameters, seed: int, *, method: str) -> Trained:
-    return fit_qbdt(data, {"method": method, **settings}, seed)
+def _fit_ours(data: Dataset, settings: Parameters, seed: int, *, method: str, device: str | None = None) -> Trained:
+    return fit_qbdt(data, {"method": method, **settings}, seed, device)
 
 
 PEER_SIZES = (

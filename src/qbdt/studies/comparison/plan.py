@@ -14,6 +14,7 @@ from qbdt.errors import ConfigError
 from qbdt.inference import FitSettings
 from qbdt.studies.comparison.contestants import CONTESTANTS, Contestant, get_contestant
 from qbdt.studies.comparison.nested_training import LEAST_INNER, Division
+from qbdt.trees.device import open_device
 
 __all__ = ["STANDARD", "Events", "Plan"]
 
@@ -38,6 +39,8 @@ class Plan:
         Settings that tuning tries for each contestant that has as many.
     repeat
         Divisions into folds: that of the analysis, then random ones.
+    device
+        "cuda" to train and score our own methods on a GPU: results are the same.
     """
 
     analysis: Analysis
@@ -45,8 +48,10 @@ class Plan:
     contestants: tuple[str, ...] = ()
     budget: int = 4
     repeat: int = 1
+    device: str | None = None
 
     def __post_init__(self) -> None:
+        open_device(self.device)  # says what is missing before events are read
         for name, value in (("budget", self.budget), ("repeat", self.repeat)):
             if value < 1:
                 raise ConfigError(f"{name}={value}: must be at least 1")
@@ -77,8 +82,8 @@ class Plan:
         if found.method == settings.method:
             plain = settings.to_dict()
             own = {key: value for key, value in plain.items() if key not in ("method", "random_state")}
-        known = tuple({**own, **given} for given in found.known)
-        return replace(found, known=known)
+        placed = found if self.device is None else found.on_device(self.device)
+        return replace(placed, known=tuple({**own, **given} for given in found.known))
 
     @property
     def sources(self) -> list[str] | None:

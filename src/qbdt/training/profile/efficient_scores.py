@@ -104,7 +104,7 @@ class EfficientScores(SumsOfTrees):
         )
 
     @property
-    def _centres(self) -> Floats:
+    def centres(self) -> Floats:
         """m_j: the scores of an event of which nothing is known, for which r_0i is S_i/(S + B)."""
         return np.asarray(self.ratio_coefficients @ self._average_shares)
 
@@ -122,7 +122,7 @@ class EfficientScores(SumsOfTrees):
         values = np.stack([sums[name] for name in self.components])
         ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
         t = self.ratio_coefficients @ find_shares(ratios, self.log_odds) - shifts
-        scores = (t - self._centres[:, None]) / self.widths[:, None]
+        scores = (t - self.centres[:, None]) / self.widths[:, None]
         return np.asarray(scores[0] if len(scores) == 1 else scores.T)
 
     def bound_error(self, errors: Mapping[str, float]) -> float:
