@@ -151,9 +151,17 @@ def test_files_that_have_changed(analysis, files, tmp_path):
     shutil.copytree(files, events)
     for _ in range(2):
         module._open_folder(out, analysis, events, False)
+    (out / "model.qbdt").touch()
     (events / "ttbar.parquet").touch()
     with pytest.raises(ConfigError, match="files that have changed"):
         run_analysis(analysis, events, out)
+
+
+def test_an_analysis_that_was_refused_before_training_can_be_mended(files, tmp_path):
+    for scale in ("1e300", "1e200"):
+        hopeless = parse_analysis(ANALYSIS.replace("ttbar.parquet}", f"ttbar.parquet, scale: {scale}}}"), "small.yaml")
+        with pytest.raises(DataError, match="sample ttbar has weights up to"):
+            run_analysis(hopeless, files, tmp_path / "run")
 
 
 @pytest.fixture

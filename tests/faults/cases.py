@@ -42,7 +42,7 @@ class Case:
     before
         Command lines that make what it starts from.
     again
-        Options with which it is started again after a fault.
+        Options with which it is started again after a fault; not for commands that write their command line down.
     """
 
     words: tuple[str, ...]
@@ -67,7 +67,7 @@ CASES = {
     "run, profile": Case(_split("run profile.yaml -o run --no-figures -q -j 1")),
     "run, regions": Case(_split("run regions.yaml -o run --no-figures -q -j 1")),
     "run, other fit": Case(_split("run other.yaml -o run --no-figures -q -j 1"), (SCORED,)),
-    "fit": Case(FIT, (SCORED,), ("--force",)),
+    "fit": Case((*FIT, "--force"), (SCORED,)),
     "fit, replaced": Case((*FIT, "--force"), (SCORED, FIT)),
     "score, root": Case(_split("score paper.yaml -m m.qbdt -o s.root -q --force -j 1"), (TRAIN,)),
     "score, parquet": Case(_split("score paper.yaml -m m.qbdt -o s -q --force -j 1"), (TRAIN,)),

@@ -105,11 +105,12 @@ class Trials:
         killed = done["exit"] == -signal.SIGKILL
         if not killed and (done["exit"] != 2 or "qbdt: " not in done["error"] or "Traceback" in done["error"]):
             return f"exit {done['exit']}: {done['error'][-600:]}"
-        for name, content in read_tree(self._place).items():
-            if Path(name).name in GROWING or content in (self._before.get(name), self._wanted.get(name)):
-                continue
-            return f"half written: {name}"
-        lost = [name for name in self._before if name in self._wanted and not (self._place / name).exists()]
+        present, whole = read_tree(self._place), {*self._before.values(), *self._wanted.values()}
+        half = [name for name, content in present.items() if content not in whole and Path(name).name not in GROWING]
+        if half:
+            return f"half written: {half[0]}"
+        kept = set(present.values())  # also under another name: an earlier fit is set aside
+        lost = [name for name, content in self._before.items() if name not in present and content not in kept]
         return f"lost: {lost[0]}" if lost else ""
 
     def _compare(self, when: str) -> str:

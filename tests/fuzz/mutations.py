@@ -62,11 +62,11 @@ def change_plain(content: Any, rng: random.Random) -> Any:
 
 def change_bytes(content: bytes, rng: random.Random) -> bytes:
     """Flip bits, cut the end off, or repeat a piece."""
-    changed = bytearray(content)
+    changed = bytearray(content or b"\0")
     match rng.randrange(4):
-        case 0 if changed:
+        case 0:
             return bytes(changed[: rng.randrange(len(changed))])
-        case 1 if changed:
+        case 1:
             begin = rng.randrange(len(changed))
             return bytes(changed[:begin] + changed[begin : begin + 64] + changed[begin:])
         case _:

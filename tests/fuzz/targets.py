@@ -134,13 +134,17 @@ def _table_file(suffix: str) -> bytes:
         return path.read_bytes()
 
 
+NOT_TEXT = {".csv": (b"a\xacn\n",)}
+"""Tables whose names of columns cannot be decoded."""
+
+
 def _reader(suffix: str) -> Target:
     def use(content: bytes, folder: Path) -> None:
         path = folder / f"a{suffix}"
         path.write_bytes(content)
         read_events(str(path), ["a"], weight="n + 1")
 
-    return Target((_table_file(suffix),), change_bytes, use)
+    return Target((_table_file(suffix), *NOT_TEXT.get(suffix, ())), change_bytes, use)
 
 
 def _use_workspace(spec: Any, folder: Path) -> None:

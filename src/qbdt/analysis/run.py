@@ -37,7 +37,7 @@ from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_s
 from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
 from qbdt.errors import ConfigError
-from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance
+from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance, write_text
 from qbdt.inference import FitResult
 from qbdt.models import train_into
 from qbdt.progress import Progress, silent
@@ -223,7 +223,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
         "qbdt": version("qbdt"),
     }
     known = folder.find("run")
-    if known.get("training", wanted["training"]) != wanted["training"]:
+    differs = known.get("training", wanted["training"]) != wanted["training"]
+    if differs and any((root / name).exists() for name in owned):  # what was refused before training leaves nothing
         raise ConfigError(
             f"{root} holds a run of another analysis, or of files that have changed; "
             "choose another folder, or force=True to replace it"
@@ -252,8 +253,8 @@ def _set_fit_aside(folder: StepFolder, settings: str) -> None:
     if result.exists() and fit.exists():
         aside = f"fit-{settings[:8]}"
         folder.clear(aside)
+        write_text(fit / result.name, result.read_text(encoding="utf-8"))  # first, so that both move at once
         fit.replace(folder.path / aside)
-        result.replace(folder.path / aside / "result.json")
     folder.clear("result.json")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from qbdt.errors import OutputError
 
-__all__ = ["FolderLock", "make_folder", "replace_file", "replace_folder", "write_text"]
+__all__ = ["FolderLock", "make_folder", "replace_file", "replace_folder", "scratch_folder", "write_text"]
 
 
 @contextmanager
@@ -146,6 +146,16 @@ def replace_folder(path: Path, owned: Sequence[str] | None = None) -> Iterator[P
                 for name in sorted(found):
                     _take_place(scratch / name, path / name, aside / name)
             _flush_entry(path.parent)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path`, for work on it; it is removed, also one that a killed process left."""
+    with _output_errors(path):
+        _remove_leftovers(path)
+        scratch = _make_scratch(path)
+        with _own_scratch(scratch):
+            yield scratch
 
 
 def _make_scratch(path: Path) -> Path:

@@ -109,18 +109,18 @@ class PyhfModel:
             first = workspace.measurement_names[0]
             self.pyhf = workspace.model(measurement_name=first, modifier_settings=settings)
             self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
+            config = self.pyhf.config
+            self.start = np.asarray(config.suggested_init(), dtype=float)
+            self.bounds = np.asarray(config.suggested_bounds(), dtype=float)
+            self.constant = np.asarray(config.suggested_fixed(), dtype=bool)
         except MemoryError:
             raise
         except Exception as error:  # pyhf has errors of its own, and stumbles over what its schema lets pass
             reason = str(error) or type(error).__name__
             raise FitError(f"the workspace is not a valid model: {reason}") from error
-        config = self.pyhf.config
         if config.poi_index is None and needs_poi:
             raise FitError("the workspace has no parameter of interest")
         self.poi = -1 if config.poi_index is None else int(config.poi_index)
-        self.start = np.asarray(config.suggested_init(), dtype=float)
-        self.bounds = np.asarray(config.suggested_bounds(), dtype=float)
-        self.constant = np.asarray(config.suggested_fixed(), dtype=bool)
         self.parameters = tuple(_parameters(config))
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.constraints = _constraints(config)

@@ -44,7 +44,8 @@ def write_report(document: Document, folder: Path, progress: Progress = silent) 
         with progress("rendering", n_figures) as advance:
             for figure in document.figures():
                 pictures[figure.name] = svg(figure)
-                (folder / "figures" / f"{figure.name}.svg").write_bytes(pictures[figure.name])
+                with replace_file(folder / "figures" / f"{figure.name}.svg") as scratch:
+                    scratch.write_bytes(pictures[figure.name])
                 advance(1)
         write_text(page, render_html(document, pictures))
         write_text(folder / "report.md", render_markdown(document))

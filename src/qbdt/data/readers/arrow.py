@@ -66,7 +66,9 @@ class _Batches:
         read: Callable[[dict[str, list[str]]], Iterator[Any]],
         first_row: int = 0,
     ) -> None:
-        refuse_repeated(schema.names, f"{path}: ")
+        with readable(path, format_name):  # names are decoded here
+            names = schema.names
+        refuse_repeated(names, f"{path}: ")
         self.first_row = first_row
         self.label = path
         self._fields = {name: place for field in schema for name, place in list_fields(field)}

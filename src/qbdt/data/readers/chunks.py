@@ -131,6 +131,8 @@ class ColumnStack:
             return
         for name, blocks in self._blocks.items():
             values = chunk[name]
+            if len(values) != n_rows:
+                raise DataError(f"column {name} has {len(values)} rows, others have {n_rows}: is the file damaged?")
             if not self._room:
                 blocks.append(_native(values).copy() if values.base is not None else _native(values))
                 continue

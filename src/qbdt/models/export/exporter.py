@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
+from qbdt.files import replace_file, scratch_folder
 from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
 from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
@@ -110,6 +111,7 @@ def export_model(
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     export_model(Ensemble(("pt",), ()), Path(folder) / "model.xml", "tmva").checks[0].difference
     0.0
@@ -132,8 +134,7 @@ def export_model(
 
 
 def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Events]], force: bool) -> Export:
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".qbdt-export-") as name:
-        scratch = Path(name)
+    with scratch_folder(target) as scratch:
         exporter = _FilePerSum(model, to, scratch, target) if to in SINGLE else _OneFile(model, to, scratch, target)
         files = exporter.write()
         checks, warnings = _check(exporter, events)
@@ -141,7 +142,8 @@ def _export(model: Model, target: Path, to: str, events: Iterable[tuple[str, Eve
         if not force and (there := [place for place in places if place.exists()]):
             raise OutputError(f"{there[0]} exists; force=True overwrites it")
         for file, place in zip(files, places, strict=True):
-            file.replace(place)
+            with replace_file(place) as whole:
+                shutil.copyfile(file, whole)
     return Export(to, tuple(places), tuple(checks), tuple(warnings))
 
 
