@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.errors import DataError
-from qbdt.statistics import background_variance, binned_significance, purity, significance, significance_value
+from qbdt.statistics import (
+    background_variance,
+    binned_significance,
+    has_significance,
+    purity,
+    significance,
+    significance_value,
+)
 
 YIELD = st.floats(1e-12, 1e12)
 
@@ -74,6 +81,10 @@ def test_no_signal_means_no_significance():
     assert significance(-1.0, 1.0) == 0
     assert significance(0.0, 1.0, 2.0) == 0
     assert purity(-1.0, 0.5) == 0
+
+
+def test_without_background_there_is_no_significance():
+    assert [bool(has_significance(b)) for b in (-1.0, 0.0, 5e-324, np.nan)] == [False, False, True, False]
 
 
 def test_arrays_and_shapes():

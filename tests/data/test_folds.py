@@ -49,6 +49,12 @@ def test_hash_is_fixed_for_ever():
     assert fold.tolist() == [3, 1, 3, 0]
 
 
+def test_salt_is_zero_where_none_is_given():
+    rule = HashFolds(5, ("event",), 0)
+    assert HashFolds(5, ("event",)) == FoldRule.from_dict({"by": "hash", "columns": ["event"], "k": 5}) == rule
+    assert HashFolds.by_content(5, ("x",)).salt == HashFolds.by_position(5).salt == 0
+
+
 def test_hash_is_even():
     fold = HashFolds(4, ("event",)).assign(events_with(event=np.arange(100_000)))
     counts = np.bincount(fold, minlength=4)
