@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qbdt import CrossTrainedClassifier, QBDTClassifier, estimator
+from qbdt import CrossTrainedClassifier, QBDTClassifier
 from qbdt.arrays import NODE
 from qbdt.data import ModuloFolds
 from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
@@ -80,7 +80,7 @@ def test_trees_without_cuts_are_scored(host_device):
 @pytest.mark.parametrize("method", ["paper", "profile"])
 def test_classifiers_train_and_score_on_a_device(method, host_device, monkeypatch):
     monkeypatch.setattr(scoring, "open_device", lambda name: None if name is None else host_device)
-    monkeypatch.setattr(estimator, "open_device", lambda name: None)
+    monkeypatch.setattr("qbdt.estimator.classifier.open_device", lambda name: None)
     rng = np.random.default_rng(1)
     y = np.repeat([1, 0], 150)
     table = {"x": rng.normal(y, 1.0), "z": rng.normal(-y, 1.0), "event": np.arange(300)}

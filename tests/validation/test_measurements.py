@@ -6,7 +6,7 @@ from validation.measurements import PROBLEMS, check, run, through_file
 
 from qbdt.training.partner import Partner
 
-N, FITTED, TREES = 2000, 15_000, 16
+N, FITTED, TREES = 2000, 15_000, 30
 
 
 @pytest.fixture(scope="module")

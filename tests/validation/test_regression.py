@@ -12,8 +12,8 @@ def test_the_target_is_the_mass():
 
 
 def test_sources_move_a_profiled_mean_less():
-    train, test, signal = read_samples(4000)
-    model = QBDTRegressor(n_trees=15, n_leaves=7, n_events=10000)
+    train, test, signal = read_samples(6000)
+    model = QBDTRegressor(n_trees=25, n_leaves=7, n_events=10000)
     plain = judge(model.fit(*train.nominal).predict, test, signal)
     profiled = judge(model.fit(*train.nominal, make_sources(train)).predict, test, signal)
     assert profiled.mean_error(10000) < plain.mean_error(10000)
