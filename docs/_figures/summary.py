@@ -13,7 +13,7 @@ __all__ = ["draw_summary"]
 
 OURS, PEER, DARK = "#c3341f", "#8c97a6", "#1d232b"
 
-CMS = ("qbdt profile", "XGBoost", "scikit-learn HGB", "LightGBM")
+CMS = ("qbdt profile", "XGBoost", "LightGBM")
 """Methods on CMS Open Data, as the table names them, from the top."""
 
 SCENARIOS = {"B0": "none", "B1": "$r$", "B2": r"$r, \lambda$", "B3": "priors", "B4": "+ $b$"}
