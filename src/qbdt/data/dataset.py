@@ -82,8 +82,7 @@ class Dataset:
     def __init__(
         self, samples: Sequence[Sample], systematics: Sequence[Systematic] = (), folds: FoldRule | None = None
     ) -> None:
-        if isinstance(systematics, Systematic | FlatSystematic):
-            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        Systematic.require_list(systematics)
         self._samples = {sample.name: sample for sample in samples}
         self._systematics = {source.name: source for source in systematics}
         self._folds = folds

@@ -37,8 +37,7 @@ def from_arrays(
     event_id: Any = None,
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
-    if isinstance(systematics, Systematic | FlatSystematic):
-        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+    Systematic.require_list(systematics)
     columns, names = as_columns(X, feature_names), name_columns(event_id)
     numbered = event_id is not None and not names
     if numbered:

@@ -48,8 +48,7 @@ def from_target(
     >>> data.sample("events").events.identifier(TARGET)
     array([ 91., 125.])
     """
-    if isinstance(systematics, FlatSystematic | Systematic):
-        raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+    Systematic.require_list(systematics)
     events = _make_events(columns, y, weight, "")
     rows: Rows = {PROCESS: np.arange(events.n_rows)}
     table = FlatTable(rows, events.features, weight is not None, False, Apart(None, (), ()), _split)

@@ -97,6 +97,12 @@ class Systematic:
         """
         return f"{source}#{component}"
 
+    @staticmethod
+    def require_list(systematics: Sequence[Systematic | FlatSystematic]) -> None:
+        """Refuse a single source where a list of them is needed."""
+        if isinstance(systematics, Systematic | FlatSystematic):
+            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+
     @property
     def processes(self) -> tuple[str, ...]:
         """Names of the processes it acts on."""

@@ -24,7 +24,7 @@ from qbdt.data.columns import (
     require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
-from qbdt.estimator.table_estimator import TableEstimator, make_unweighted
+from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator, describe_features, make_unweighted
 from qbdt.models import read_cross_trained, read_model, score_events, write_model
 from qbdt.training import (
     Callback,
@@ -50,18 +50,14 @@ PROCESS = "process of the label"
 """Column that names the process of each row, where y has several signal labels."""
 
 PARAMETERS = {
-    "n_threads": "Threads; None for all cores. Results never depend on it.",
+    **COMMON_PARAMETERS,
     "device": '"cuda" to train and score on a GPU, None for the CPU. Results never depend on it.',
-    "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
-    "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
-    "or a mask over all.",
     "monotonic_constraints": "By name or position +1 for a feature with which the score must not fall, −1 for one with "
     "which it must not rise; or a list of +1, −1 and 0 over all features.",
     "strengths": 'For "profile": several signal strengths by name, and the labels of y (or signal processes) that each '
     "multiplies; the smallest label is the background. There is a score for each strength.",
     "early_stopping": "Trees without a better binned Q on the validation sample after which training stops.",
     "callbacks": "Functions called with a `TreeReport` after each tree; one that returns True stops the training.",
-    "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
 }
 """Parameters of `QBDTClassifier` that are no settings, or that take more than the setting does."""
 
@@ -274,8 +270,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
 
     def _extra(self) -> dict[str, Any]:
-        known = {"classes": self.classes_.tolist(), "named": hasattr(self, "feature_names_in_")}
-        return {**known, "categories": self.categories_} if self.categories_ else known
+        return {"classes": self.classes_.tolist(), **self._describe_features()}
 
     def _encode_labels(self, y: ArrayLike | None) -> NDArray[np.int8]:
         if y is None:
@@ -317,8 +312,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         apart = tuple(dict.fromkeys((*apart, *name_columns(event_id))))
         table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
         labels = self._encode_labels(y)
-        if isinstance(systematics, FlatSystematic | Systematic):
-            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        Systematic.require_list(systematics)
         weight = None if weight is None else require_unmasked(weight, "sample_weight")
         for label in (0, 1):
             if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
@@ -466,8 +460,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def save(self, path: str | Path) -> None:
         """Write one model file with all models and the rule."""
         check_is_fitted(self, "training_")
-        known = {"classes": self.classes_.tolist(), "named": True}
-        write_model(path, self.training_, {**known, "categories": self.categories_} if self.categories_ else known)
+        classes = {"classes": self.classes_.tolist()}
+        write_model(path, self.training_, {**classes, **describe_features(True, self.categories_)})
 
     @classmethod
     def load(cls, path: str | Path) -> CrossTrainedClassifier:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from qbdt.data import FlatSystematic, Kind, Systematic, from_target
 from qbdt.data.columns import number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
-from qbdt.estimator.table_estimator import TableEstimator
+from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
 from qbdt.training import Settings
 from qbdt.training.regression import Loss, TrainedRegression, train_regression
@@ -30,16 +30,12 @@ PARAMETERS = {
     "quantile": 'Share of events below the prediction, for "quantile".',
     "n_events": "Events whose mean prediction is measured: a shift of the mean is charged so many times. By default "
     "the expected events, the sum of the weights; 1 for the prediction of a single event.",
-    "n_trees": "Most trees of each sum, by default 500. There are two in each of five folds of the events, the "
+    "n_trees": "Most trees of each sum, by default 1000. There are two in each of five folds of the events, the "
     "prediction and the shifts, and each stops where held-out events say so.",
     "n_leaves": "Most leaves of a tree, by default 15.",
     "learning_rate": "Factor on every step, a fifth of a tree's best output.",
     "min_leaf_entries": "Least effective number of events in a leaf; at least 200 in leaves of shifts.",
-    "n_threads": "Threads; None for all cores. Results never depend on it.",
-    "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
-    "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
-    "or a mask over all.",
-    "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
+    **COMMON_PARAMETERS,
 }
 """Parameters of `QBDTRegressor` that are no settings, or that mean less than the setting does."""
 
@@ -132,8 +128,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         target = column_or_1d(require_unmasked(y, "y"), warn=True)
         weight = None if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
         settings = self._make_settings()
-        if isinstance(systematics, FlatSystematic | Systematic):
-            raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        Systematic.require_list(systematics)
         sources = [self._number_source(source) for source in systematics]
         dataset = from_target(table, target, weight, sources)
         self.training_ = train_regression(
@@ -148,8 +143,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
     def save(self, path: str | Path) -> None:
         """Write the model file."""
         check_is_fitted(self, "training_")
-        known = {"named": hasattr(self, "feature_names_in_")}
-        write_model(path, self.training_, {**known, "categories": self.categories_} if self.categories_ else known)
+        write_model(path, self.training_, self._describe_features())
 
     @classmethod
     def load(cls, path: str | Path) -> QBDTRegressor:

@@ -17,9 +17,18 @@ from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
 from qbdt.trees import Tree
 
-__all__ = ["Columns", "TableEstimator", "make_unweighted"]
+__all__ = ["COMMON_PARAMETERS", "Columns", "TableEstimator", "describe_features", "make_unweighted"]
 
 Columns = Mapping[str, NDArray[Any]]
+
+COMMON_PARAMETERS = {
+    "n_threads": "Threads; None for all cores. Results never depend on it.",
+    "random_state": "Seed of subsampling; None for 0: without subsampling nothing is random.",
+    "categorical_features": "Features whose values are categories (whole numbers without an order): names, positions, "
+    "or a mask over all.",
+    "verbose": "Show progress: a bar in a terminal, lines elsewhere.",
+}
+"""Parameters of every estimator that are no settings, or that take more than the setting does."""
 
 
 class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -112,6 +121,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         own["random_state"] = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **own)
 
+    def _describe_features(self) -> dict[str, Any]:
+        return describe_features(hasattr(self, "feature_names_in_"), self.categories_)
+
     def _take_features(self, names: Sequence[str], extra: Mapping[str, Any]) -> None:
         """Take the features of a model file, and what was kept with it: whether they had names, and categories."""
         self.n_features_in_ = len(names)
@@ -125,6 +137,11 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def _keep_names(self, names: Sequence[str]) -> None:
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(list(names), dtype=object)
+
+
+def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return what a model file keeps of features: whether they had names, and categories where there are some."""
+    return {"named": named, "categories": categories} if categories else {"named": named}
 
 
 def make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:

@@ -368,6 +368,7 @@ def test_deep_trees_are_exported(tmp_path):
     deep = Ensemble(tuple("abcdefgh"), (make_chain(400, 8),))
     for name, to in (("m.onnx", "onnx"), ("m.json", "xgboost"), ("m.xml", "tmva"), ("m.h", "cpp")):
         export_model(deep, tmp_path / name, to)
+        assert (tmp_path / name).stat().st_size > 400
 
 
 def test_walking_is_what_scores_are_compared_with():
