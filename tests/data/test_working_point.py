@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies
 
 from qbdt import Dataset, Events, Sample, Systematic
+from qbdt.data import Role
 from qbdt.errors import DataError
 
 N = 400
@@ -27,7 +28,7 @@ def make_dataset():
         Systematic.norm("lumi", 0.05, processes=["b", "c"]),
         Systematic.shape("other", {"c": events(x)}, {"c": events(x + 0.1)}),
     ]
-    samples = [Sample("b", "background", events(x)), Sample("c", "background", events(2 * x))]
+    samples = [Sample("b", Role.BACKGROUND, events(x)), Sample("c", Role.BACKGROUND, events(2 * x))]
     return Dataset(samples, sources)
 
 
@@ -90,7 +91,7 @@ def test_processes_and_sources_beside_those_that_move_stay():
 
 def test_copies_of_an_event_stay_near_each_other():
     x = np.arange(100.0)
-    sample = Sample("b", "background", Events({"x": x}, np.ones(100)))
+    sample = Sample("b", Role.BACKGROUND, Events({"x": x}, np.ones(100)))
     source = Systematic.shape("scale", {"b": Events({"x": x}, np.ones(100))})
     moved = Dataset([sample], [source]).at_working_point({"scale": 0.5}).sample("b").events
     assert np.array_equal(moved.column("x"), np.repeat(x, 2))

@@ -97,4 +97,4 @@ def _in_category(scored: Dataset, number: int, processes: Sequence[str]) -> Data
 
 def _find_category(events: Events, names: Sequence[str]) -> NDArray[np.intp]:
     """Return the number of the largest score of each event."""
-    return np.argmax([events.column(name) for name in names], axis=0)
+    return np.asarray(np.argmax([events.column(name) for name in names], axis=0), dtype=np.intp)
