@@ -28,10 +28,10 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "qbdt"
 TESTS = {
     "statistics.py": ("tests/test_significance.py", "tests/test_statistics.py"),
     "data/folds.py": ("tests/data/test_folds.py",),
-    "data/identity.py": ("tests/data/test_folds.py", "tests/data/test_dataset.py"),
-    "models/file_text.py": ("tests/models/test_model_file.py",),
-    "models/tree_content.py": ("tests/models/test_model_file.py",),
-    "models/model_content.py": ("tests/models/test_model_file.py",),
+    "data/identity.py": ("tests/data/test_identity.py", "tests/data/test_folds.py"),
+    "models/file_text.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
+    "models/tree_content.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
+    "models/model_content.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
 }
 UNCOMPILED = ("statistics.py",)
 PACKAGES = ("numpy", "scipy.stats", "mpmath", "numba", "pydantic", "sklearn.base", "pyarrow")
