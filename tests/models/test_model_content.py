@@ -9,7 +9,7 @@ import pytest
 from qbdt.errors import ModelFileError
 from qbdt.models.file_text import LARGEST_OUTPUT, LARGEST_YIELD, get, number
 from qbdt.models.model_content import from_dict, to_dict
-from qbdt.training.model import End, Ending
+from qbdt.training.model import End, Ending, TrainedModel
 from qbdt.training.settings import Settings
 
 SETTINGS = json.loads(json.dumps(Settings(method="paper", n_trees=1).to_dict()))
@@ -188,20 +188,25 @@ def test_categories_at_their_limit():
         from_dict(change(content, *NODE, "left_categories", list(range(255))))
 
 
+def read_single(content: dict[str, Any]) -> TrainedModel:
+    found = from_dict(content)
+    assert isinstance(found, TrainedModel)
+    return found
+
+
 def test_how_a_training_ended():
     content = change(KINDS["paper"], "settings", "n_trees", 2)
-    assert from_dict(content).end == End(Ending.INTERRUPTED, "1 trees")
-    assert from_dict(content | {"history": [0.5, 0.5]}).end == End()
-    assert from_dict(change(KINDS["profiled"], "settings", "n_trees", 2)).end == End()
+    assert read_single(content).end == End(Ending.INTERRUPTED, "1 trees")
+    assert read_single(content | {"history": [0.5, 0.5]}).end == End()
+    assert read_single(change(KINDS["profiled"], "settings", "n_trees", 2)).end == End()
     del content["model"]
-    assert from_dict(content).end == End(Ending.INTERRUPTED, "1 trees")
+    assert read_single(content).end == End(Ending.INTERRUPTED, "1 trees")
 
 
 def test_what_older_files_do_not_say():
-    folds = from_dict(CROSSED | {"folds": {"by": "hash", "columns": ["event"], "k": 2}}).folds
-    assert folds is not None
-    assert folds.to_dict() == CROSSED["folds"] | {"salt": 0}
-    assert from_dict(KINDS["profiled"]).expectation.parameter == "mu"
+    folds = {"by": "hash", "columns": ["event"], "k": 2}
+    assert to_dict(from_dict(CROSSED | {"folds": folds}))["folds"] == folds | {"salt": 0}
+    assert [one.parameter for one in read_single(KINDS["efficient"]).expectations] == ["mu", "mass"]
 
 
 def test_values_at_their_limit():
