@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from docs._figures.benchmark_tables import RESULTS
+from docs._figures.benchmark_tables import RESULTS, find_row, read_tables
 from docs._figures.comparison import CMS_RESULTS
 from docs._figures.summary_table import summary_table
 
@@ -63,6 +63,20 @@ def test_names_and_files_that_a_page_mentions_exist(page):
 
 def test_summary_of_the_results_is_copied_from_their_tables():
     assert summary_table() in RESULTS.read_text(), "make figures writes it anew"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_sentence_below_the_first_picture_is_copied_from_the_tables(page):
+    tables = read_tables()
+    rows = next(rows for title, rows in tables.items() if title.startswith("P2: ") and "; optimised bins" in title)
+    pairs = next(rows for title, rows in tables.items() if title.startswith("P2: qbdt profile −"))
+    peer = find_row(pairs, binning="optimised", bins="20")["best peer"]
+    ours, best = (find_row(rows, method=method, bins="20") for method in ("qbdt profile", peer))
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert f"σ_μ is {ours['σ_μ full']}, with the best tuned peer {best['σ_μ full']}" in text
+    said = re.search(r"\(Δμ_sys\) is ([\d.]+) × as much", text)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(float(ours["Δμ_sys"]) / float(best["Δμ_sys"]), abs=0.002)
 
 
 def test_the_comparison_on_cms_files_is_copied_from_its_results():

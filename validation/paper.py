@@ -20,7 +20,7 @@ from qbdt.analysis.schema import Analysis
 from qbdt.data.dataset import Dataset
 from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
-from qbdt.inference.result import FitSummary
+from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty
 from qbdt.inference.templates.scores import scan_transform

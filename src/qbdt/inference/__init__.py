@@ -7,8 +7,9 @@ that pyhf, HistFactory and combine read. Templates and their bins are in `qbdt.i
 from qbdt.inference.asimov import fit_asimov, measure_sensitivity
 from qbdt.inference.construction import build_templates, refill
 from qbdt.inference.fit import fit_measurement, fit_templates, run_fit, write_fit
+from qbdt.inference.fit_summary import FitSummary, Scan
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.result import FitResult, FitSummary, Scan
+from qbdt.inference.result import FitResult
 from qbdt.inference.score_fit import fit_scores
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances

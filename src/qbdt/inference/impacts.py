@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.inference.result import Impact
+from qbdt.inference.fit_summary import Impact
 
 if TYPE_CHECKING:  # which asks for impacts
     from qbdt.inference.summary import BestFit

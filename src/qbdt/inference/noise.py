@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.result import FitSummary, NoiseConstraint
+from qbdt.inference.result import NoiseConstraint
 
 __all__ = ["find_noise_constraints"]
 

@@ -11,8 +11,9 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.errors import FitError
+from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.newton_fit import maximise
-from qbdt.inference.result import BackgroundUncertainty, FitSummary, SourceSignificance
+from qbdt.inference.result import BackgroundUncertainty, SourceSignificance
 from qbdt.inference.templates.template_set import ModelArrays, TemplateSet
 from qbdt.statistics import significance
 

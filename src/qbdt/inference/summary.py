@@ -14,9 +14,9 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.fit_summary import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
-from qbdt.inference.result import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
 __all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.result import FitSummary
 from qbdt.inference.summary import expected_error
 from qbdt.inference.workspace import describe_measurement
 

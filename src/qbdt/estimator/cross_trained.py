@@ -1,0 +1,140 @@
+"""`CrossTrainedClassifier`: one `QBDTClassifier` for each fold of the events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from qbdt.data import Events, FoldRule
+from qbdt.data.columns import as_columns, number_categories
+from qbdt.errors import ConfigError
+from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters, read_classes
+from qbdt.estimator.table_estimator import describe_features, make_unweighted
+from qbdt.models import read_cross_trained, score_events, write_model
+from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train
+
+__all__ = ["CrossTrainedClassifier"]
+
+
+class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """One model per fold, each event scored by the one that saw neither it nor a shifted copy of it.
+
+    Parameters
+    ----------
+    estimator
+        How each model is trained; a `QBDTClassifier` with its defaults if not given.
+    folds
+        The rule that divides events: `ModuloFolds`, `HashFolds` or `SplitFolds` of qbdt.data. Tables of events carry
+        its columns beside the features, those of shape variations too; they are never trained on. Not needed for a
+        `Dataset` that has a rule.
+
+    Examples
+    --------
+    >>> from qbdt.data import ModuloFolds
+    >>> rng = np.random.default_rng(1)
+    >>> y = np.repeat([1, 0], 200)
+    >>> table = {"m": rng.normal(y, 1.0), "pt": rng.normal(-y, 1.0), "event_number": np.arange(400)}
+    >>> model = CrossTrainedClassifier(QBDTClassifier(n_trees=5), ModuloFolds(4, "event_number")).fit(table, y)
+    >>> model.decision_function(table).shape, len(model.training_.trainings)
+    ((400,), 4)
+    """
+
+    def __init__(self, estimator: QBDTClassifier | None = None, folds: FoldRule | None = None) -> None:
+        self.estimator = estimator
+        self.folds = folds
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        systematics: Sources = (),
+        *,
+        process: str | None = None,
+        event_id: Any = None,
+    ) -> CrossTrainedClassifier:
+        """Train one model for each fold, without its events.
+
+        Parameters
+        ----------
+        X
+            A table with named columns: the features and the columns of the fold rule. Or a `Dataset`.
+        y, sample_weight, systematics, process, event_id
+            As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
+        """
+        template = self._make_template()
+        dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
+        rule = self.folds or dataset.folds
+        if rule is None:
+            raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")
+        settings, dataset = template._make_settings(), dataset.with_folds(rule).require_full_folds()
+        monitor = Monitor(None, template.early_stopping, tuple(template.callbacks))
+        trainings: list[TrainedModel] = []
+        for fold in range(rule.k):
+            events = dataset.without_fold(fold)
+            options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
+            options["progress"] = template._progress
+            trainings.append(train(events, settings, monitor=monitor, **options))
+            if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
+                raise KeyboardInterrupt
+        self.training_ = CrossTrainedModel(tuple(trainings), rule)
+        self.classes_, self.categories_ = template.classes_, template.categories_
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
+        device = None if self.estimator is None else self.estimator.device
+        return score_events(self.ensemble_, self._make_events(X), self._n_threads, device)
+
+    def average_decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.
+
+        It is spread less than the scores of single models; do not mix the two in one template.
+        """
+        return self.ensemble_.average(self._make_events(X), self._n_threads)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of each row: signal where the score is positive."""
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+
+    @property
+    def ensemble_(self) -> FoldedEnsemble:
+        """The models of all folds with their rule."""
+        check_is_fitted(self, "training_")
+        return self.training_.ensemble
+
+    def save(self, path: str | Path) -> None:
+        """Write one model file with all models and the rule."""
+        check_is_fitted(self, "training_")
+        classes = {"classes": self.classes_.tolist()}
+        write_model(path, self.training_, {**classes, **describe_features(True, self.categories_)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> CrossTrainedClassifier:
+        """Read a model file that `save`, `qbdt train --folds` or `qbdt run` wrote."""
+        training, extra = read_cross_trained(path)
+        template = QBDTClassifier(**make_parameters(training.trainings[0].settings) if training.trainings else {})
+        model = cls(template, training.folds)
+        model.training_ = training
+        model.classes_, model.categories_ = read_classes(extra), extra.get("categories", {})
+        return model
+
+    @property
+    def _n_threads(self) -> int | None:
+        return None if self.estimator is None else self.estimator.n_threads
+
+    def _make_template(self) -> QBDTClassifier:
+        """Return an untrained estimator with the parameters of that given."""
+        return QBDTClassifier() if self.estimator is None else clone(self.estimator)
+
+    def _make_events(self, X: Any) -> Events:
+        """Events with the features of the models and, where X has them, the columns of the fold rule."""
+        table = as_columns(number_categories(X, self.categories_))
+        model = self.ensemble_
+        identifiers = {name: table[name] for name in model.folds.columns if name in table}
+        return make_unweighted(as_columns(table, model.features), identifiers)
