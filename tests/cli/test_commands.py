@@ -208,6 +208,8 @@ def import_kernel(folder):
     """Import a module with one cached kernel, as a new process would."""
     (folder / "kernel.py").write_text(KERNEL)
     spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
