@@ -9,7 +9,7 @@ THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity more-events weights eras measurements two-strengths regression smoothing smoothed-fits \
-  defaults fuzz faults mutations nightly clean bench-gpu test-gpu
+  defaults fuzz faults mutations nightly resources clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
@@ -121,6 +121,9 @@ more-events: setup  ## predictions of what more simulated events give, beside wh
 
 weights: setup  ## negative weights in training: smoothed, raw, dropped, without sign
 	$(THREADS) $(BIN)/python -m validation.weights
+
+resources: setup  ## memory and time that trainings take, beside their estimates; out of core within a limit; minutes
+	$(THREADS) $(BIN)/python -m validation.resources
 
 defaults: setup  ## the search for default settings of the paper's method
 	$(THREADS) $(BIN)/qbdt tune validation/defaults.yaml --trials 20 --out out/defaults

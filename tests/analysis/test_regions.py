@@ -113,25 +113,25 @@ def test_partitions_know_regions(files, analysis):
 
 
 def test_templates_of_partitions_add_up(blind):
-    from qbdt.analysis import cluster_run
+    from qbdt.analysis import partitioned_run
     from qbdt.inference.templates import ScoreBins, fill
 
     scored = blind.folder / "scored"
     plan = read_analysis(scored / "scored.yaml")
     parts = [part.read() for part in load_partitions(plan, scored, 3)]
     bins = ScoreBins.of([70, 100, 150])
-    first, *others = (cluster_run._fill(i, part, "w", None, None, bins, "mt") for i, part in enumerate(parts))
+    first, *others = (partitioned_run._fill(i, part, "w", None, None, bins, "mt") for i, part in enumerate(parts))
     for other in others:
         first += other
     whole = fill(load_regions(plan, scored).observe("w"), bins, "mt")
     assert first.background == pytest.approx(whole.background)
     assert first.data == pytest.approx(whole.data)
-    counts = [cluster_run._count_regions(0, part) for part in parts]
+    counts = [partitioned_run._count_regions(0, part) for part in parts]
     assert sum((shared for shared, _ in counts), start=Counter()) == {}
     everything = load_regions(plan, scored).count_backgrounds()
     assert sum((filled for _, filled in counts), start=Counter()) == everything
     rows = [part.simulated().sample("ttbar").events.n_rows for part in parts]
-    chosen = [cluster_run._select_one_in(0, part, 2, ("event",)).sample("ttbar").events.n_rows for part in parts]
+    chosen = [partitioned_run._select_one_in(0, part, 2, ("event",)).sample("ttbar").events.n_rows for part in parts]
     assert 0 < sum(chosen) < sum(rows)
 
 

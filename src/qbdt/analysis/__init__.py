@@ -5,9 +5,9 @@ report (`run_analysis`, `diagnose_run`, `run_document`), or the single steps: ev
 """
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
-from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_for_training, load_partitions, training_settings
+from qbdt.analysis.partitioned_run import ClusterRun
 from qbdt.analysis.run import Run, run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_page import run_document

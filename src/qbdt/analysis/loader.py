@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -83,7 +83,8 @@ def load_for_training(
     folds: int | None = None,
     fold_columns: Sequence[str] = (),
     progress: Progress = silent,
-) -> Dataset:
+    spread: Callable[[Analysis], PartitionedEvents | None] = lambda analysis: None,
+) -> Dataset | PartitionedEvents:
     """Read the events and sources that an analysis trains on.
 
     Parameters
@@ -94,10 +95,16 @@ def load_for_training(
         Number of folds instead of the analysis's; 1 for none.
     fold_columns
         Identifier columns that divide the folds, instead of the analysis's.
+    spread
+        Called with the analysis and its folds: returns its events in partitions, where they do not fit into memory.
     """
     if analysis.training.by_era:
         raise ConfigError("training.by_era: one model for each era is trained by qbdt run; here there is one for all")
-    dataset = load(_replace_folds(analysis, folds, list(fold_columns)), folder, progress)
+    analysis = _replace_folds(analysis, folds, list(fold_columns))
+    partitioned = spread(analysis)
+    if partitioned is not None:
+        return restrict_sources(partitioned, analysis.training.systematics)
+    dataset = load(analysis, folder, progress)
     if folds is not None and dataset.folds is not None and dataset.folds.k != folds:  # the rule came with the dataset
         dataset = dataset.with_folds(None if folds == 1 else replace(dataset.folds, k=folds)).require_full_folds()
     return restrict_sources(dataset, analysis.training.systematics)

@@ -14,7 +14,6 @@ from typing import Any
 
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
-from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.inputs import require_drawable
@@ -29,8 +28,10 @@ from qbdt.analysis.loader import (
     training_settings,
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
+from qbdt.analysis.partitioned_run import ClusterRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
+from qbdt.analysis.resources import Plan
 from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -78,6 +79,7 @@ def run_analysis(
     out: Path | str,
     *,
     n_threads: int | None = None,
+    memory: int | None = None,
     figures: bool = True,
     unblind: bool = False,
     force: bool = False,
@@ -100,6 +102,9 @@ def run_analysis(
         Folder for the model, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
     n_threads
         Threads of the training.
+    memory
+        Bytes that may be used, by default what is free; where events do not fit, the run goes out of core. On a
+        cluster Dask looks after that.
     figures
         Whether to draw.
     unblind
@@ -127,10 +132,13 @@ def run_analysis(
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))
     data, root = Path(folder), Path(out)
-    place, note = cluster or _LocalRun(n_threads, device), _Notes(say)
+    note = _Notes(say)
     with FolderLock(root) as lock:
         results = _open_folder(root, analysis, data, force)
+        place: PartitionedRun | _LocalRun = cluster or _LocalRun(n_threads, device)
         if not _has_scores(root, results, note):
+            if cluster is None:
+                place = Plan(analysis, data, memory, n_threads, device).run_on_disk(root, say) or place
             _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
             lock.require()
             results.update("run", scored=_digest_files(root / "scored"))
@@ -162,7 +170,7 @@ def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
 
 
 class _LocalRun:
-    """The steps of a run that look at events, in this process; `ClusterRun` does the same on a cluster."""
+    """The steps of a run that look at events, in this process; a `PartitionedRun` does the same elsewhere."""
 
     def __init__(self, n_threads: int | None, device: str | None) -> None:
         self._n_threads, self._device = n_threads, device
@@ -289,7 +297,7 @@ def _train_and_score(
     analysis: Analysis,
     data: Path,
     root: Path,
-    place: _LocalRun | ClusterRun,
+    place: _LocalRun | PartitionedRun,
     progress: Progress,
     note: Callable[[str], None],
     **where: Any,
@@ -322,7 +330,7 @@ def _note_of(model: str, note: Callable[[str], None]) -> Callable[[str], None]:
 def _fit(
     analysis: Analysis,
     root: Path,
-    place: _LocalRun | ClusterRun,
+    place: _LocalRun | PartitionedRun,
     figures: bool,
     source: Mapping[str, Any],
     progress: Progress,

@@ -31,6 +31,7 @@ __all__ = [
     "Device",
     "Force",
     "Json",
+    "Memory",
     "Quiet",
     "Threads",
     "Unblind",
@@ -40,6 +41,7 @@ __all__ = [
     "note",
     "origin",
     "print_json",
+    "read_memory",
 ]
 
 ORDER = (
@@ -97,7 +99,7 @@ FLAGS = {
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 
-VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "score", "seed", "to", "trees")
+VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "memory", "score", "seed", "to", "trees")
 """Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]
@@ -109,6 +111,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars and
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 Unblind = Annotated[bool, typer.Option("--unblind", help="Show results on recorded data, and all of these.")]
 Threads = Annotated[int | None, typer.Option("--threads", "-j", help="Threads; all cores by default.")]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="Memory to use, such as 4GB; by default what is free. More events: out of core."),
+]
 Device = Annotated[str | None, typer.Option("--device", help="cuda: work on a GPU; results are the same.")]
 
 
@@ -120,6 +126,13 @@ def bar(quiet: bool) -> Progress:
 def note(quiet: bool) -> Callable[[str], None]:
     """Prints notes to standard error, unless told not to."""
     return lambda text: None if quiet else typer.echo(text, err=True)
+
+
+def read_memory(text: str | None) -> int | None:
+    """Bytes that --memory allows."""
+    from qbdt.analysis.resources import read_size
+
+    return None if text is None else read_size(text)
 
 
 def origin(**paths: Path | None) -> dict[str, Any]:

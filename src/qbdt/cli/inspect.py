@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, app, bar, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Memory, Quiet, app, bar, print_json, read_memory
 from qbdt.errors import ConfigError
 from qbdt.files import write_text
 
@@ -21,17 +21,31 @@ def _examples() -> list[str]:
 
 
 @app.command(epilog="Example:  qbdt inspect analysis.yaml --data /data/ntuples")
-def inspect(analysis: AnalysisFile, data: DataFolder = None, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Read an analysis and print what is in it: samples, yields, missing values, effects of the sources."""
+def inspect(
+    analysis: AnalysisFile,
+    data: DataFolder = None,
+    memory: Memory = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read an analysis and print what is in it: samples, yields, missing values, effects of the sources.
+
+    The last line says what training on it will take.
+    """
     from qbdt.analysis import read_analysis
     from qbdt.analysis.inputs import inspect_inputs
+    from qbdt.analysis.resources import Plan
     from qbdt.tables import show
 
-    found = inspect_inputs(read_analysis(analysis), data or analysis.parent, bar(quiet))
+    plain, folder = read_analysis(analysis), data or analysis.parent
+    plan = Plan(plain, folder, read_memory(memory))
+    plan.require_room()
+    found = inspect_inputs(plain, folder, bar(quiet))
     if as_json:
-        print_json(found.to_dict())
-    else:
-        show(found.tables())
+        print_json({**found.to_dict(), "training": {"memory": plan.estimate.memory, "seconds": plan.seconds}})
+        return
+    show(found.tables())
+    typer.echo(f"training takes {plan.describe()}")
 
 
 @app.command(epilog="Example:  qbdt init my_analysis.yaml")

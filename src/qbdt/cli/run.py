@@ -13,6 +13,7 @@ from qbdt.cli.app import (
     DataFolder,
     Device,
     Json,
+    Memory,
     Quiet,
     Threads,
     Unblind,
@@ -21,6 +22,7 @@ from qbdt.cli.app import (
     note,
     origin,
     print_json,
+    read_memory,
 )
 from qbdt.errors import ConfigError
 
@@ -41,6 +43,7 @@ def run(
         ),
     ] = None,
     threads: Threads = None,
+    memory: Memory = None,
     device: Device = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
     dask: Annotated[bool, typer.Option("--dask", help="Run on a Dask cluster; on this machine by default.")] = False,
@@ -64,7 +67,8 @@ def run(
 
     A run that was interrupted goes on where it stopped. With other settings under `fit:` only the fit is made anew, and
     the earlier one is set aside as fit-DIGEST. Numbers for machines are in result.json, which --json prints. With
-    recorded data results are blind, until --unblind; that trains nothing again.
+    recorded data results are blind, until --unblind; that trains nothing again. Events that do not fit into memory are
+    read in partitions, and what training needs of them is kept on disk.
     """
     from qbdt.analysis import ClusterRun, read_analysis, run_analysis
     from qbdt.tables import show
@@ -78,6 +82,7 @@ def run(
             data or analysis.parent,
             out,
             n_threads=threads,
+            memory=read_memory(memory),
             device=device,
             at=at,
             figures=figures,

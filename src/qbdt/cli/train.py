@@ -7,11 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Device, Force, Json, Quiet, Threads, app, bar, note, print_json
+from qbdt.cli.app import (
+    AnalysisFile,
+    DataFolder,
+    Device,
+    Force,
+    Json,
+    Memory,
+    Quiet,
+    Threads,
+    app,
+    bar,
+    note,
+    print_json,
+    read_memory,
+)
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
+    from qbdt.analysis import Analysis
     from qbdt.training import AnyTrainedModel
+    from qbdt.training.partitions import OutOfCore
 
 __all__: list[str] = []
 
@@ -30,6 +46,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the model file that is there.")] = False,
     force: Force = False,
     threads: Threads = None,
+    memory: Memory = None,
     device: Device = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -37,18 +54,25 @@ def train(
     """Train on the events of an analysis.
 
     Where there are folds, one model is trained for each, without its events and their shifted copies; all go into one
-    file with the rule that divides the events. The file is also written during training, and on Ctrl-C.
+    file with the rule that divides the events. The file is also written during training, and on Ctrl-C. Events that do
+    not fit into memory are kept on disk beside it.
     """
     from qbdt.analysis import load_for_training, read_analysis, training_settings
-    from qbdt.models import train_into
+    from qbdt.analysis.resources import Plan
+    from qbdt.models import require_writable, train_into
     from qbdt.trees.device import open_device
 
     open_device(device)  # says what is missing before events are read
-    plan = read_analysis(analysis)
+    require_writable(out, resume=resume, force=force)
+    allowed, folder, plain = read_memory(memory), data or analysis.parent, read_analysis(analysis)
+
+    def spread(chosen: Analysis) -> OutOfCore | None:
+        return Plan(chosen, folder, allowed, threads, device).spread(out.parent, note(quiet))
+
     done = train_into(
         out,
-        load_for_training(plan, data or analysis.parent, folds, fold_column or (), bar(quiet)),
-        training_settings(plan),
+        load_for_training(plain, folder, folds, fold_column or (), bar(quiet), spread),
+        training_settings(plain),
         resume=resume,
         force=force,
         extra={"analysis": str(analysis), "data": str(data or analysis.parent)},

@@ -8,7 +8,15 @@ from qbdt.files.names import choose_file_names, choose_words
 from qbdt.files.provenance import digest, digest_file, provenance, versions
 from qbdt.files.root_files import recreate_root, stable_root_files
 from qbdt.files.step_folder import StepFolder
-from qbdt.files.whole_files import FolderLock, make_folder, replace_file, replace_folder, scratch_folder, write_text
+from qbdt.files.whole_files import (
+    FolderLock,
+    make_folder,
+    replace_file,
+    replace_folder,
+    require_folder,
+    scratch_folder,
+    write_text,
+)
 
 __all__ = [
     "FolderLock",
@@ -22,6 +30,7 @@ __all__ = [
     "recreate_root",
     "replace_file",
     "replace_folder",
+    "require_folder",
     "scratch_folder",
     "stable_root_files",
     "versions",

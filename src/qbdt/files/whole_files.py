@@ -18,7 +18,15 @@ from pathlib import Path
 
 from qbdt.errors import OutputError
 
-__all__ = ["FolderLock", "make_folder", "replace_file", "replace_folder", "scratch_folder", "write_text"]
+__all__ = [
+    "FolderLock",
+    "make_folder",
+    "replace_file",
+    "replace_folder",
+    "require_folder",
+    "scratch_folder",
+    "write_text",
+]
 
 
 @contextmanager
@@ -237,6 +245,12 @@ class FolderLock:
 
     def __exit__(self, *error: object) -> None:
         os.close(self._handle)
+
+
+def require_folder(path: Path) -> None:
+    """Refuse to write a file into a folder that is not there."""
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}")
 
 
 def make_folder(path: Path) -> Path:

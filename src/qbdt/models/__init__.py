@@ -4,7 +4,7 @@ In: a trained model, or a dataset to train into a file. Out: a model file, which
 read from one. `qbdt.models.export` writes the formats of other programs.
 """
 
-from qbdt.models.cross_training import cross_train, train_into
+from qbdt.models.cross_training import cross_train, require_writable, train_into
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
 from qbdt.models.scoring import Scorer, place_model, score_events
 
@@ -15,6 +15,7 @@ __all__ = [
     "read_any_model",
     "read_cross_trained",
     "read_model",
+    "require_writable",
     "score_events",
     "train_into",
     "write_model",

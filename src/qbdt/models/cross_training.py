@@ -12,12 +12,13 @@ from typing import Any
 
 from qbdt.data import Dataset, FoldRule, Role
 from qbdt.errors import DataError, OutputError
+from qbdt.files import require_folder
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
 from qbdt.training.partitions import PartitionedEvents
 
-__all__ = ["cross_train", "train_into"]
+__all__ = ["cross_train", "require_writable", "train_into"]
 
 TREES_BETWEEN_WRITES = 10
 """An unfinished model is written after so many trees at most often."""
@@ -140,9 +141,8 @@ def train_into(
     earlier: Any = read_any_model(target)[0] if resume and target.exists() else None
     if earlier is not None:
         _require_same_kind(target, earlier, dataset.folds is not None)
-    if not target.parent.is_dir():
-        raise OutputError(f"{target}: there is no folder {target.parent}")
-    write = _Writer(target, force or earlier is not None, extra)
+    require_writable(target, resume=resume, force=force)
+    write = _Writer(target, extra)
     options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
     options |= {"resume": earlier, "checkpoint": write}
     result: AnyTrainedModel
@@ -152,6 +152,13 @@ def train_into(
         result = cross_train(dataset, settings, say=say, **options)
     write_model(target, result, extra)
     return result
+
+
+def require_writable(path: Path, *, resume: bool, force: bool) -> None:
+    """Refuse to train into a folder that is not there, or over a file that is."""
+    require_folder(path)
+    if path.exists() and not (force or resume):
+        raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
 
 
 def _require_same_kind(path: Path, earlier: AnyTrainedModel, with_folds: bool) -> None:
@@ -165,9 +172,7 @@ def _require_same_kind(path: Path, earlier: AnyTrainedModel, with_folds: bool) -
 class _Writer:
     """Writes an unfinished model from time to time."""
 
-    def __init__(self, path: Path, force: bool, extra: Mapping[str, Any] | None) -> None:
-        if not force and path.exists():
-            raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
+    def __init__(self, path: Path, extra: Mapping[str, Any] | None) -> None:
         self._path, self._extra, self._not_before = path, extra, 0.0
 
     def __call__(self, training: AnyTrainedModel) -> None:

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qbdt.analysis import cluster_run as module
+from qbdt.analysis import partitioned_run as module
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
-from qbdt.analysis.cluster_run import ClusterRun
 from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_partitions, load_regions
+from qbdt.analysis.partitioned_run import ClusterRun
 from qbdt.analysis.run import run_analysis
 from qbdt.data.checks.findings import find_faults
 from qbdt.errors import DataError

@@ -1,17 +1,19 @@
-"""A whole analysis on a Dask cluster: events are read, trained on, scored and histogrammed where the workers are.
+"""A whole analysis on events in partitions: read, trained on, scored and histogrammed partition by partition.
 
-The driver sees trees, histograms, and a sample of scores on which edges are chosen. Scored events are written by the
-workers to the run's folder, which must be on a disk that all machines share.
+`ClusterRun` has them on the workers of a Dask cluster. The driver sees trees, histograms, and a sample of scores on
+which edges are chosen; scored events are written by the workers to the run's folder, which must be on a disk that all
+machines share. `DiskRun` has one partition in memory at a time, and binned rows on disk.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from qbdt.analysis.region_events import RegionEvents, list_models, require_fille
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
-from qbdt.data import Dataset, Events, HashFolds, Sample
+from qbdt.data import Dataset, Events, FoldRule, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.errors import ConfigError
 from qbdt.files import replace_folder
@@ -32,10 +34,10 @@ from qbdt.inference.templates import ScoreBins, TemplateSet, fill, tanh_scores
 from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import Model
-from qbdt.training.partitions import copy_rows
+from qbdt.training.partitions import OutOfCore, PartitionedEvents, copy_rows
 from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
 
-__all__ = ["ClusterRun"]
+__all__ = ["ClusterRun", "DiskRun", "PartitionedRun"]
 
 SAMPLE = 2_000_000
 """Scored rows that come to the driver, to choose the constant c and the edges on: all where there are not more."""
@@ -53,9 +55,107 @@ PARTITIONS_PER_THREAD = 2
 _Counts: TypeAlias = tuple[Counter[tuple[str, str]], Counter[str]]
 
 
+Found = TypeVar("Found")
+Reader: TypeAlias = Callable[[], RegionEvents]
+
+
+class PartitionedRun(ABC):
+    """The steps of a run that look at events, partition by partition."""
+
+    where: str
+    """Where the events are, for notes."""
+
+    n_threads: int | None = 1
+    """Threads that score a partition."""
+
+    _partitions: Sequence[FilePartition] = ()
+
+    @abstractmethod
+    def _reduce(
+        self,
+        partitions: Sequence[Reader],
+        find: Callable[[int, RegionEvents], Found],
+        merge: Callable[[Found, Found], Found],
+        name: str,
+    ) -> Found:
+        """Compute `find(number, events)` of every partition and merge the results, in their order."""
+
+    @abstractmethod
+    def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> PartitionedEvents:
+        """Events of partitions, to train on."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """Partitions that the events are divided into."""
+
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """What the training cost, for people."""
+
+    def read(
+        self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
+    ) -> dict[str, PartitionedEvents]:
+        """Divide the events into partitions, and look for faults of the input."""
+        _require_few_scores(analysis)
+        partitions = load_partitions(analysis, folder, self._count())
+        rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
+        note(f"read {self.where}, in {len(partitions)} parts")
+        self._partitions = partitions
+        if analysis.regions:
+            require_drawable(analysis, folder)
+            shared, filled = self._reduce(read_all(partitions), _count_regions, _add_counts, "regions")
+            require_none_shared(shared)
+            require_filled(filled, analysis.regions)
+        for finding in self._find_faults(partitions, rule.columns, note):
+            note(f"to be checked: {finding}")
+        models = list_models(analysis.regions)
+        return {model: self._place([replace(one, model=model) for one in partitions], rule) for model in models}
+
+    def score(self, models: Mapping[str, Model], target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
+        """Write scored events where they are, and here the analysis file that reads them."""
+        for table in self.tables():
+            for row in table.rows:
+                note(": ".join(map(str, row)))
+        note(f"score {self.where}")
+        with replace_folder(target.resolve()) as scratch:
+            score = partial(_score, models=models, folder=scratch, n_threads=self.n_threads)
+            empty = self._reduce(read_all(self._partitions), score, _first, "score")
+            write_description(empty, scratch, analysis, ".part*")
+
+    def _find_faults(
+        self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]
+    ) -> tuple[Finding, ...]:
+        """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
+        first = read_all(partitions[:1])
+        n_rows = len(partitions) * self._reduce(first, _count_rows, int.__add__, "count")  # equal shares
+        every = max(1, round(n_rows / CHECKED))
+        if every > 1:
+            note(f"one event in {every} is looked at for faults of the input")
+        chosen = partial(_select_one_in, every=every, columns=columns)
+        return find_faults(self._reduce(read_all(partitions), chosen, _join_datasets, "check"))
+
+    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> None:
+        """Return nothing: control regions are looked at in one memory only, and the settings say so."""
+        return
+
+    def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
+        """Templates where the events are, and the fit here."""
+        _require_few_scores(analysis)
+        partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
+        n_rows = self._reduce(partitions, _count_rows, int.__add__, "count")
+        share = min(1.0, SAMPLE / max(n_rows, 1))
+        sample = self._reduce(partitions, partial(_draw_sample, share=share), _join, "sample")
+
+        def fill_region(region: str, c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
+            one = partial(_fill, region=region, sources=analysis.fit.systematics, c=c, bins=bins, title=title)
+            return self._reduce(partitions, one, TemplateSet.__add__, "templates")
+
+        return fit_regions(sample, analysis, progress, fill_region)
+
+
 @dataclass
-class ClusterRun:
-    """The steps of a run that look at events, on a cluster.
+class ClusterRun(PartitionedRun):
+    """A run on a cluster.
 
     Parameters
     ----------
@@ -68,81 +168,78 @@ class ClusterRun:
     client: Any
     n_partitions: int | None = None
     traffic: Traffic = field(default_factory=Traffic)
-    _partitions: Sequence[FilePartition] = ()
 
-    def read(
-        self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
-    ) -> dict[str, OnCluster]:
-        """Divide the events among the workers, and look for faults of the input."""
-        partitions = load_partitions(analysis, folder, self._count())
-        rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
-        note(f"read on the cluster, in {len(partitions)} parts")
-        self._partitions = partitions
-        if analysis.regions:
-            require_drawable(analysis, folder)
-            shared, filled = map_reduce(self.client, read_all(partitions), _count_regions, _add_counts, "regions")
-            require_none_shared(shared)
-            require_filled(filled, analysis.regions)
-        for finding in self._find_faults(partitions, rule.columns, note):
-            note(f"to be checked: {finding}")
-        return {
-            model: OnCluster(
-                [replace(one, model=model) for one in partitions], rule, client=self.client, traffic=self.traffic
-            )
-            for model in list_models(analysis.regions)
-        }
+    where = "on the cluster"
 
-    def score(self, models: Mapping[str, Model], target: Path, analysis: Analysis, note: Callable[[str], None]) -> None:
-        """Write scored events on the workers, and here the analysis file that reads them."""
-        for row in self.traffic.tables()[0].rows:
-            note(": ".join(map(str, row)))
-        note("score on the cluster")
-        with replace_folder(target.resolve()) as scratch:
-            score = partial(_score, models=models, folder=scratch)
-            empty = map_reduce(self.client, read_all(self._partitions), score, _first, "score")
-            write_description(empty, scratch, analysis, ".part*")
+    def _reduce(
+        self,
+        partitions: Sequence[Reader],
+        find: Callable[[int, RegionEvents], Found],
+        merge: Callable[[Found, Found], Found],
+        name: str,
+    ) -> Found:
+        return map_reduce(self.client, partitions, find, merge, name)
 
-    def _find_faults(
-        self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]
-    ) -> tuple[Finding, ...]:
-        """Look for faults of the input, on a sample where there are many events: copies of an event stay together."""
-        first = read_all(partitions[:1])
-        n_rows = len(partitions) * map_reduce(self.client, first, _count_rows, int.__add__, "count")  # equal shares
-        every = max(1, round(n_rows / CHECKED))
-        if every > 1:
-            note(f"one event in {every} is looked at for faults of the input")
-        chosen = partial(_select_one_in, every=every, columns=columns)
-        return find_faults(map_reduce(self.client, read_all(partitions), chosen, _join_datasets, "check"))
+    def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OnCluster:
+        return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
 
-    def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> None:
-        """Return nothing: control regions are looked at on one machine only, and the settings say so."""
-
-    def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
-        """Templates on the cluster, and the fit here."""
-        if analysis.fit.joins_scores:
-            raise ConfigError(
-                f"binning: {analysis.fit.binning} are chosen on all events: run the fit without a cluster (qbdt fit)"
-            )
-        partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
-        n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
-        share = min(1.0, SAMPLE / max(n_rows, 1))
-        sample = map_reduce(self.client, partitions, partial(_draw_sample, share=share), _join, "sample")
-
-        def fill_region(region: str, c: float | None, bins: ScoreBins, title: str) -> TemplateSet:
-            one = partial(_fill, region=region, sources=analysis.fit.systematics, c=c, bins=bins, title=title)
-            return map_reduce(self.client, partitions, one, TemplateSet.__add__, "templates")
-
-        return fit_regions(sample, analysis, progress, fill_region)
+    def _count(self) -> int:
+        return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
     def tables(self) -> tuple[Table, ...]:
         """Traffic of the training, where there was one in this run."""
         return self.traffic.tables() if self.traffic.trees else ()
 
+
+@dataclass
+class DiskRun(PartitionedRun):
+    """A run on more events than fit in memory: one partition in memory at a time, binned rows on disk.
+
+    Parameters
+    ----------
+    n_partitions
+        Partitions that the events are divided into.
+    folder
+        Where binned rows are kept while a training lasts.
+    n_threads
+        Threads that score a partition.
+    """
+
+    n_partitions: int
+    folder: Path
+    n_threads: int | None = None
+
+    where = "partition by partition"
+
+    def _reduce(
+        self,
+        partitions: Sequence[Reader],
+        find: Callable[[int, RegionEvents], Found],
+        merge: Callable[[Found, Found], Found],
+        name: str,
+    ) -> Found:
+        return reduce(merge, (find(number, read()) for number, read in enumerate(partitions)))
+
+    def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OutOfCore:
+        return OutOfCore(partitions, rule, self.folder)
+
     def _count(self) -> int:
-        return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
+        return self.n_partitions
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return none."""
+        return ()
 
 
-def read_all(partitions: Sequence[FilePartition]) -> list[Callable[[], RegionEvents]]:
+def _require_few_scores(analysis: Analysis) -> None:
+    """Refuse bins that are chosen on all events at once."""
+    if analysis.fit.joins_scores:
+        raise ConfigError(
+            f"binning: {analysis.fit.binning} are chosen on all events: they must fit into the memory of one machine"
+        )
+
+
+def read_all(partitions: Sequence[FilePartition]) -> list[Reader]:
     """Partitions as functions that read the events of all regions, not only those that train."""
     return [partition.read for partition in partitions]
 
@@ -156,10 +253,12 @@ def _add_counts(one: _Counts, other: _Counts) -> _Counts:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _score(number: int, events: RegionEvents, models: Mapping[str, Model], folder: Path) -> RegionEvents:
+def _score(
+    number: int, events: RegionEvents, models: Mapping[str, Model], folder: Path, n_threads: int | None
+) -> RegionEvents:
     """Write a scored partition; return its events without rows."""
     name = choose_score_name(events.whole.samples[0].events)
-    scored = events.score(lambda model, each: name_scores(models[model], each, name, 1))
+    scored = events.score(lambda model, each: name_scores(models[model], each, name, n_threads))
     write_tables(scored, folder, f".part{number:05}")
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 

@@ -1,0 +1,10 @@
+"""What a training takes, before it begins.
+
+In: an analysis and its files, of which the first rows are read, and the memory that may be used. Out: a `Plan`, which
+estimates memory and time, and divides the events into partitions where they do not fit.
+"""
+
+from qbdt.analysis.resources.machine import format_size, read_size
+from qbdt.analysis.resources.plan import Plan
+
+__all__ = ["Plan", "format_size", "read_size"]
