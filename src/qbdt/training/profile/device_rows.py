@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ THREADS = 256
 
 class DevicePairRows(DevicePartitionRows):
     """Binned rows with a numerator and a denominator; the first `n_trained` segments are trained on."""
+
+    constant = DevicePartitionRows.constant | {"_pair_bases"}
 
     def __init__(self, segments: Sequence[Segment], binning: Binning, n_trained: int, memory: DeviceMemory) -> None:
         super().__init__(segments, binning, memory)
@@ -92,6 +95,8 @@ Draw = tuple[np.int64, np.int64, np.int64, DeviceArray]
 
 class DeviceRatioRows(DevicePairRows):
     """Nominal rows with weights, and F so far: see `RatioRows`."""
+
+    constant = DevicePairRows.constant | {"_weight", "_held_weight"}
 
     def __init__(
         self,
@@ -175,6 +180,8 @@ class DeviceRatioRows(DevicePairRows):
 class _Nominal:
     """State of one nominal segment: f_k so far, r₀ of each strength, and shifts given row by row."""
 
+    constant: ClassVar[frozenset[str]] = frozenset({"columns", "ratio"})
+
     def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats, device: Device) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
         self.columns = device.zeros(n_rows * n_columns, np.float64)
@@ -188,6 +195,8 @@ class _Nominal:
 
 class DeviceShiftRows(DevicePairRows):
     """Rows of all processes and variations, with their shifts and the f_k so far: see `ShiftRows`."""
+
+    constant = DevicePairRows.constant | {"_weight"}
 
     def __init__(
         self,
@@ -226,6 +235,11 @@ class DeviceShiftRows(DevicePairRows):
                     gram[j] += exact_sum(yields * (f[a] * f[b]))
             nominal[i] = _Nominal(one, self.n_sources, ratio, self.device)
         return gram, nominal
+
+    @property
+    def holders(self) -> Sequence[Any]:
+        """These rows, and their nominal segments."""
+        return (self, *self._nominal.values())
 
     def gram(self) -> Fixed:
         """Exact sums of n f g over held-out rows, for pairs f, g of each r₀ and 1, as `ShiftRows.gram`."""

@@ -18,6 +18,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
+from qbdt.training.partitions.device import estimate_bytes
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
@@ -98,6 +99,12 @@ class ProfiledEvents:
     def n_bytes(self) -> int:
         """Memory that the rows of one fold take: codes of the features, weights and sums."""
         return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
+
+    @property
+    def n_device_bytes(self) -> int:
+        """The same on a device."""
+        n_rows = self._sums.bounds(self._segments).n_rows
+        return estimate_bytes(n_rows, len(self.features), len(self.sources))
 
     @property
     def log_odds(self) -> tuple[float, ...]:

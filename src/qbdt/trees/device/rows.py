@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from qbdt.trees.device.device import DeviceArray
 from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.rows import Layout, Segment
 
-__all__ = ["DeviceRows"]
+__all__ = ["DeviceRows", "row_bytes"]
 
 SOURCE = Path(__file__).parent / "rows.cu"
 
@@ -40,6 +41,9 @@ FIRST_NODES = 64
 class DeviceRows:
     """Bin codes of the rows of some segments on a device, and the nodes that they are in."""
 
+    constant: ClassVar[frozenset[str]] = frozenset({"_codes", "_firsts", "_numbers"})
+    """Arrays that never change once they are made; `_numbers` grows."""
+
     def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
         self.layout = Layout(segments, len(binning.features))
         self.device = device = memory.device
@@ -64,6 +68,11 @@ class DeviceRows:
         for segment, start in zip(segments, self.layout.starts.tolist(), strict=True):
             memory.write_codes(segment.events, binning, stride, codes[start * stride :])
         return codes
+
+    @property
+    def holders(self) -> Sequence[Any]:
+        """Objects whose attributes are arrays on the device, each with those of them that are `constant`."""
+        return (self,)
 
     def make_room(self, n_nodes: int) -> None:
         """Have room for so many nodes; the ranges of those that are known are kept."""
@@ -196,3 +205,8 @@ class FeatureGroups:
         self.firsts = np.arange(n_groups, dtype=np.int32) * (QUAD * self.quads)
         size = QUAD * self.quads * n_groups
         self.stride = next((one for one in (8, 16, 32) if size <= one), -(-size // SECTOR) * SECTOR)
+
+
+def row_bytes(n_features: int) -> int:
+    """Bytes of the codes of a row."""
+    return FeatureGroups(n_features).stride
