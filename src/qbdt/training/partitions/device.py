@@ -10,7 +10,7 @@ from qbdt.data import Dataset
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import InMemoryPartitions, run_calls
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
-from qbdt.trees.device import DeviceMemory, DeviceRows, Turn, row_bytes
+from qbdt.trees.device import DeviceMemory, DeviceRows, Slot, Turn, row_bytes
 
 __all__ = ["TurningPartitions", "count_pieces", "estimate_bytes"]
 
@@ -40,7 +40,7 @@ class TurningPartitions(InMemoryPartitions):
 
     def __init__(self, partitions: Sequence[Partition], workers: Workers, memory: DeviceMemory) -> None:
         super().__init__(partitions, workers)
-        self._memory = memory
+        self._memory, self._slot = memory, Slot(memory.device)
         memory.keeps_tables = False  # whole tables are too large
 
     def _build(self, build: Builder) -> None:
@@ -49,7 +49,7 @@ class TurningPartitions(InMemoryPartitions):
         for number, read in enumerate(self._partitions):
             rows: Any = build(number, read(), self._workers, self._memory)
             takes_turns = number >= STAYING and isinstance(rows, DeviceRows)
-            self._rows.append(Turn(rows) if takes_turns else nullcontext(rows))
+            self._rows.append(Turn(rows, self._slot) if takes_turns else nullcontext(rows))
 
     def run(self, calls: Sequence[Call]) -> Results:
         """Make all calls on one partition after the other."""

@@ -1,8 +1,9 @@
 """Sums of trees of several inner folds at the same time, each by a thread with rows of its own.
 
 A fold's kernels are too short for many threads, but folds do not know of each other: where the rows are in this memory,
-or on a device, they are fitted side by side. On a device the kernels of one fold run while those of others wait for the
-CPU. Results are the same bits and come in the same order as one after the other.
+or on a device, they are fitted side by side. On a device only one grows trees, while the rows of others are prepared: a
+tree is many short kernels, and threads that launch them at the same time wait for each other's Python (measured: 17.9 s
+instead of 13.2 for a million rows). Results are the same bits and come in the same order as one after the other.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from operator import methodcaller
 from typing import TypeVar
 
@@ -50,7 +53,8 @@ def fit_at_once(
     n_together = 1 if in_order else _count_together(events, workers, len(jobs), device)
     if n_together == 1:
         return map(methodcaller("__call__", events, workers), jobs)
-    return _fit_side_by_side(events, workers, jobs, cancel, n_together)
+    turn = threading.Lock() if device is not None else None
+    return _fit_side_by_side(events, workers, jobs, cancel, n_together, turn)
 
 
 def _fit_side_by_side(
@@ -59,13 +63,16 @@ def _fit_side_by_side(
     jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
     cancel: threading.Event,
     n_together: int,
+    turn: threading.Lock | None,
 ) -> Iterator[Result]:
     n_threads = max(1, workers.n_threads // n_together) if events.n_bytes >= SHARED_BYTES else 1
 
     def do(job: Callable[[ProfiledEvents, Workers], Result]) -> Result:
-        with Workers(n_threads) as own:
+        with Workers(n_threads) as own, ExitStack() as held:
             forked = events.fork(own)
             assert forked is not None
+            if turn is not None:
+                forked.before_trees = partial(held.enter_context, turn)
             return job(forked, own)
 
     with ThreadPoolExecutor(n_together) as pool:

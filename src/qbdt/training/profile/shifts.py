@@ -92,6 +92,7 @@ def fit_shifts(
     # Only one fold of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
     best = now.scaled(events.n_folds).solve(parameters)
     history, uncertainties, n_scores = [now.copy()], [best.sigma], len(parameters.interest)
+    events.before_trees()
     for number in range(settings.n_trees if events.sources and features.size else 0):
         if number % PERIOD == 0:
             # c is solved for, not stepped to: v = (G + DᵀD)⁻¹ a gives the best score t = v·f, and c_k = ∫ Δ_k t.

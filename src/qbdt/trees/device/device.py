@@ -6,7 +6,7 @@ Kernels are C++ that a GPU's compiler and, in tests, that of the CPU understand 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -79,11 +79,17 @@ class Device(Protocol):
     def copy_out(self, array: DeviceArray, out: NDArray[Any]) -> None:
         """Copy an array to such memory, where it is after a `wait`."""
 
-    def copy_in(self, pinned: NDArray[Any]) -> DeviceArray:
+    def copy_in(self, pinned: NDArray[Any], out: DeviceArray) -> None:
         """Copy an array from such memory, which stays as it is until a `wait`."""
 
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file."""
+
+    def join(self, launch: Callable[[], None]) -> Callable[[], None]:
+        """Return what a function does that only launches kernels, with the same arguments each time, in one launch.
+
+        It has been called before. Nothing is launched yet.
+        """
 
 
 def kernel_source(path: Path) -> str:
@@ -124,7 +130,7 @@ def _open_cuda(number: int) -> Device:
 class _Lane(threading.local):
     """What each thread has of its own: a stream, whose kernels run beside those of others, and pinned memory.
 
-    The main thread has the device's own stream, which waits for all others, and they for it.
+    The main thread has the device's own stream. No stream waits for another: see `Device.wait`.
     """
 
     def __init__(self, cupy: Any, device: Any) -> None:
@@ -132,7 +138,7 @@ class _Lane(threading.local):
         self.next = 0
         with device:
             if threading.current_thread() is not threading.main_thread():
-                self.stream = cupy.cuda.Stream()
+                self.stream = cupy.cuda.Stream(non_blocking=True)
                 self.stream.use()
             self.staged, self.ring = (_pin(cupy, STAGED) for _ in "ab")
 
@@ -189,7 +195,9 @@ class CudaDevice:
         staged = lane.ring[lane.next : lane.next + array.nbytes]
         lane.next += -(-array.nbytes // 64) * 64
         staged[:] = array.reshape(-1).view(np.uint8)
-        return self.copy_in(staged.view(array.dtype).reshape(array.shape))
+        out = self._cupy.empty(array.shape, array.dtype)
+        self.copy_in(staged, out)
+        return out
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """Copy an array from the device."""
@@ -212,12 +220,10 @@ class CudaDevice:
         with self._lane.device:
             array.data.copy_to_host_async(out.ctypes.data, out.nbytes)
 
-    def copy_in(self, pinned: NDArray[Any]) -> DeviceArray:
+    def copy_in(self, pinned: NDArray[Any], out: DeviceArray) -> None:
         """Copy an array from pinned memory."""
         with self._lane.device:
-            array = self._cupy.empty(pinned.shape, pinned.dtype)
-            array.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes)
-            return array
+            out.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes)
 
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file, compiled the first time they are asked for."""
@@ -226,6 +232,20 @@ class CudaDevice:
             module = self._cupy.RawModule(code=kernel_source(source), options=options)
             self._compiled[source] = _CudaKernels(module, self._lane)
         return self._compiled[source]
+
+    def join(self, launch: Callable[[], None]) -> Callable[[], None]:
+        """Return launches as a graph: a launch from Python takes longer than a short kernel runs."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        with self._lane.device, stream:
+            stream.begin_capture()
+            launch()
+            graph = stream.end_capture()
+
+        def launch_graph() -> None:
+            with self._lane.device:
+                graph.launch()
+
+        return launch_graph
 
 
 class _CudaKernels:

@@ -58,7 +58,7 @@ class DeviceRows:
         self._lists: DeviceArray = None
         self._known: dict[int, Indices] = {}
         self._children: dict[int, tuple[int, int]] = {}
-        self._n_nodes, self._room = 1, 0
+        self._n_nodes, self.room = 1, 0
         self.make_room(FIRST_NODES)
 
     def _encode(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> DeviceArray:
@@ -76,7 +76,7 @@ class DeviceRows:
 
     def make_room(self, n_nodes: int) -> None:
         """Have room for so many nodes; the ranges of those that are known are kept."""
-        if n_nodes <= self._room:
+        if n_nodes <= self.room:
             return
         n_segments, old = self.layout.n_segments, self._ranges
         ranges = np.zeros((n_nodes, n_segments, 2), dtype=np.int32)
@@ -88,7 +88,7 @@ class DeviceRows:
             lists[:size] = self.device.download(self._lists)
         self._ranges, self._lists = self.device.upload(ranges.ravel()), self.device.upload(lists)
         self._numbers = self.device.upload(np.arange(n_nodes, dtype=np.int32))
-        self._room = n_nodes
+        self.room = n_nodes
 
     def _gather_rows(self) -> None:
         """Begin a tree: node 0 holds all rows."""
@@ -113,8 +113,8 @@ class DeviceRows:
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         left, right = self._n_nodes, self._n_nodes + 1
-        if right >= self._room:
-            self.make_room(2 * self._room)
+        if right >= self.room:
+            self.make_room(2 * self.room)
         self._n_nodes += 2
         self._children[node] = left, right
         task = np.array([node, feature, left, right, -1, 0], dtype=np.int32)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.trees.device.device import Device, DeviceArray
 from qbdt.trees.device.rows import DeviceRows
 
-__all__ = ["Turn"]
+__all__ = ["Slot", "Turn"]
+
+ALIGNED = 256
+"""Bytes that an array's place in device memory is a multiple of."""
 
 
 class _Kept(NamedTuple):
@@ -20,6 +26,24 @@ class _Kept(NamedTuple):
     array: NDArray[Any]
 
 
+class Slot:
+    """Memory of a device that some rows use in turn."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._memory: DeviceArray = device.zeros(0, np.uint8)
+
+    def load(self, kept: Sequence[_Kept]) -> None:
+        """Copy arrays to the device, and have their holders use them there."""
+        ends = np.cumsum([-(-one.array.nbytes // ALIGNED) * ALIGNED for one in kept]).tolist()
+        if len(self._memory) < ends[-1]:
+            self._memory = self.device.zeros(ends[-1], np.uint8)
+        for (holder, name, array), begin in zip(kept, [0, *ends], strict=False):
+            place = self._memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+            self.device.copy_in(array, place)
+            setattr(holder, name, place)
+
+
 class Turn:
     """Rows that take turns on a device with others, for which there is no room at the same time.
 
@@ -27,14 +51,13 @@ class Turn:
     may have changed.
     """
 
-    def __init__(self, rows: DeviceRows) -> None:
-        self._rows, self._device = rows, rows.device
+    def __init__(self, rows: DeviceRows, slot: Slot) -> None:
+        self._rows, self._slot, self._device = rows, slot, rows.device
         self._kept: dict[tuple[int, str], _Kept] = {}
         self._leave()
 
     def __enter__(self) -> DeviceRows:
-        for holder, name, array in self._kept.values():
-            setattr(holder, name, self._device.copy_in(array))
+        self._slot.load(list(self._kept.values()))
         return self._rows
 
     def __exit__(
