@@ -1,9 +1,12 @@
 """What every command has, found by walking over all of them: a new one cannot forget."""
 
+import errno
+import importlib.util
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -190,3 +193,57 @@ def test_a_damaged_cache_of_compiled_functions_is_named(monkeypatch, capsys):
     monkeypatch.setattr(module, "app", read_cache)
     assert module._run() == 2
     assert "numba's cache of compiled functions is damaged" in capsys.readouterr().err
+
+
+KERNEL = """\
+from numba import njit
+
+@njit(cache=True)
+def double(x):
+    return 2 * x
+"""
+
+
+def import_kernel(folder):
+    """Import a module with one cached kernel, as a new process would."""
+    (folder / "kernel.py").write_text(KERNEL)
+    spec = importlib.util.spec_from_file_location("kernel", folder / "kernel.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def kernel_cache(tmp_path, monkeypatch):
+    """Return a folder with a kernel and its cache of compiled functions, which commands will use."""
+    import numba
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    import_kernel(tmp_path).double(1)
+    command = sys.modules["qbdt.cli.app"]
+    monkeypatch.setattr(command, "app", lambda **options: print(import_kernel(tmp_path).double(4)))
+    assert command._run() == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"x" * 99])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_cache_that_is_really_damaged_is_named(damage, ending, kernel_cache, capsys):
+    for path in (kernel_cache / "cache").rglob(f"*.{ending}"):
+        path.write_bytes(damage(path.read_bytes()))
+    assert sys.modules["qbdt.cli.app"]._run() == 2
+    assert "numba's cache of compiled functions is damaged" in capsys.readouterr().err
+
+
+def test_a_cache_on_a_full_disk_is_one_message(kernel_cache, capsys, monkeypatch):
+    from numba.core import caching
+
+    def open_full(self, path):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    shutil.rmtree(kernel_cache / "cache")
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_open_for_write", open_full)
+    assert sys.modules["qbdt.cli.app"]._run() == 2
+    assert "No space left on device" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Ways to store tables: friends, nested Parquet, packed CSV, folders, and files on a server."""
 
+import fnmatch
 import functools
 import gc
 import gzip
@@ -162,6 +163,27 @@ def test_xrootd_without_its_client(path, message, monkeypatch):
     monkeypatch.setattr("qbdt.data.readers.table.find_spec", lambda name: None)
     with pytest.raises(DataError, match=message):
         read_events(path, ["x"])
+
+
+class Listing:
+    """What fsspec-xrootd answers of a server with two files."""
+
+    def glob(self, path):
+        return [name for name in ("/d/b.root", "/d/a.root") if fnmatch.fnmatch(name, path)]
+
+    def unstrip_protocol(self, path):
+        return f"root://here/{path}"
+
+
+def test_an_xrootd_server_lists_what_a_wildcard_stands_for(monkeypatch):
+    monkeypatch.setattr("qbdt.data.readers.table.find_spec", lambda name: name)
+    monkeypatch.setattr("fsspec.core.url_to_fs", lambda address: (Listing(), address.removeprefix("root://here/")))
+    assert expand("root://here//d/*.root") == ["root://here//d/a.root", "root://here//d/b.root"]
+    assert expand("root://here//d/a.root") == ["root://here//d/a.root"]
+    with pytest.raises(DataError, match="no file matches root://here//d/x"):
+        expand("root://here//d/x*.root")
+    with pytest.raises(DataError, match="wildcards work in paths and over root:// only"):
+        expand("https://here/d/*.root")
 
 
 def test_wildcards_see_new_files(tmp_path):

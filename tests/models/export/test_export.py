@@ -90,6 +90,24 @@ def test_sets_of_categories_are_exported(model):
     assert any("RBDT" in warning for warning in xgboost.warnings) == has_sets
 
 
+def test_fractions_of_categories_are_exact_in_onnx(tmp_path):
+    """A value between two categories is none of them; runtimes that cut its fraction off would take it for one."""
+    model = random_categorical_model(15)  # all features have categories 0 … 39
+    path = tmp_path / "m.onnx"
+    assert export_model(model, path, "onnx").difference == 0
+    rng = np.random.default_rng(5)
+    values = rng.integers(-2, 45, (4000, len(model.features))) + rng.choice([0.0, 1e-9, 0.25, 0.5, 0.999999], (4000, 1))
+    events = Events(dict(zip(model.features, values.T, strict=True)), np.ones(len(values)))
+    assert np.array_equal(read_onnx(path)(values, {})["score"], model.score(events, 1))
+
+
+def test_onnx_that_cuts_fractions_off_would_be_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("qbdt.models.export.onnx_graph._Graph._whole_categories", lambda self, ensemble: "features")
+    with pytest.raises(OutputError, match="does not agree"):
+        export_model(random_categorical_model(15), tmp_path / "m.onnx", "onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(CompiledHeader.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_sets_of_categories_in_cpp(seed, tmp_path):

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,6 +191,45 @@ def test_a_stopped_worker_is_waited_for(client, dataset, expected, tmp_path):
     watchers[0].join()
     assert rows.traffic.rebuilt == 0
     assert model_bytes(training, tmp_path) == expected
+
+
+def test_a_worker_that_is_stopped_for_good_is_given_up(client, dataset, expected, tmp_path):
+    """The scheduler gives a silent worker up (`worker-ttl`); its partitions are built elsewhere, for the same model."""
+    rows = OnCluster(divide_dataset(dataset, 7), client=client, fan_in=2)
+    stopped, watchers = [], []
+
+    def stop(report):
+        if report.index == 1:
+            address = sorted(client.nthreads())[-1]
+            stopped.append(client.run(os.getpid, workers=[address])[address])
+            client.run(stop_at_split, workers=[address])
+            watchers.append(threading.Thread(target=give_up, args=(client, address)))
+            watchers[-1].start()
+
+    try:
+        training = train(rows, SETTINGS, n_threads=1, monitor=Monitor(callbacks=(stop,)))
+        watchers[0].join()
+    finally:
+        with suppress(ProcessLookupError):  # its nanny ends it as well
+            os.kill(stopped[0], signal.SIGKILL)
+    client.wait_for_workers(4, timeout=300)
+    assert rows.traffic.rebuilt > 0
+    assert model_bytes(training, tmp_path) == expected
+
+
+def give_up(client, address):
+    """Have the scheduler look for silent workers as it does by itself, with a shorter patience, until one is gone."""
+
+    async def look(dask_scheduler):
+        usual, dask_scheduler.worker_ttl = dask_scheduler.worker_ttl, 5.0
+        try:
+            await dask_scheduler.check_worker_ttl()
+        finally:
+            dask_scheduler.worker_ttl = usual
+
+    while address in client.nthreads():
+        time.sleep(0.5)
+        client.run_on_scheduler(look)
 
 
 def release(process):

@@ -256,7 +256,6 @@ class _Piece:
         kept = None if request.selection is None else self._holds(request.selection, chunk, n_rows)
         self._kept = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
         self._all = len(self._kept) == n_rows
-        self._n_rows = n_rows
 
     def _holds(self, condition: Expression, branches: dict[str, Any], n_rows: int) -> NDArray[np.bool_]:
         return np.broadcast_to(self._plan.mask(condition, branches), (n_rows,))

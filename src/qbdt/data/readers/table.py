@@ -122,7 +122,7 @@ def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterato
 
 
 def expand(pattern: str, folder: Path | None = None) -> list[str]:
-    """Files that a path or wildcard stands for, sorted; remote addresses are passed through.
+    """Files that a path or wildcard stands for, sorted; of remote addresses only `root://` takes wildcards.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
         Where relative paths start.
     """
     if "://" in pattern:
-        return [pattern]
+        return _expand_remote(pattern)
     try:
         path = Path(pattern).expanduser()
         full = path if path.is_absolute() or folder is None else folder / path
@@ -150,6 +150,25 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
     start = "" if folder is None or path.is_absolute() else f" (relative paths start from {folder})"
     what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
     raise DataError(f"{what}{start}")
+
+
+def _expand_remote(address: str) -> list[str]:
+    """Addresses that one with `*` stands for: an XRootD server can list its files, a web server cannot."""
+    if "*" not in address:
+        return [address]
+    if not address.startswith("root://"):
+        raise DataError(f"{address}: wildcards work in paths and over root:// only; name the files")
+    _require_client(address, _ending(address))
+    from fsspec.core import url_to_fs
+
+    try:
+        server, path = url_to_fs(address)
+        found = sorted(server.unstrip_protocol(one) for one in server.glob(path))
+    except OSError as error:
+        raise DataError(f"{address}: {error}") from error
+    if not found:
+        raise DataError(f"no file matches {address}")
+    return found
 
 
 def _matches(path: Path, folder: Path | None) -> list[str]:

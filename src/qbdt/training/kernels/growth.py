@@ -2,6 +2,8 @@
 
 Inner folds are trained side by side by threads, and Python lets only one of them work at a time; so a fold that has one
 thread to itself grows its trees here. Nodes are noted in the same records as those of a device (`growth.cu`).
+
+Loops are written out as in `split_scan`, and for the same reason.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Indices, Rows, Words
-from qbdt.training.kernels.pairs import add_pairs, pair_value, scan_pairs
+from qbdt.training.kernels.pairs import add_pairs, first_largest, pair_value, scan_pairs
 from qbdt.trees.kernels import divide_in_place
 
 __all__ = [
@@ -37,12 +39,16 @@ N_FIELDS = 9
 
 
 class NodeRows(NamedTuple):
-    """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split."""
+    """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split.
+
+    The room is a list of rows, and whether rows with each bin code go right.
+    """
 
     words: Words
     pairs: Fixed
     rows: Rows
     scratch: Rows
+    goes_right: NDArray[np.uint8]
 
 
 class PairRules(NamedTuple):
@@ -58,7 +64,7 @@ class PairRules(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _judge_node(histogram: Fixed, own: Fixed, rules: PairRules) -> float:
+def _judge_node(histogram: Fixed, own: Fixed, noted: Floats, rules: PairRules) -> float:
     """Note the best cut of a node, whose sums are noted; return its gain, −∞ where no cut is allowed or gains."""
     sums = own[SUMS : SUMS + 2]
     value = max(pair_value(sums[0] * rules.factor[0], sums[1] * rules.factor[1], rules.ridge, -np.inf), 0.0)
@@ -66,9 +72,8 @@ def _judge_node(histogram: Fixed, own: Fixed, rules: PairRules) -> float:
     found = scan_pairs(
         histogram, sums, value, rules.factor, rules.ridge, rules.least, rules.features, rules.n_cuts, left
     )
-    gain, own[FEATURE], own[CUT], own[MISSING_SIDE] = found
-    own[GAIN : GAIN + 1].view(np.float64)[0] = gain
-    return gain if gain > 0.0 and own[FEATURE] >= 0 else -np.inf
+    noted[GAIN], own[FEATURE], own[CUT], own[MISSING_SIDE] = found
+    return found[0] if found[0] > 0.0 and own[FEATURE] >= 0 else -np.inf
 
 
 @njit(cache=True, nogil=True)
@@ -83,10 +88,12 @@ def _fill_table(own: Fixed, child: Fixed, unit: float, table: NDArray[np.uint8])
 
 
 @njit(cache=True, nogil=True)
-def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed, table: NDArray[np.uint8]) -> bool:
+def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed) -> bool:
     """Divide the rows of a node as noted; return whether the left child is the smaller one, or as large."""
     first = own[LEFT_CHILD]
-    middles = divide_in_place(given.words, own[FEATURE], table, given.rows, node == 0, ranges[node], given.scratch)
+    middles = divide_in_place(
+        given.words, own[FEATURE], given.goes_right, given.rows, node == 0, ranges[node], given.scratch
+    )
     more = np.int64(0)
     for p in range(middles.size):
         ranges[first, p, 0], ranges[first + 1, p, 0] = ranges[node, p, 0], ranges[node, p, 0]
@@ -97,13 +104,21 @@ def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed, table: N
 
 
 @njit(cache=True, nogil=True)
+def _sum_node(given: NodeRows, n_features: int, node: int, ranges: Fixed, out: Fixed) -> None:
+    """Sum the pairs of the rows of a node, over its trained ranges, into a histogram."""
+    for i in range(out.size):
+        out[i] = 0
+    add_pairs(given.words, given.pairs, n_features, given.rows, node == 0, ranges, out)
+
+
+@njit(cache=True, nogil=True)
 def _note_children(own: Fixed, first: int, child: Fixed) -> None:
     """Note the place of the children of a node, and their sums."""
     own[LEFT_CHILD] = first
     for i in range(2):
         child[0, SUMS + i] = own[LEFT_SUMS + i]
         child[1, SUMS + i] = own[SUMS + i] - own[LEFT_SUMS + i]
-    child[:, LEFT_CHILD] = -1
+        child[i, LEFT_CHILD] = -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -115,6 +130,7 @@ def grow_pair_tree(
     ranges: Fixed,
     histograms: Fixed,
     record: Fixed,
+    noted: Floats,
     depths: Indices,
 ) -> int:
     """Grow a tree best first; return its number of nodes.
@@ -129,31 +145,33 @@ def grow_pair_tree(
         Rows of each node as (node, segment, [segment, begin, end]); those of the root are there.
     histograms
         Room for that of one node per leaf.
-    record, depths
-        Receive the notes on each node, and how many cuts are above it.
+    record, noted, depths
+        Zeros, which receive the notes on each node, and how many cuts are above it; `noted` is the memory of `record`
+        as floating-point numbers.
     """
-    gains = np.full(len(record), -np.inf)  # of nodes that may be divided
-    slots = np.zeros(len(record), np.int64)  # where the histograms of these are
-    table = np.empty(BINS, np.uint8)
-    histograms[0] = 0
-    add_pairs(given.words, given.pairs, n_features, given.rows, True, ranges[0, :n_trained], histograms[0])
-    record[0], depths[0] = 0, 0
+    gains = np.empty(len(record), np.float64)  # of nodes that may be divided
+    slots = np.empty(len(record), np.int64)  # where the histograms of these are
+    slots[0] = 0
+    root = slots[0]  # no literal: numba would compile once more what is given one
+    _sum_node(given, n_features, root, ranges[0, :n_trained], histograms[0])
     record[0, LEFT_CHILD] = -1
     for code in range(BINS):
         for i in range(2):
             record[0, SUMS + i] += histograms[0, 2 * code + i]
-    gains[0] = _judge_node(histograms[0], record[0], rules)
-    n_nodes = 1
+    gains[0] = _judge_node(histograms[0], record[0], noted[0], rules)
+    n_nodes = root + 1
     for n_splits in range(1, rules.n_leaves):
-        node = int(np.argmax(gains[:n_nodes]))  # of equals the first made
-        if gains[node] == -np.inf:
+        found = first_largest(gains[:n_nodes])[1]  # of equals the first made
+        if found == 0:
             break
+        node = found - 1
         gains[node] = -np.inf
         child = record[n_nodes : n_nodes + 2]
         _note_children(record[node], n_nodes, child)
-        _fill_table(record[node], child, rules.factor[1], table)
-        left_is_small = _divide_node(given, node, ranges, record[node], table)
-        depths[n_nodes : n_nodes + 2] = depths[node] + 1
+        _fill_table(record[node], child, rules.factor[1], given.goes_right)
+        left_is_small = _divide_node(given, node, ranges, record[node])
+        for i in range(n_nodes, n_nodes + 2):
+            gains[i], depths[i] = -np.inf, depths[node] + 1
         n_nodes += 2
         if n_splits == rules.n_leaves - 1 or depths[n_nodes - 1] >= rules.depth:
             continue
@@ -161,9 +179,9 @@ def grow_pair_tree(
         small, large = (n_nodes - 2, n_nodes - 1) if left_is_small else (n_nodes - 1, n_nodes - 2)
         slots[small], slots[large] = n_splits, slots[node]
         own, other = histograms[slots[small]], histograms[slots[large]]
-        own[:] = 0
-        add_pairs(given.words, given.pairs, n_features, given.rows, False, ranges[small, :n_trained], own)
-        other -= own
-        for i in (n_nodes - 2, n_nodes - 1):
-            gains[i] = _judge_node(histograms[slots[i]], record[i], rules)
-    return n_nodes
+        _sum_node(given, n_features, small, ranges[small, :n_trained], own)
+        for i in range(own.size):
+            other[i] -= own[i]
+        for i in range(n_nodes - 2, n_nodes):
+            gains[i] = _judge_node(histograms[slots[i]], record[i], noted[i], rules)
+    return int(n_nodes)

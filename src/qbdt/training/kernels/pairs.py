@@ -14,7 +14,7 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
 from qbdt.trees.kernels import add_pair, add_pair_word
 
-__all__ = ["add_pairs", "pair_value", "scan_ordered_pairs", "scan_pairs"]
+__all__ = ["add_pairs", "first_largest", "pair_value", "scan_ordered_pairs", "scan_pairs"]
 
 BLOCK = 1024
 """Rows gathered at a time: a block of words and pairs stays in the first-level cache."""
@@ -41,7 +41,7 @@ def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bo
     """
     word_block = np.empty(BLOCK, np.uint64)
     pair_block = np.empty(2 * BLOCK, np.int64)
-    numbers, one, two = rows.view(np.uint32), np.uint64(1), np.uint64(2)
+    one, two = np.uint64(1), np.uint64(2)
     for p in range(share.shape[0]):
         begin, end = share[p, 1], share[p, 2]
         for low in range(begin, end, BLOCK):
@@ -50,14 +50,14 @@ def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bo
             block_pairs = pairs[2 * low : 2 * high] if whole else pair_block[: 2 * n]
             if not whole:
                 for i in range(n):
-                    row = np.uint64(numbers[low + i])
+                    row = np.uint64(rows[low + i])
                     block_pairs[2 * i] = pairs[two * row]
                     block_pairs[2 * i + 1] = pairs[two * row + one]
             for g in range(words.shape[0]):
                 block_words = words[g, low:high] if whole else word_block[:n]
                 if not whole:
                     for i in range(n):
-                        block_words[i] = words[g, numbers[low + i]]
+                        block_words[i] = words[g, np.uint64(rows[low + i])]
                 first = g * FEATURES_PER_WORD
                 size = min(FEATURES_PER_WORD, n_features - first)
                 _add_pair_words(block_words, block_pairs, size, out[2 * first * BINS :])
@@ -72,9 +72,8 @@ def pair_value(numerator: float, denominator: float, ridge: float, least: float)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum_cuts(bins: Fixed, start: Fixed, tops: Fixed, bottoms: Fixed) -> None:
-    """N and D left of each cut, on top of those of `start`."""
-    top, bottom = start[0], start[1]
+def _sum_cuts(bins: Fixed, top: int, bottom: int, tops: Fixed, bottoms: Fixed) -> None:
+    """N and D left of each cut, on top of what is there before."""
     for code in range(tops.size):
         top += bins[2 * code]
         bottom += bins[2 * code + 1]
@@ -96,7 +95,7 @@ def _judge_cuts(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _first_largest(values: Floats) -> tuple[float, int]:
+def first_largest(values: Floats) -> tuple[float, int]:
     """Largest of some numbers, −∞ if there is none, and the place after the first of them, 0 if all are −∞."""
     best, place = -np.inf, 0
     for i in range(values.size):
@@ -123,22 +122,18 @@ def scan_pairs(
     `ridge` is λ and `least` the least D on either side. Otherwise as `scan_features` of the paper's criterion.
     """
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
-    start = np.zeros(2, np.int64)
-    sums, judged = np.empty((2, BINS), np.int64), np.empty(BINS)
+    top_sums, bottom_sums, judged = np.empty(BINS, np.int64), np.empty(BINS, np.int64), np.empty(BINS, np.float64)
     for f in range(features.size):
         feature = features[f]
         size = n_cuts[feature]
         bins = hist[2 * feature * BINS : 2 * (feature + 1) * BINS]
         any_missing = bins[2 * MISSING] != 0 or bins[2 * MISSING + 1] != 0
         for option in range(2 if any_missing else 1):
-            if option == MISSING_LEFT:
-                start[:] = bins[2 * MISSING :]
-            else:
-                start[:] = 0
-            tops, bottoms, values = sums[0, :size], sums[1, :size], judged[:size]
-            _sum_cuts(bins, start, tops, bottoms)
+            top, bottom = (bins[2 * MISSING], bins[2 * MISSING + 1]) if option == MISSING_LEFT else (0, 0)
+            tops, bottoms, values = top_sums[:size], bottom_sums[:size], judged[:size]
+            _sum_cuts(bins, top, bottom, tops, bottoms)
             _judge_cuts(tops, bottoms, total, factor, ridge, least, values)
-            found, cut = _first_largest(values)
+            found, cut = first_largest(values)
             if found - node_value > best_gain:
                 best_gain, best_feature, best_cut = found - node_value, feature, cut
                 best_missing = option if any_missing else NONE_MISSING

@@ -40,9 +40,8 @@ def logistic_pairs(
 def number_leaves(rows: Rows, ranges: Fixed, leaf_of: Rows) -> None:
     """Write the leaf of each row: those of `ranges`, (leaf, begin, end), are `rows[begin:end]`."""
     for p in range(ranges.shape[0]):
-        own = rows[ranges[p, 1] : ranges[p, 2]].view(np.uint32)  # unsigned: numba asks of others if they are negative
-        for i in range(own.size):
-            leaf_of[own[i]] = ranges[p, 0]
+        for i in range(ranges[p, 1], ranges[p, 2]):
+            leaf_of[np.uint32(rows[i])] = ranges[p, 0]  # unsigned: numba asks of others if they are negative
 
 
 @njit(cache=True, nogil=True)

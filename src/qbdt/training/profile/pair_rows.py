@@ -109,8 +109,9 @@ class PairRows(PartitionRows, ABC):
         if self._room.shape[0] != n_leaves:
             self._room = np.empty((n_leaves, 2 * n_features * BINS), dtype=np.int64)
         record, depths = np.zeros((n_nodes, N_FIELDS), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        given = NodeRows(self._words, self._pairs, self._rows, self._scratch)
-        n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, depths)
+        given = NodeRows(self._words, self._pairs, self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
+        noted = record.view(np.float64)
+        n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, noted, depths)
         self._nodes = list(ranges[:n])
         return make_pair_tree(record[:n], judge, depths[:n])
 

@@ -61,7 +61,7 @@ class ShiftSums:
         self._nominal = [i for i, one in enumerate(segments) if one.segment.nominal]
         n_columns = max(len(segments[i].columns) for i in self._nominal)
         self._slots = SumSlots(len(means), n_columns, len(signals))
-        self._means = means
+        self.means = means
         self._bounds = bounds
         self._largest_n = bounds.weight * (1.0 + bounds.weight)
         self._coefficients: Floats = np.zeros(len(means))
@@ -81,7 +81,7 @@ class ShiftSums:
     def pair_scales(self) -> tuple[float, float]:
         """Scales of Σ_k c_k (Δ_k − n (m_k + f_k)) and of n, from bounds on both."""
         bounds, size = self._bounds, np.abs(self._coefficients)
-        fitted = self._largest_n * float(size @ (self._reach + np.abs(self._means)))
+        fitted = self._largest_n * float(size @ (self._reach + np.abs(self.means)))
         common = max(float(np.abs(one.factors @ self._coefficients)) for one in self._segments) * bounds.weight
         own = [[source for source, _ in self._segments[i].columns] for i in self._nominal]
         columns = max(float(size[sources] @ most) for sources, most in zip(own, bounds.columns, strict=True))

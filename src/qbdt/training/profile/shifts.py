@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from qbdt.arrays import Floats, Nodes
+from qbdt.arrays import Fixed, Floats, Nodes
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.profile.integrals import Integrals
@@ -22,10 +23,12 @@ from qbdt.training.profile.noise import noise_shrinkage
 from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
 from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratios import Ratios
+from qbdt.training.profile.shift_sums import LeafSums, ShiftSums
 from qbdt.training.settings import Settings
+from qbdt.trees.growth import Grown
 from qbdt.trees.rows import Side
 
-__all__ = ["ENTRIES", "PATIENCE", "PERIOD", "FittedShifts", "fit_shifts", "of_nodes"]
+__all__ = ["ENTRIES", "FittedShifts", "Judged", "fit_shifts", "grow_shifts"]
 
 PERIOD = 5
 """Trees between two solutions for c. Chosen, not tuned: with a step of 0.2, c moves little in fewer."""
@@ -64,6 +67,13 @@ class FittedShifts:
         return FittedShifts(self.trees[:kept], self.values[:kept], (self.integrals[-1 - left_out],))
 
 
+class Judged(NamedTuple):
+    """What held-out events say of the shifts so far: a figure that should be small, and c_k of each score."""
+
+    figure: float
+    pulls: Floats
+
+
 def fit_shifts(
     fold: int,
     ratios: Ratios,
@@ -73,52 +83,92 @@ def fit_shifts(
     workers: Workers,
 ) -> FittedShifts:
     """Fit the shifts without the events of one fold, and follow what they do there, where `ratios` give each r₀."""
-    means, parameters = events.means(fold), events.parameters
+    parameters = events.parameters
     # Integrals a, G, D of f = (r₀, 1) over held-out events. D_k is multiplied by the square root of its shrinkage: DᵀD
     # then counts the part of (∫ Δ_k f)² that is not MC noise.
     held = events.held_integrals(fold, ratios)
     parameters.require_effects(held.blocks)
     shrunk = np.sqrt(noise_shrinkage(held.blocks)) if parameters.are_strengths else np.ones(len(events.sources))
     sums = events.build_shift_rows(fold, ratios)
-    now = Integrals.without_shifts(held.signal, sums.gram(), shrunk[:, None] * held.shifts)
+    start = Integrals.without_shifts(held.signal, sums.gram(), shrunk[:, None] * held.shifts)
     # A split gains N²/D with N = Σ_k c_k ∫ (Δ_k − n (m_k + f_k)), the residual of the combination, and D = ∫ n.
     background = events.trained(fold, Side.BACKGROUND)
     least = max(ENTRIES, settings.min_leaf_entries) * background.second / background.first
     rules = make_feature_rules(events.binning, settings)
     criterion = NewtonCriterion(0.0, least, rules.without_directions(), workers)
     features = np.flatnonzero(rules.directions == 0)  # t* = p − g can only be monotonic in what g does not look at
+
+    def judge(now: Integrals) -> Judged:
+        # Only one fold of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
+        best = now.scaled(events.n_folds).solve(parameters)
+        return Judged(best.sigma, shrunk * best.pulls)
+
+    def finish(grown: Grown, trained: LeafSums) -> Nodes:
+        signal = np.atleast_2d(trained.signal).sum(axis=0)
+        nodes = with_yields(grown.with_thresholds(events.binning.edges), signal, trained.n - signal)
+        after_tree(nodes)
+        return nodes
+
+    events.before_trees()
+    return grow_shifts(sums, start, shrunk, criterion, features, settings, judge, finish)
+
+
+def grow_shifts(
+    sums: ShiftSums,
+    start: Integrals,
+    shrunk: Floats,
+    criterion: NewtonCriterion,
+    features: Fixed,
+    settings: Settings,
+    judge: Callable[[Integrals], Judged],
+    finish: Callable[[Grown, LeafSums], Nodes],
+) -> FittedShifts:
+    """Grow trees for the combination that `judge` asks for, until it has had nothing to gain for some time.
+
+    Parameters
+    ----------
+    sums
+        The rows, trained on and held out.
+    start
+        Integrals over held-out events without shifts.
+    shrunk
+        What the shifts of each source over held-out events are multiplied by.
+    criterion, features
+        How, and by what, nodes are split.
+    settings
+        Of the training.
+    judge
+        Says how good shifts with some integrals are.
+    finish
+        Makes the nodes of a tree from it and the sums in its leaves.
+    """
+    now, judged = start, judge(start)
     trees: list[Nodes] = []
     values: list[Floats] = []
-    # Only one fold of the events is held out: integrals are scaled to all, since σ_μ depends on the luminosity.
-    best = now.scaled(events.n_folds).solve(parameters)
-    history, uncertainties, n_scores = [now.copy()], [best.sigma], len(parameters.interest)
-    events.before_trees()
-    for number in range(settings.n_trees if events.sources and features.size else 0):
+    history, figures, n_scores = [now.copy()], [judged.figure], len(judged.pulls)
+    for number in range(settings.n_trees if features.size and np.any(judged.pulls) else 0):
         if number % PERIOD == 0:
             # c is solved for, not stepped to: v = (G + DᵀD)⁻¹ a gives the best score t = v·f, and c_k = ∫ Δ_k t.
-            sums.direct(shrunk * best.pulls[number // PERIOD % n_scores])
+            sums.direct(judged.pulls[number // PERIOD % n_scores])
         grown = grow_next(sums.rows, sums.pair_scales(), criterion, features, settings, number)
         if grown is None:
             break
         # Output of a leaf for every source: the mean of Δ_k/n − m_k − f_k over its trained events, times the step.
-        trained, judged = sums.sums(grown.leaves)
-        outputs = STEP * settings.learning_rate * ((trained.shifts - trained.fitted) / trained.n[:, None] - means)
-        now.add_tree(judged._replace(shifts=shrunk * judged.shifts), outputs)
+        trained, held = sums.sums(grown.leaves)
+        outputs = STEP * settings.learning_rate * ((trained.shifts - trained.fitted) / trained.n[:, None] - sums.means)
+        now.add_tree(held._replace(shifts=shrunk * held.shifts), outputs)
         sums.add(grown.leaves, outputs)
-        nodes = grown.with_thresholds(events.binning.edges)
-        signal = np.atleast_2d(trained.signal).sum(axis=0)
-        trees.append(with_yields(nodes, signal, trained.n - signal))
-        values.append(of_nodes(nodes, outputs))
-        best = now.scaled(events.n_folds).solve(parameters)
+        trees.append(finish(grown, trained))
+        values.append(_of_nodes(trees[-1], outputs))
+        judged = judge(now)
         history.append(now.copy())
-        uncertainties.append(best.sigma)
-        after_tree(trees[-1])
-        if len(trees) - int(np.argmin(uncertainties)) >= PATIENCE * n_scores:
+        figures.append(judged.figure)
+        if len(trees) - int(np.argmin(figures)) >= PATIENCE * n_scores:
             break
     return FittedShifts(tuple(trees), tuple(values), tuple(history))
 
 
-def of_nodes(nodes: Nodes, of_leaves: Floats) -> Floats:
+def _of_nodes(nodes: Nodes, of_leaves: Floats) -> Floats:
     """Numbers of all nodes, zero for those that are not leaves."""
     out = np.zeros((len(nodes), of_leaves.shape[1]))
     out[nodes["feature"] < 0] = of_leaves

@@ -11,11 +11,12 @@ from qbdt.arrays import Floats, Nodes
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.noise import noise_shrinkage
-from qbdt.training.profile.pair_rows import STEP, grow_next
-from qbdt.training.profile.shifts import ENTRIES, PATIENCE, PERIOD, FittedShifts, of_nodes
+from qbdt.training.profile.shift_sums import LeafSums
+from qbdt.training.profile.shifts import ENTRIES, FittedShifts, Judged, grow_shifts
 from qbdt.training.regression.profiling import ProfiledShifts, effects_in_blocks, profile_shifts
 from qbdt.training.regression.regression_events import HeldPrediction, RegressionEvents
 from qbdt.training.settings import Settings
+from qbdt.trees.growth import Grown
 
 __all__ = ["fit_shift_trees", "profile_folds"]
 
@@ -32,39 +33,23 @@ def fit_shift_trees(
     As in the profiled method, a tree is grown for Σ_k c_k r_k, with c_k the effect that the best prediction so far
     still has on held-out events, and its leaves hold the shifts of every source.
     """
-    means, held = events.means(fold), events.held_integrals(fold, prediction)
-    sums = events.build_shift_rows(fold, prediction)
-    now = Integrals.without_shifts(held.signal, sums.gram(), held.shifts)
-    known = noise_shrinkage(effects_in_blocks(held.blocks, now.gram[0, 2] / now.gram[2, 2]))
+    held, sums = events.held_integrals(fold, prediction), events.build_shift_rows(fold, prediction)
+    start = Integrals.without_shifts(held.signal, sums.gram(), held.shifts)
+    known = noise_shrinkage(effects_in_blocks(held.blocks, start.gram[0, 2] / start.gram[2, 2]))
     least = max(ENTRIES, settings.min_leaf_entries) * events.mean_weight
     criterion = NewtonCriterion(0.0, least, events.rules, events.workers)
-    features = np.arange(len(events.binning.features))
-    trees: list[Nodes] = []
-    values: list[Floats] = []
-    history = [now.copy()]
-    losses = [0.0]
-    pulls = profile_shifts(now.scaled(events.n_folds), prediction.scales, known).pulls
-    for number in range(settings.n_trees if np.any(known * pulls) else 0):
-        if number % PERIOD == 0:
-            sums.direct(np.sqrt(known) * pulls)
-        grown = grow_next(sums.rows, sums.pair_scales(), criterion, features, settings, number)
-        if grown is None:
-            break
-        trained, judged = sums.sums(grown.leaves)
-        outputs = STEP * settings.learning_rate * ((trained.shifts - trained.fitted) / trained.n[:, None] - means)
-        now.add_tree(judged, outputs)
-        sums.add(grown.leaves, outputs)
-        nodes = grown.with_thresholds(events.binning.edges)
-        trees.append(nodes)
-        values.append(of_nodes(nodes, outputs))
+
+    def judge(now: Integrals) -> Judged:
         best = profile_shifts(now.scaled(events.n_folds), prediction.scales, known)
-        pulls = best.pulls
-        history.append(now.copy())
-        losses.append(best.loss)
+        return Judged(best.loss, (np.sqrt(known) * best.pulls)[None])
+
+    def finish(grown: Grown, trained: LeafSums) -> Nodes:
         after_tree()
-        if len(trees) - int(np.argmin(losses)) >= PATIENCE:
-            break
-    return FittedShifts(tuple(trees), tuple(values), tuple(history)), known
+        return grown.with_thresholds(events.binning.edges)
+
+    features = np.arange(len(events.binning.features))
+    fitted = grow_shifts(sums, start, np.ones(len(known)), criterion, features, settings, judge, finish)
+    return fitted, known
 
 
 def profile_folds(

@@ -33,9 +33,11 @@ def _cell(x: float, low: float, inverse: float) -> np.int64:
 @njit(cache=True, nogil=True)
 def fill_guides(edges: Floats, n_edges: Fixed, low: Floats, inverse: Floats, guides: NDArray[np.uint8]) -> Fixed:
     """For every feature and cell, the number of edges in the cells below it; returns most edges of a cell."""
-    most = np.zeros(low.size, np.int64)
+    most = np.empty(low.size, np.int64)
     for feature in range(low.size):
-        guides[feature, :] = 0
+        most[feature] = 0
+        for cell in range(guides.shape[1]):
+            guides[feature, cell] = 0
         for i in range(n_edges[feature]):
             guides[feature, _cell(edges[feature, i], low[feature], inverse[feature]) + 1] += 1
         for cell in range(1, guides.shape[1]):

@@ -44,7 +44,9 @@ def add_exactly(values: Floats, bins: Fixed, out: Fixed) -> None:
 def binned_sums(values: Floats, bins: Fixed, n_bins: int) -> Fixed:
     """Exact sums of the values in each bin, as (bin, limb): what `round_sums` reads, and what may be added up."""
     sums = np.zeros((n_bins, LIMBS), dtype=np.int64)
-    add_exactly(np.ascontiguousarray(values), np.ascontiguousarray(bins), sums)
+    given = np.ascontiguousarray(values).view()
+    given.flags.writeable = False  # of all values, or the kernel is compiled twice
+    add_exactly(given, np.ascontiguousarray(bins), sums)
     return sums
 
 

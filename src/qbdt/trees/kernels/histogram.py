@@ -69,9 +69,8 @@ def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block
     """
     if whole:
         return words[low : low + n]
-    own = rows[low : low + n].view(np.uint32)
     for i in range(n):
-        block[i] = words[own[i]]
+        block[i] = words[np.uint32(rows[low + i])]
     return block[:n]
 
 
@@ -95,9 +94,8 @@ def _add_range(
         n = min(BLOCK, end - low)
         block = weights[low : low + n] if whole else weight_block
         if not whole:
-            numbers = rows[low : low + n].view(np.uint32)
             for i in range(n):
-                block[i] = weights[numbers[i]]
+                block[i] = weights[np.uint32(rows[low + i])]
         for k in range(chosen.size):
             own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
             n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])

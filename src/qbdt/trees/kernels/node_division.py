@@ -34,20 +34,21 @@ def divide_in_place(
     # that was read before. All places are unsigned: numba asks of others whether they count from the end.
     column = words[feature // FEATURES_PER_WORD]
     shift, byte, one = np.uint64(8 * (feature % FEATURES_PER_WORD)), np.uint64(255), np.uint64(1)
-    numbers, others = rows.view(np.uint32), scratch.view(np.uint32)
     middles = np.empty(ranges.shape[0], np.int64)
     for p in range(ranges.shape[0]):
         begin, end = np.uint64(ranges[p, 1]), np.uint64(ranges[p, 2])
         left, right = begin, begin
         for i in range(begin, end):
-            row = np.uint32(i) if whole else numbers[i]
+            row = np.uint32(i) if whole else np.uint32(rows[i])
             to_right = np.uint64(goes_right[column[row] >> shift & byte])
-            numbers[left] = row
-            others[right] = row
+            rows[left] = row
+            scratch[right] = row
             left += one - to_right
             right += to_right
-        numbers[left:end] = others[begin:right]
         middles[p] = left
+        for i in range(begin, right):
+            rows[left] = scratch[i]
+            left += one
     return middles
 
 
@@ -69,16 +70,15 @@ def divide_rows(
     # As above; the right rows are written from the end downwards.
     column = words[feature // FEATURES_PER_WORD]
     shift, byte, one = np.uint64(8 * (feature % FEATURES_PER_WORD)), np.uint64(255), np.uint64(1)
-    numbers, divided = rows.view(np.uint32), scratch.view(np.uint32)
     counts = np.zeros(share.shape[0], np.int64)
     for p in range(share.shape[0]):
         begin, end = np.uint64(share[p, 1]), np.uint64(share[p, 2])
         left, right = begin, end - one
         for i in range(begin, end):
-            row = np.uint32(i) if whole else numbers[i]
+            row = np.uint32(i) if whole else np.uint32(rows[i])
             to_right = np.uint64(goes_right[column[row] >> shift & byte])
-            divided[right] = row
-            divided[left] = row
+            scratch[right] = row
+            scratch[left] = row
             left += one - to_right
             right -= to_right
         counts[p] = left - begin
