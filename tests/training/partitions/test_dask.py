@@ -111,7 +111,7 @@ def put_device(is_there):
     from tests.device.host import HostDevice
 
     for module in (actor, cluster):
-        module.open_device = (lambda name: name and HostDevice()) if is_there else open_device
+        vars(module)["open_device"] = (lambda name: name and HostDevice()) if is_there else open_device
 
 
 @pytest.mark.parametrize(("settings", "model"), [(SETTINGS, "expected"), (PROFILED, "profiled")])

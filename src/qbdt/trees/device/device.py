@@ -211,7 +211,8 @@ class CudaDevice:
     def pin(self, array: DeviceArray) -> NDArray[Any]:
         """Copy an array to new pinned memory."""
         with self._lane.device:
-            pinned = _pin(self._cupy, max(array.nbytes, 1))[: array.nbytes].view(array.dtype).reshape(array.shape)
+            memory = _pin(self._cupy, max(array.nbytes, 1))[: array.nbytes]
+        pinned: NDArray[Any] = memory.view(array.dtype).reshape(array.shape)
         self.copy_out(array, pinned)
         return pinned
 
