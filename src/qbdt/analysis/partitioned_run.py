@@ -35,7 +35,7 @@ from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import Model
 from qbdt.training.partitions import OutOfCore, PartitionedEvents, copy_rows
-from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
+from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce, require_device
 
 __all__ = ["ClusterRun", "DiskRun", "PartitionedRun"]
 
@@ -163,13 +163,19 @@ class ClusterRun(PartitionedRun):
         Dask client.
     n_partitions
         Partitions that the events are divided into; a few for each worker by default.
+    device
+        Where workers train: None for their cores, "cuda" for their GPUs.
     """
 
     client: Any
     n_partitions: int | None = None
+    device: str | None = None
     traffic: Traffic = field(default_factory=Traffic)
 
     where = "on the cluster"
+
+    def __post_init__(self) -> None:
+        require_device(self.client, self.device)
 
     def _reduce(
         self,
@@ -181,7 +187,7 @@ class ClusterRun(PartitionedRun):
         return map_reduce(self.client, partitions, find, merge, name)
 
     def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OnCluster:
-        return OnCluster(partitions, rule, client=self.client, traffic=self.traffic)
+        return OnCluster(partitions, rule, client=self.client, traffic=self.traffic, device=self.device)
 
     def _count(self) -> int:
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))

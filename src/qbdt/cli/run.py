@@ -83,7 +83,7 @@ def run(
             out,
             n_threads=threads,
             memory=read_memory(memory),
-            device=device,
+            device=None if dask else device,
             at=at,
             figures=figures,
             unblind=unblind,
@@ -91,7 +91,7 @@ def run(
             origin=origin(analysis=analysis),
             progress=bar(quiet),
             say=note(quiet),
-            cluster=None if client is None else ClusterRun(client, partitions),
+            cluster=None if client is None else ClusterRun(client, partitions, device),
         )
     if as_json:
         print_json(done.result)

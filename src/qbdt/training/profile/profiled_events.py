@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +18,11 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
+from qbdt.training.partitions.device import estimate_bytes
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
+from qbdt.training.profile.device_scores import DeviceScoreRows
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
@@ -50,6 +52,9 @@ class Scorer(Protocol):
 
 class ProfiledEvents:
     """All events of a training, divided into inner folds."""
+
+    before_trees: Callable[[], object] = staticmethod(lambda: None)
+    """Called when rows are built, before trees are grown on them."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
         survey = survey_events(partitions, settings, count_rows)
@@ -98,6 +103,12 @@ class ProfiledEvents:
     def n_bytes(self) -> int:
         """Memory that the rows of one fold take: codes of the features, weights and sums."""
         return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
+
+    @property
+    def n_device_bytes(self) -> int:
+        """The same on a device."""
+        n_rows = self._sums.bounds(self._segments).n_rows
+        return estimate_bytes(n_rows, len(self.features), len(self.sources))
 
     @property
     def log_odds(self) -> tuple[float, ...]:
@@ -266,11 +277,13 @@ class _ScoreBuilder:
     scale: float
     factors: Mapping[int, float] | None = None
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
             ratio, shift = self.models[fold].terms(one.segment.events, workers.n_threads)
             return ScoredSegment(i, one, copy_values(ratio, "ratio", memory), copy_values(shift, "shift", memory))
 
         held = [shift_segments(self.folds.held(number, dataset, fold)) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
+        if isinstance(memory, DeviceMemory) and memory.keeps_tables:  # there is room for all rows
+            return DeviceScoreRows(rows, held[0], self.shares, self.scale, memory.device, self.factors)
         return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.factors)
