@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
-  capacity more-events weights eras measurements regression smoothing smoothed-fits \
+  capacity more-events weights eras measurements two-strengths regression smoothing smoothed-fits \
   defaults fuzz faults mutations nightly clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -109,6 +109,9 @@ eras: setup  ## halves of the CMS files in ../shared as two eras, against the fi
 
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
+
+two-strengths: setup  ## ggH and VBF of the CMS files in ../shared, both measured in 40 cells, against a multi-class XGBoost; hours
+	$(THREADS) $(BIN)/python -m validation.two_strengths ../shared/data/cms_htautau
 
 regression: setup  ## the mass of γττ on the bundled sample: resolution and shifts under the sources, against HGB and LightGBM
 	$(THREADS) $(BIN)/python -m validation.regression

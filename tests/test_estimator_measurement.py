@@ -99,6 +99,9 @@ def test_more_information_lowers_the_expected_uncertainty():
             "partner: none of its parameters x is one of",
         ),
         ({"strengths": STRENGTHS, "method": "paper"}, "strengths: a setting of method='profile'"),
+        ({"strengths": STRENGTHS, "at": {"tes": 0.5}}, "at: no source tes; there are: none"),
+        ({"strengths": STRENGTHS, "at": {"tes": "up"}}, "at: tes: 'up': must be a number of standard deviations"),
+        ({"strengths": STRENGTHS, "at": 0.5}, "at=0.5: must say for some sources which value they have"),
     ],
 )
 def test_bad_input_is_named(options, message):
@@ -142,3 +145,14 @@ def test_partitions_change_no_bit():
     assert np.array_equal(whole.ensemble.score(events), parts.ensemble.score(events))
     assert whole.expectations == parts.expectations
     assert [one.parameter for one in whole.expectations] == ["one", "tilt"]
+
+
+def test_training_at_a_working_point_is_training_on_the_events_there(tmp_path):
+    X, y, weight = table()
+    X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    up, down = (np.where(y == 0, weight * (1 + sign * 0.2 * np.tanh(X[:, 0])), weight) for sign in (1, -1))
+    moved = QBDTClassifier(at={"tilt": 1}, **OPTIONS).fit(X, y, weight, [Systematic.weight("tilt", up, down)])
+    there = QBDTClassifier(**OPTIONS).fit(X, y, up, [Systematic.weight("tilt", 2 * up - weight, weight)])
+    assert moved.decision_function(X) == pytest.approx(there.decision_function(X), abs=1e-9)
+    moved.save(tmp_path / "model.qbdt")
+    assert QBDTClassifier.load(tmp_path / "model.qbdt").at == {"tilt": 1.0}

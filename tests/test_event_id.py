@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies
 
-from qbdt import CrossTrainedClassifier, QBDTClassifier, Systematic
+from qbdt import CrossTrainedClassifier, QBDTClassifier, QBDTRegressor, Systematic
 from qbdt.data import Dataset, ModuloFolds
 from qbdt.errors import DataError
 
@@ -56,6 +56,31 @@ def test_any_order_of_rows_gives_the_same_model(method, seed, given_as):
     tables = make_tables()
     options = {"method": method, "row_fraction": 0.7}
     assert content(train(shuffle(tables, seed), given_as, **options)) == content(train(tables, **options))
+
+
+@pytest.mark.parametrize("given_as", ["array", "column"])
+def test_any_order_of_rows_gives_the_same_regression(given_as):
+    tables = make_tables()
+
+    def fit(tables):
+        nominal, up, down = tables
+        apart = ["event"] * (given_as == "column")
+        inputs = [(one[["eta", *apart]], one.m, one.w) for one in tables]
+        ids = {"event_id": (up.event, down.event)} if given_as == "array" else {}
+        sources = [Systematic.shape("scale", inputs[1], inputs[2], **ids)]
+        sources.append(Systematic.weight("tag", nominal.w * (1 + 0.1 * (nominal.eta > 0))))
+        model = QBDTRegressor(n_trees=3, n_leaves=3, n_threads=1, row_fraction=0.7)
+        return model.fit(*inputs[0], sources, event_id="event" if apart else nominal.event)
+
+    model = fit(tables)
+    assert content(model) == content(fit(shuffle(tables, 4)))
+    assert model.feature_names_in_.tolist() == ["eta"]
+
+
+def test_a_regression_refuses_identifiers_that_tell_nothing_apart():
+    nominal, *_ = make_tables()
+    with pytest.raises(DataError, match="event_id has 1 values in 600 rows: it must tell events apart"):
+        QBDTRegressor().fit(nominal[["eta"]], nominal.m, event_id=np.zeros(N))
 
 
 def test_processes_come_in_any_order():

@@ -1,5 +1,7 @@
 """Analyses of several signal strengths: a score each, cells of both, and one fit."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load_regions, training_settings
 from qbdt.analysis.region_fit import read_control_regions
 from qbdt.analysis.run import run_analysis
+from qbdt.analysis.run_folder import move_to_fit
 from qbdt.errors import ConfigError
 from qbdt.models.model_file import read_any_model
 
@@ -71,6 +74,22 @@ def test_scores_of_a_run_are_fitted_again_to_the_same_result(run, folder):
     assert 3 < templates.n_bins <= 12
 
 
+def test_a_category_for_each_signal(run, folder):
+    scored = folder / "out" / "scored" / "scored.yaml"
+    plan = read_analysis(scored)
+    fit = plan.fit.model_copy(update={"binning": "categories", "bins": 8, "noise": False, "scan": False})
+    again = fit_scored(plan.model_copy(update={"fit": fit}), scored.parent)
+    (templates,) = again.measurement.regions.values()
+    assert 4 < templates.n_bins <= 8
+    cells = run.result["fit"]["expected"]["strengths"].values()
+    for one, best in zip(again.expected.strengths, cells, strict=True):
+        assert 0.9 * best["sigma_mu"] < one.sigma_mu < 1.5 * best["sigma_mu"]
+    shares = [templates.process(name).nominal for name in ("ggH", "VBF")]
+    first = np.arange(templates.n_bins) < templates.n_bins // 2
+    assert shares[0][first].sum() > 2 * shares[1][first].sum()
+    assert shares[1][~first].sum() > 2 * shares[0][~first].sum()
+
+
 def test_the_fit_takes_its_defaults_from_the_training(folder):
     fit = read_analysis(folder / "analysis.yaml").fit
     assert (fit.binning, fit.bins, fit.parameters) == ("cells", 12, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]})
@@ -111,3 +130,27 @@ def test_a_partner_is_a_file_or_control_regions(folder):
     analysis = read_analysis(folder / "wrong.yaml")
     with pytest.raises(ConfigError, match="control regions: no region is one"):
         read_control_regions(load_regions(analysis, folder), analysis)
+
+
+def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):
+    analysis = read_analysis(folder / "analysis.yaml")
+    with pytest.raises(ConfigError, match=r"at: .*out has a fit to Asimov data, whose best point is the nominal one"):
+        run_analysis(analysis, folder, tmp_path / "moved", at=run.folder)
+    fit = json.loads((run.folder / "fit" / "fit.json").read_text())
+    observed = {**fit["expected"], "data": "recorded"}
+    observed["parameters"]["tilt"]["value"] = 0.7
+    (tmp_path / "fit.json").write_text(json.dumps({**fit, "observed": observed}))
+    at = training_settings(move_to_fit(analysis, tmp_path)).at
+    assert at["tilt"] == 0.7
+    assert set(at) <= {"tilt", "xs"}
+    other = analysis.model_copy(update={"training": analysis.training.model_copy(update={"systematics": []})})
+    with pytest.raises(ConfigError, match="has none of the sources of the training"):
+        move_to_fit(other, tmp_path)
+
+
+def test_a_working_point_is_a_key_of_the_training(folder):
+    (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tilt: 0.5, xs: 0}"))
+    assert training_settings(read_analysis(folder / "at.yaml")).at == {"tilt": 0.5}
+    (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tlit: 0.5}"))
+    with pytest.raises(ConfigError, match=r"training\.at: no source tlit"):
+        read_analysis(folder / "at.yaml")

@@ -15,7 +15,7 @@ VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 
 LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
 LATER |= {"limits", "contours", "goodness", "toys", "figure", "smooth", "symmetrise", "noise", "shift_variance"}
-LATER |= {"lognormal", "mc_model", "by_era"}
+LATER |= {"lognormal", "mc_model", "by_era", "at"}
 """Settings that there were not when hashes were recorded; their effect is in what they change."""
 
 LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}

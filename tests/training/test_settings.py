@@ -21,6 +21,7 @@ def test_the_estimator_has_the_settings_with_their_defaults():
         "categorical_features",
         "monotonic_constraints",
         "strengths",
+        "at",
     }  # None for the setting's default
     for name, setting in inspect.signature(Settings).parameters.items():
         assert own[name].default == (None if name in wider else setting.default), name

@@ -11,7 +11,7 @@ N, FITTED, TREES = 2000, 15_000, 30
 
 @pytest.fixture(scope="module")
 def outcomes():
-    return run(["control", "alone", "two", "mass"], N, 1, 1, FITTED, n_trees=TREES, n_leaves=6)
+    return run(["control", "alone", "two", "mass", "moved", "nominal"], N, 1, 1, FITTED, n_trees=TREES, n_leaves=6)
 
 
 def test_limits_of_the_inferno_problem():
@@ -23,7 +23,7 @@ def test_limits_of_the_inferno_problem():
     assert problem.limit()[0, 0] < constrained[0, 0]
 
 
-@pytest.mark.parametrize(("name", "most"), [("control", 1.2), ("two", 1.3), ("mass", 1.6)])
+@pytest.mark.parametrize(("name", "most"), [("control", 1.2), ("two", 1.3), ("mass", 1.6), ("moved", 1.15)])
 def test_few_events_come_near_the_limit(outcomes, name, most):
     """Of 2 000 events each; `make measurements` has 100 000 and the criteria themselves."""
     assert 0.95 < max(outcomes[name].ratios.values()) < most
@@ -36,4 +36,8 @@ def test_a_file_is_as_good_as_the_numbers():
 
 def test_a_partner_is_worth_knowing(outcomes):
     assert outcomes["control"].expected[0] < outcomes["alone"].expected[0]
-    assert len(check(outcomes)) == 4
+    assert len(check(outcomes)) == 6
+
+
+def test_a_working_point_is_worth_knowing(outcomes):
+    assert outcomes["moved"].covariance[0, 0] < 0.95 * outcomes["nominal"].covariance[0, 0]

@@ -119,8 +119,10 @@ class ClusterRun:
 
     def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates on the cluster, and the fit here."""
-        if analysis.fit.binning == "cells":
-            raise ConfigError("binning: cells are chosen on all events: run the fit without a cluster (qbdt fit)")
+        if analysis.fit.joins_scores:
+            raise ConfigError(
+                f"binning: {analysis.fit.binning} are chosen on all events: run the fit without a cluster (qbdt fit)"
+            )
         partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
         n_rows = map_reduce(self.client, partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))

@@ -66,7 +66,7 @@ def fit_scored(
     analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)
     require_trainable(events.every_event(), analysis)
-    several = analysis.fit.binning == "cells" and score is None
+    several = analysis.fit.joins_scores and score is None
     scored = events if several else events.with_score(score)
     result = fit_regions(scored, analysis, progress)
     if out is not None:

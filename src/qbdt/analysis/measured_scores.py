@@ -33,19 +33,20 @@ def name_scores(
 
 
 def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
-    """Put the number of a cell in place of several scores, where the fit has bins of that kind.
+    """Put the number of a cell, or of a category's bin, in place of several scores, where the fit has such bins.
 
     Cells for the events of one fold are chosen on the simulated events of the others in the regions that train.
     """
     fit = analysis.fit
-    if fit.binning != "cells" or len(events.features) == 1:
+    if not fit.joins_scores or len(events.features) == 1:
         return events
     chosen = events.training()
     chosen = chosen if fit.systematics is None else chosen.with_systematics(fit.systematics)
     free = tuple(fit.free) if not isinstance(fit.free, Mapping) else tuple(p for own in fit.free.values() for p in own)
     strengths = {name: tuple(own) for name, own in fit.parameters.items()}
     target = CellTarget(strengths, tuple(fit.of_interest), free, figure=fit.figure)
-    cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, by_folds=True)
+    ways = {"by_folds": True, "by_category": fit.binning == "categories"}
+    cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, **ways)
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})
 
 

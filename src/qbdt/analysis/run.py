@@ -31,7 +31,7 @@ from qbdt.analysis.loader import (
 from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
-from qbdt.analysis.run_folder import model_file, read_tables
+from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
 from qbdt.data import Dataset
@@ -86,6 +86,7 @@ def run_analysis(
     say: Callable[[str], None] = lambda text: None,
     cluster: ClusterRun | None = None,
     device: str | None = None,
+    at: Path | str | None = None,
 ) -> Run:
     """Run an analysis into a folder.
 
@@ -113,12 +114,15 @@ def run_analysis(
         Where events are read, trained on, scored and histogrammed; in this process if not given.
     device
         "cuda" to train and score on a GPU; results are the same.
+    at
+        Folder of an earlier run or fit, whose fit to recorded data says at which values of the sources to train.
 
     Returns
     -------
     Run
     """
     _require_device(device, cluster)
+    analysis = analysis if at is None else move_to_fit(analysis, at)
     analysis = separate_models(open_data(analysis) if unblind else analysis)
     if analysis.dataset is None:
         require_folds(fold_rule(analysis))

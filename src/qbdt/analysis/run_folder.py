@@ -31,7 +31,7 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import CrossTrainedModel
 
-__all__ = ["RunFolder", "model_file", "read_run", "read_tables"]
+__all__ = ["RunFolder", "model_file", "move_to_fit", "read_run", "read_tables"]
 
 WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
 """Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
@@ -165,6 +165,31 @@ def _read_measurement(fits: Path, folder: Path, settings: Mapping[str, Any]) -> 
         templates = TemplateSet.from_dict(_read_json(fits / "templates.json", folder))
         signals = [process.name for process in templates.of_role(Role.SIGNAL)]
         return Measurement({str(settings["channel"]): templates}, {str(settings["poi"]): signals})
+
+
+def move_to_fit(analysis: Analysis, folder: Path | str) -> Analysis:
+    """Return the analysis with the working point of its training where the fit of an earlier run to data has its best.
+
+    Parameters
+    ----------
+    analysis
+        The analysis.
+    folder
+        Folder of a run, or of a fit, with observed results. Its sources count as far as the training has them.
+    """
+    place = Path(folder)
+    fits = place / "fit" if (place / "fit").is_dir() else place
+    plain = _read_json(fits / "fit.json", place)
+    with _damage_named(fits / "fit.json"):
+        summary = None if plain["observed"] is None else FitSummary.from_dict(plain["observed"])
+    if summary is None:
+        raise ConfigError(f"at: {place} has a fit to Asimov data, whose best point is the nominal one; data are needed")
+    training = analysis.training
+    known = list(analysis.systematics) if training.systematics is None else training.systematics
+    at = {p.name: p.value for p in summary.sources if analysis.dataset or p.name.partition("#")[0] in known}
+    if not at:
+        raise ConfigError(f"at: the fit of {place} has none of the sources of the training: {', '.join(known)}")
+    return analysis.model_copy(update={"training": training.model_copy(update={"at": at})})
 
 
 def _read_json(path: Path, folder: Path) -> dict[str, Any]:

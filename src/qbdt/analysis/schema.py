@@ -139,6 +139,7 @@ class Training(_Training):
     strengths: dict[str, Names] = Field({}, description=Settings.rules()["strengths"].description)
     free: OptionalNames = Field([], description=Settings.rules()["free"].description)
     of_interest: OptionalNames = Field([], description=Settings.rules()["of_interest"].description)
+    at: dict[str, float] = Field({}, description=Settings.rules()["at"].description)
 
     @property
     def partner(self) -> _Partner | None:
@@ -366,9 +367,10 @@ class Analysis(Section):
         unknown = [name for name in self.training.systematics or () if name not in self.systematics]
         if unknown:
             raise ValueError(f"training.systematics: no source {', '.join(unknown)}")
-        known = {name.partition("#")[0] for name in self.systematics}  # of a source that is split, a fit may take parts
-        if unknown := [name for name in self.fit.systematics or () if name.partition("#")[0] not in known]:
-            raise ValueError(f"fit.systematics: no source {', '.join(unknown)}")
+        known = {name.partition("#")[0] for name in self.systematics}  # of a source that is split, parts may be named
+        for key, named in (("fit.systematics", self.fit.systematics or ()), ("training.at", self.training.at)):
+            if unknown := [name for name in named if name.partition("#")[0] not in known]:
+                raise ValueError(f"{key}: no source {', '.join(unknown)}")
         for key, names in (
             ("categorical", self.categorical),
             ("training.monotonic_constraints", self.training.monotonic_constraints),

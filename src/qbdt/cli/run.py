@@ -34,6 +34,12 @@ def run(
         Path, typer.Option("--out", "--output", "-o", help="Folder for everything that the run makes.")
     ] = Path("run"),
     data: DataFolder = None,
+    at: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, help="Folder of an earlier run or fit: train where its fit to recorded data put the sources."
+        ),
+    ] = None,
     threads: Threads = None,
     device: Device = None,
     figures: Annotated[bool, typer.Option(help="Draw figures into the folder.")] = True,
@@ -73,6 +79,7 @@ def run(
             out,
             n_threads=threads,
             device=device,
+            at=at,
             figures=figures,
             unblind=unblind,
             force=force,

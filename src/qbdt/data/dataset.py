@@ -199,6 +199,27 @@ class Dataset:
         sources = [s.map(lambda _, v: v.map_weights(lambda weight: factor * weight)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
+    def at_working_point(self, at: Mapping[str, float]) -> Dataset:
+        """Return events for a training at other values of some sources: nominal ones, and Δ_k of each source.
+
+        Of a source only Δ_k is meant: its up and down events are no variations of their own.
+
+        Parameters
+        ----------
+        at
+            Values of sources in standard deviations, by name; all others stay at 0.
+
+        Examples
+        --------
+        >>> events = Events({"m": [80.0, 200.0]}, [1.0, 2.0])
+        >>> xs = Systematic.norm("xs", 0.1, processes=["ttbar"])
+        >>> Dataset([Sample("ttbar", Role.BACKGROUND, events)], [xs]).at_working_point({"xs": 2}).total("background")
+        3.6
+        """
+        from qbdt.data.working_point import move_dataset
+
+        return move_dataset(self, at)
+
     def with_systematics(self, names: Sequence[str]) -> Dataset:
         """Keep only these sources; a name stands for all components of a source that has some (`pdf#1`, `pdf#2`)."""
         found = [one for name in names for one in find_components(name, self._systematics) or [name]]

@@ -18,7 +18,18 @@ from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
 from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
 from qbdt.errors import DataError
 
-__all__ = ["Apart", "FlatTable", "Rows", "bind", "concatenate", "from_arrays", "signal_mask"]
+__all__ = [
+    "Apart",
+    "FlatTable",
+    "Rows",
+    "add_identifiers",
+    "bind",
+    "concatenate",
+    "from_arrays",
+    "order_events",
+    "signal_mask",
+    "take_identifiers",
+]
 
 PROCESS_OF = {True: "signal", False: "background"}
 
@@ -38,11 +49,7 @@ def from_arrays(
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
     Systematic.require_list(systematics)
-    columns, names = as_columns(X, feature_names), name_columns(event_id)
-    numbered = event_id is not None and not names
-    if numbered:
-        given = list_identifiers(event_id, len(next(iter(columns.values()), ())))
-        columns, names = {**columns, **given}, tuple(given)
+    columns, names, numbered = add_identifiers(as_columns(X, feature_names), event_id)
     apart = Apart(process, () if folds is None else folds.columns, names)
     split = _split(columns, y, sample_weight, apart, "")
     for role in (Role.SIGNAL, Role.BACKGROUND):
@@ -52,6 +59,17 @@ def from_arrays(
     samples = [Sample(name, part.role, part.events) for name, part in split.items()]
     table = FlatTable(rows, samples[0].events.features, sample_weight is not None, numbered, apart, _split_varied)
     return Dataset(samples, [bind(source, table) for source in systematics], folds).require_usable()
+
+
+def add_identifiers(
+    columns: dict[str, NDArray[Any]], event_id: Any
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...], bool]:
+    """Add identifiers that come as an array; returns columns, names of identifiers, and whether some were added."""
+    names = name_columns(event_id)
+    if event_id is None or names:
+        return columns, names, False
+    given = list_identifiers(event_id, len(next(iter(columns.values()), ())))
+    return {**columns, **given}, tuple(given), True
 
 
 @dataclass(frozen=True)
@@ -133,12 +151,7 @@ def _split(
     """Rows of each process, those of signal first; columns that are no features are taken out."""
     signal = signal_mask(y, context)
     labels = _process_labels(columns, apart.process, signal, context)
-    if absent := [name for name in apart.identifiers if name not in columns]:
-        what = "the fold rule needs" if set(absent) & set(apart.of_folds) else "event_id names"
-        raise DataError(f"{context}X has no column {', '.join(absent)}, which {what}")
-    identifiers = {name: columns.pop(name) for name in apart.identifiers}
-    for name in apart.event_id:
-        identifiers[name] = number_identifiers(f"{context}{name}", identifiers[name])
+    identifiers = take_identifiers(columns, apart, context)
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if n_rows != len(signal):
         raise DataError(f"{context}X has {n_rows} rows, y has {len(signal)}")
@@ -154,9 +167,20 @@ def _split(
             if not chosen[mask].all():
                 raise DataError(f"{context}process {label}: some rows have y = 1 and some 0; a process has one role")
             rows = np.flatnonzero(mask).astype(np.int32)
-            rows = rows[_order_events(events[rows], apart.event_id, f"{context}process {label}: ")]
+            rows = rows[order_events(events[rows], apart.event_id, f"{context}process {label}: ")]
             found[str(label)] = _Part(role, events[rows] if apart.event_id else events[mask], rows)
     return found
+
+
+def take_identifiers(columns: dict[str, NDArray[Any]], apart: Apart, context: str) -> dict[str, NDArray[Any]]:
+    """Take identifiers out of the columns of a table; those that tell events apart as whole numbers."""
+    if absent := [name for name in apart.identifiers if name not in columns]:
+        what = "the fold rule needs" if set(absent) & set(apart.of_folds) else "event_id names"
+        raise DataError(f"{context}X has no column {', '.join(absent)}, which {what}")
+    identifiers = {name: columns.pop(name) for name in apart.identifiers}
+    for name in apart.event_id:
+        identifiers[name] = number_identifiers(f"{context}{name}", identifiers[name])
+    return identifiers
 
 
 def _split_varied(
@@ -166,7 +190,7 @@ def _split_varied(
     return {name: part.events for name, part in _split(columns, y, weight, apart, context).items()}
 
 
-def _order_events(events: Events, names: tuple[str, ...], context: str) -> slice | NDArray[np.intp]:
+def order_events(events: Events, names: tuple[str, ...], context: str) -> slice | NDArray[np.intp]:
     """Order of rows by identifiers, and by their content where these are the same; as they come without identifiers."""
     if not names:
         return slice(None)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.data.columns import require_unmasked
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
-from qbdt.data.from_arrays import Apart, FlatTable, Rows, bind
+from qbdt.data.from_arrays import Apart, FlatTable, add_identifiers, bind, order_events, take_identifiers
 from qbdt.data.systematic import FlatSystematic, Systematic
 from qbdt.errors import DataError
 
@@ -28,6 +28,7 @@ def from_target(
     y: ArrayLike,
     weight: ArrayLike | None = None,
     systematics: Sequence[FlatSystematic | Systematic] = (),
+    event_id: Any = None,
 ) -> Dataset:
     """Make a dataset of one process, whose rows have a target.
 
@@ -41,6 +42,8 @@ def from_target(
         True expected yield of each row; 1 if not given.
     systematics
         Sources made with `Systematic.shape` (tables with their targets), `.weight` or `.norm`.
+    event_id
+        Identifiers that tell events apart, as in `Dataset.from_arrays`; rows are put into their order.
 
     Examples
     --------
@@ -49,9 +52,10 @@ def from_target(
     array([ 91., 125.])
     """
     Systematic.require_list(systematics)
-    events = _make_events(columns, y, weight, "")
-    rows: Rows = {PROCESS: np.arange(events.n_rows)}
-    table = FlatTable(rows, events.features, weight is not None, False, Apart(None, (), ()), _split)
+    given, names, numbered = add_identifiers(dict(columns), event_id)
+    apart = Apart(None, (), names)
+    events, rows = _make_events(given, y, weight, apart, "")
+    table = FlatTable({PROCESS: rows}, events.features, weight is not None, numbered, apart, _split)
     dataset = Dataset([Sample(PROCESS, Role.BACKGROUND, events)], [bind(source, table) for source in systematics])
     for tally in dataset.tallies():
         tally.require_usable()
@@ -59,10 +63,14 @@ def from_target(
 
 
 def _split(columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str) -> dict[str, Events]:
-    return {PROCESS: _make_events(columns, y, weight, context)}
+    return {PROCESS: _make_events(columns, y, weight, apart, context)[0]}
 
 
-def _make_events(columns: Mapping[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, context: str) -> Events:
+def _make_events(
+    columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
+) -> tuple[Events, NDArray[np.intp]]:
+    """Events with their targets in the order of their identifiers, and the row of the table that each is."""
+    identifiers = take_identifiers(columns, apart, context)
     target = require_unmasked(y, f"{context}y")
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if target.shape != (n_rows,):
@@ -77,4 +85,6 @@ def _make_events(columns: Mapping[str, NDArray[Any]], y: ArrayLike, weight: Arra
     weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")
-    return Events(columns, weights, {TARGET: target})
+    events = Events(columns, weights, {TARGET: target, **identifiers})
+    rows = np.arange(n_rows)[order_events(events, apart.event_id, context)]
+    return (events[rows] if apart.event_id else events), rows

@@ -100,6 +100,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         free: Sequence[str] = (),
         strengths: Mapping[str, Any] | None = None,
         of_interest: Sequence[str] = (),
+        at: Mapping[str, float] | None = None,
         early_stopping: int | None = None,
         callbacks: Sequence[Callback] = (),
         verbose: bool = False,
@@ -126,6 +127,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         self.free = free
         self.strengths = strengths
         self.of_interest = of_interest
+        self.at = at
         self.early_stopping = early_stopping
         self.callbacks = callbacks
         self.verbose = verbose
@@ -257,7 +259,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
     def _make_settings(self) -> Settings:
         values = {name: getattr(self, name) for name in Settings.rules()}
-        return self._resolve_settings({**values, "strengths": self._name_strengths()})
+        return self._resolve_settings({**values, "strengths": self._name_strengths(), "at": self.at or {}})
 
     def _name_strengths(self) -> dict[str, Any]:
         """Strengths with the names of processes in place of labels of y."""
@@ -376,7 +378,7 @@ def _name_signal(label: Any) -> str:
 def make_parameters(settings: Settings) -> dict[str, Any]:
     """Parameters of an estimator that trains with these settings."""
     values = {name: getattr(settings, name) for name in Settings.rules()}
-    wider = ("categorical_features", "monotonic_constraints", "strengths")
+    wider = ("categorical_features", "monotonic_constraints", "strengths", "at")
     return {**values, **{name: values[name] or None for name in wider}}
 
 

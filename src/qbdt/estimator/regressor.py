@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from qbdt.data import FlatSystematic, Kind, Systematic, from_target
-from qbdt.data.columns import number_categories, require_unmasked
+from qbdt.data.columns import as_columns, drop_columns, name_columns, number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
@@ -106,6 +106,8 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         systematics: Sequence[FlatSystematic | Systematic] = (),
+        *,
+        event_id: Any = None,
     ) -> QBDTRegressor:
         """Train.
 
@@ -120,9 +122,13 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
             True expected yields; 1 if not given. Negative ones are allowed, except for "quantile".
         systematics
             Sources made with `Systematic.shape` (with targets in the place of labels), `.weight` or `.norm`.
+        event_id
+            Identifiers that tell events apart: an array, or columns of X that are not trained on, as in
+            `QBDTClassifier.fit`. Rows of every table may then come in any order.
         """
         loss = Loss(self.loss, self.delta, self.quantile)
-        table = self._check_table(X, reset=True)
+        apart = name_columns(event_id)
+        table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
         target = column_or_1d(require_unmasked(y, "y"), warn=True)
@@ -130,7 +136,8 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         settings = self._make_settings()
         Systematic.require_list(systematics)
         sources = [self._number_source(source) for source in systematics]
-        dataset = from_target(table, target, weight, sources)
+        columns = {**table, **as_columns(X, apart)} if apart else table
+        dataset = from_target(columns, target, weight, sources, event_id)
         self.training_ = train_regression(
             dataset, settings, loss, n_events=self.n_events, n_threads=self.n_threads, progress=self._progress
         )

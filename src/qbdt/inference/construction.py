@@ -133,7 +133,7 @@ def _choose_bins(scored: Dataset, settings: FitSettings, choose_on: Dataset | No
             return ScoreBins.of(equal_yield_edges(chosen, settings.bins, Role.SIGNAL))
         case "equal_background":
             return ScoreBins.of(equal_yield_edges(chosen, settings.bins, Role.BACKGROUND))
-        case "cells":  # the score is the number of a cell, plus a half
+        case "cells" | "categories":  # the score is the number of a cell, plus a half
             return ScoreBins.of(np.arange(int(score_range(chosen)[1]) + 2.0))
         case "optimised":
             if choose_on is None:

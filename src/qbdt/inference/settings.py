@@ -13,6 +13,8 @@ from qbdt.settings import Section
 
 __all__ = ["FitSettings"]
 
+Binning = Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells", "categories"]
+
 
 class FitSettings(Section):
     """How scores become templates and templates a fit; the defaults are the paper's.
@@ -25,11 +27,11 @@ class FitSettings(Section):
 
     transform: Literal["tanh", "none"] = Field("tanh", description="map the score y to tanh(c·y), or leave it")
     c: float | Literal["scan"] = Field("scan", description="constant of the transform, or scan: largest binned Q")
-    binning: Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells"] = Field(
+    binning: Binning = Field(
         "uniform",
         description="equal width, equal yield, given edges, or edges that keep the most information on the signal "
         "strength after profiling, chosen fold by fold on the events of the other folds; cells: the same for several "
-        "scores, in the space of all of them",
+        "scores, in the space of all of them; categories: events go to that of their largest score, which is binned",
     )
     bins: int = Field(20, ge=1, le=10_000, description="number of bins")
     edges: list[float] | None = Field(None, description="for binning: edges; of the transformed score, ascending")
@@ -82,6 +84,11 @@ class FitSettings(Section):
     poi: str = Field("mu", description="name of the signal strength in the workspace")
     measurement: str = Field("measurement", description="name of the measurement in the workspace")
     channel: str = Field("signal_region", pattern=r"^[A-Za-z]\w*$", description="name of the channel in the workspace")
+
+    @property
+    def joins_scores(self) -> bool:
+        """Whether bins are made of several scores."""
+        return self.binning in ("cells", "categories")
 
     @model_validator(mode="after")
     def _consistent(self) -> FitSettings:

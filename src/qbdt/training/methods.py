@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from qbdt.data import Dataset
@@ -65,8 +66,16 @@ def train(
     True
     """
     method: Any = train_profiled if settings.method == "profile" else train_paper
-    handed_over = [dataset]
+    handed_over = [_move(dataset, settings.at)]
     del dataset  # so that the method can let go of it when its own arrays are filled
     options: dict[str, Any] = {"n_threads": n_threads, "monitor": monitor, "progress": progress, "device": device}
     trained: TrainedModel = method(handed_over.pop(), settings, resume=resume, checkpoint=checkpoint, **options)
     return trained
+
+
+def _move(events: Dataset | PartitionedEvents, at: Mapping[str, float]) -> Dataset | PartitionedEvents:
+    """Return the events at the working point of the training."""
+    if not at:
+        return events
+    move = partial(Dataset.at_working_point, at=at)
+    return move(events) if isinstance(events, Dataset) else events.map(move)

@@ -23,7 +23,7 @@ __all__ = ["Rule", "Settings"]
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
 
-MEASUREMENT = ("partner", "free", "strengths", "of_interest")
+MEASUREMENT = ("partner", "free", "strengths", "of_interest", "at")
 """Settings that say what is measured beside one strength; model files have them where they are given."""
 
 
@@ -185,6 +185,13 @@ class Settings:
         'For "profile": parameters of interest, strengths or sources, such as a mass that is given as a source; all '
         "strengths by default. There is a score for each; all other parameters are profiled.",
     )
+    at: Mapping[str, float] = field(
+        default_factory=dict,
+        metadata=_rule(
+            'For "profile": the working point, values of sources in standard deviations by name, such as those after a '
+            "fit; the score is the best one there. 0 for all by default."
+        ),
+    )
 
     def __post_init__(self) -> None:
         rules = self.rules()
@@ -213,6 +220,7 @@ class Settings:
         names = _sort_names(self.of_interest, "of_interest", "strengths or sources")
         object.__setattr__(self, "of_interest", names)
         object.__setattr__(self, "strengths", _read_strengths(self.strengths))
+        object.__setattr__(self, "at", _read_working_point(self.at))
         if self.method == "paper" and (given := [name for name in MEASUREMENT if getattr(self, name)]):
             raise ConfigError(f"{given[0]}: a setting of method='profile'; method='paper' knows no fit")
 
@@ -288,6 +296,16 @@ def _read_strengths(given: Any) -> dict[str, tuple[str, ...]]:
         if not processes or not all(isinstance(process, str) for process in processes):
             raise ConfigError(f"strengths: {name}: {processes!r}: names of signal processes are needed")
     return {name: tuple(processes) for name, processes in listed.items()}
+
+
+def _read_working_point(given: Any) -> dict[str, float]:
+    """Return values of sources, in the order of the alphabet, without those that stay at 0."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"at={given!r}: must say for some sources which value they have")
+    for name, value in given.items():
+        if not _is_number(value):
+            raise ConfigError(f"at: {name}: {value!r}: must be a number of standard deviations")
+    return {str(name): float(given[name]) for name in sorted(given) if given[name] != 0}
 
 
 def _read_partner(given: Any) -> Partner | None:

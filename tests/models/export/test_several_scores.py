@@ -8,6 +8,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds
 from qbdt.errors import ConfigError
 from qbdt.models.export import export_model
+from qbdt.models.export.cpp_header import CompiledHeader, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx
 from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.profile.efficient_scores import EfficientScores
@@ -16,6 +17,14 @@ from tests.models.export.models import random_sum
 from tests.trees.test_ensemble import random_tree
 
 NAMES = ("x0", "x1")
+FORMATS = {"model.onnx": "onnx", "model.h": "cpp"}
+
+
+def require(to):
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    elif CompiledHeader.compiler() is None:
+        pytest.skip("no C++ compiler")
 
 
 def random_scores(seed, n_strengths, n_parameters):
@@ -36,31 +45,39 @@ def random_scores(seed, n_strengths, n_parameters):
     )
 
 
+def read_back(path, n_parameters):
+    if path.suffix == ".onnx":
+        return read_onnx(path)
+    return CompiledHeader(path, namespace_of(path.stem), (), path.parent, n_parameters)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.h"])
 @pytest.mark.parametrize(("n_strengths", "n_parameters"), [(1, 1), (2, 2), (1, 2), (3, 1)])
-def test_several_scores_come_back_from_onnx(n_strengths, n_parameters, tmp_path):
-    pytest.importorskip("onnxruntime")
+def test_several_scores_come_back(n_strengths, n_parameters, name, tmp_path):
+    require(FORMATS[name])
     model = random_scores(1, n_strengths, n_parameters)
-    done = export_model(model, tmp_path / "model.onnx", "onnx")
+    done = export_model(model, tmp_path / name, FORMATS[name])
     assert done.difference < 1e-9
     x = np.random.default_rng(2).normal(size=(50, 2))
     x[::7, 0] = np.nan
-    found = read_onnx(tmp_path / "model.onnx")(x, {})["score"]
+    found = read_back(tmp_path / name, n_parameters)(x, {})["score"]
     wanted = model.score(Events(dict(zip(NAMES, x.T, strict=True)), np.ones(50)))
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["model.onnx", "model.h"])
 @pytest.mark.parametrize("rule", [ModuloFolds(2, "event"), HashFolds(3, ("run", "event"))], ids=str)
-def test_folds_choose_among_several_scores(rule, tmp_path):
-    pytest.importorskip("onnxruntime")
+def test_folds_choose_among_several_scores(rule, name, tmp_path):
+    require(FORMATS[name])
     model = FoldedEnsemble(tuple(random_scores(i, 2, 2) for i in range(rule.k)), rule)
-    assert export_model(model, tmp_path / "model.onnx", "onnx").difference < 1e-9
+    assert export_model(model, tmp_path / name, FORMATS[name]).difference < 1e-9
 
 
-@pytest.mark.parametrize("to", ["xgboost", "tmva", "cpp"])
-def test_other_formats_say_which_one_takes_several_scores(to, tmp_path):
-    ending = {"xgboost": "json", "tmva": "xml", "cpp": "h"}[to]
-    with pytest.raises(ConfigError, match="one of other parameters is exported to onnx"):
+@pytest.mark.parametrize("to", ["xgboost", "tmva"])
+def test_other_formats_say_which_ones_take_several_scores(to, tmp_path):
+    ending = {"xgboost": "json", "tmva": "xml"}[to]
+    with pytest.raises(ConfigError, match="onnx and cpp take those of other parameters"):
         export_model(random_scores(1, 2, 2), tmp_path / f"model.{ending}", to)
 
 

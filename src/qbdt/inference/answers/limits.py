@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
@@ -115,7 +114,7 @@ def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points
     null = make_null(best, observed)
     # Background alone gives t = √q − √q_A ~ N(0, 1), so CLs = Φ(−√q_A − t)/Φ(−t): the band at t = n is where √q_A is
     # x_n = −Φ⁻¹((1 − level) Φ(−n)) − n.
-    roots = [-float(norm.ppf((1 - level) * norm.cdf(-n))) - n for n in BANDS]
+    roots = [-float(ndtri((1 - level) * ndtr(-n))) - n for n in BANDS]
     curve = _NullCurve(null)
     expected = tuple(curve.solve(root) for root in roots)
     found = _find_observed(best, null, level, expected[2]) if observed else None
@@ -164,7 +163,7 @@ def find_limit_with_toys(
         q_signal, q_background = (
             measure_tilde(likelihood, toys, best.poi, value) for toys in (with_signal, background)
         )
-        bands = np.quantile(q_background, norm.cdf(BANDS))
+        bands = np.quantile(q_background, ndtr(BANDS))
         tests = [_tilde(best, value) if observed else np.nan, *bands.tolist()]
         rows.append([_ratio(q_signal, q_background, q) for q in tests])
     curves = np.array(rows)
@@ -213,6 +212,8 @@ class _NullCurve:
             elif further == bound:
                 raise FitError(f"no upper limit on {self.null.poi} is found below {bound:g}: widen its bounds")
             low = low if high is not None else further
+        from scipy.optimize import brentq
+
         return float(brentq(lambda mu: self(mu) - root, low, high, xtol=1e-5 * high, rtol=1e-5))
 
 
@@ -227,12 +228,12 @@ def _tilde(best: BestFit, mu: float) -> float:
 def evaluate_cls(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[float, list[float]]:
     """CLs of the data and of the five expectations at one strength."""
     root = float(np.sqrt(max(null.rise(mu, {}), 1e-300)))
-    bands = [float(norm.cdf(-root - n) / norm.cdf(-n)) for n in BANDS]
+    bands = [float(ndtr(-root - n) / ndtr(-n)) for n in BANDS]
     if not observed:
         return float("nan"), bands
     q = _tilde(best, mu)
     t = np.sqrt(q) - root if np.sqrt(q) <= root else (q - root**2) / (2 * root)
-    return float(norm.cdf(-root - t) / norm.cdf(-t)), bands
+    return float(ndtr(-root - t) / ndtr(-t)), bands
 
 
 def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> float:
@@ -246,6 +247,8 @@ def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> 
         low, high = high, 1.5 * high
         if high > bound:
             raise FitError(f"no upper limit on {best.poi} is found below {bound:g}: widen its bounds")
+    from scipy.optimize import brentq
+
     return float(brentq(partial(excess), low, high, xtol=1e-5 * guess, rtol=1e-5)) if excess(low) > 0 else low
 
 

@@ -37,7 +37,8 @@ def fit_strengths(
     strengths
         Signal strengths, and the signal processes that each multiplies.
     settings
-        `bins` is the largest number of cells, 40 by default, and `min_entries` the floor of each.
+        `bins` is the largest number of cells, 40 by default, and `min_entries` the floor of each. With `binning:
+        categories` every event goes to the category of its largest score, and is binned in that score.
     free
         Backgrounds whose normalisation is free.
     figure
@@ -69,7 +70,8 @@ def fit_strengths(
     scored = scored.require_usable().with_systematics(wanted)
     target = CellTarget({name: tuple(own) for name, own in strengths.items()}, free=tuple(free), figure=figure)
     chosen = scored if choose_on is None else choose_on.with_systematics(wanted)
-    cells = choose_cells(chosen, settings.bins, target, settings.min_entries, by_folds=choose_on is None)
+    ways = {"by_folds": choose_on is None, "by_category": settings.binning == "categories"}
+    cells = choose_cells(chosen, settings.bins, target, settings.min_entries, **ways)
     templates = bound_shifts(fill(scored, cells, "cell of the scores").scaled(settings.scale))
     measurement = Measurement({settings.channel: templates}, strengths, free=free)
     return fit_measurement(measurement, settings, progress)

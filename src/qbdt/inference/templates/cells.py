@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
+from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
@@ -226,8 +227,14 @@ def _more_events(templates: TemplateSet, factor: float) -> TemplateSet:
 
 
 def choose_cells(
-    scored: Dataset, n_cells: int, target: CellTarget, min_entries: float = 10.0, *, by_folds: bool = False
-) -> ScoreCells | FoldedCells:
+    scored: Dataset,
+    n_cells: int,
+    target: CellTarget,
+    min_entries: float = 10.0,
+    *,
+    by_folds: bool = False,
+    by_category: bool = False,
+) -> Bins:
     """Choose cells on a dataset whose features are the scores.
 
     Parameters
@@ -243,7 +250,13 @@ def choose_cells(
     by_folds
         Whether the cells are for the same events: then those of each fold are chosen on the other folds. Otherwise they
         are for other events.
+    by_category
+        Whether events go to the category of their largest score, and are binned in it.
     """
+    if by_category:
+        from qbdt.inference.templates.categories import choose_categories
+
+        return choose_categories(scored, n_cells, target, min_entries, by_folds=by_folds)
     if by_folds:
         return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)

@@ -22,6 +22,7 @@ from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import ConfigError, OutputError
 from qbdt.training import Model, SingleModel
+from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble
 
 __all__ = ["CompiledHeader", "header_text", "namespace_of"]
@@ -88,6 +89,27 @@ inline std::uint64_t mixed(std::uint64_t x) {
 }
 """
 
+SCORES = """\
+inline void score_{number}(const double* x, double* out) {{
+  const double y[] = {{{log_ratios}}};  // ln(s_i/b) of each strength
+  const double shifts[] = {{{shifts}}};
+  static const double coefficients[][{n_ratios}] = {{{coefficients}}};
+  static const double centres[] = {{{centres}}};
+  static const double widths[] = {{{widths}}};
+  double most = 0.0;  // so that no exponential overflows
+  for (int i = 0; i < {n_ratios}; ++i) most = y[i] > most ? y[i] : most;
+  double powers[{n_ratios}];
+  double total = std::exp(-most);
+  for (int i = 0; i < {n_ratios}; ++i) total += powers[i] = std::exp(y[i] - most);
+  for (int j = 0; j < {n_scores}; ++j) {{
+    double t = -shifts[j];
+    for (int i = 0; i < {n_ratios}; ++i) t += coefficients[j][i] * (powers[i] / total);
+    out[j] = (t - centres[j]) / widths[j];
+  }}
+}}
+"""
+"""Scores of several parameters, see `EfficientScores`."""
+
 DRIVER = """\
 #include <cstdio>
 #include <vector>
@@ -99,7 +121,8 @@ int main(int, char** argv) {{
   std::vector<std::int64_t> id({n_ids} + 1);
   while (std::fread(x.data(), sizeof(double), x.size(), in) == x.size()) {{
     if ({n_ids} && std::fread(id.data(), sizeof(std::int64_t), {n_ids}, in) != {n_ids}) return 2;
-    const double result[] = {{{results}}};
+    double result[{n_results}];
+    {calls}
     std::fwrite(result, sizeof(double), {n_results}, out);
   }}
   std::fclose(out);
@@ -140,7 +163,8 @@ def header_text(model: Model, namespace: str) -> str:
         reduce(lambda text, change: text.replace(*change), SETS.items() if with_sets else (), WALK),
         *chain.from_iterable(_write_member(member, i, with_sets) for i, member in enumerate(model.members)),
         "}  // namespace detail",
-        *(_write_score(model.members[0]) if model.folds is None else _write_score_by_fold(model.folds)),
+        *_write_parameters(model.members[0]),
+        *(_write_score(model.members[0]) if model.folds is None else _write_score_by_fold(model)),
         f"}}  // namespace {namespace}",
         f"#endif  // {guard}",
     ]
@@ -160,19 +184,29 @@ class CompiledHeader:
         Columns that the fold rule reads; none for a single model.
     folder
         Where to put the program.
+    n_scores
+        Scores of an event, where the header has several, or None.
     """
 
-    def __init__(self, header: Path, namespace: str, identifiers: tuple[str, ...], folder: Path) -> None:
+    def __init__(
+        self, header: Path, namespace: str, identifiers: tuple[str, ...], folder: Path, n_scores: int | None = None
+    ) -> None:
         compiler = self.compiler()
         if compiler is None:
             raise ConfigError("no C++ compiler (c++, g++ or clang++) is found to check the header with")
-        self._identifiers, self._folder = identifiers, folder
+        self._identifiers, self._folder, self._n_scores = identifiers, folder, n_scores or 1
         self._names = ("score", "average") if identifiers else ("score",)
         self._program = folder / "driver"
         ids = "".join(f", id[{i}]" for i in range(len(identifiers)))
-        results = [f"{namespace}::score(x.data(){ids})"]
-        results += [f"{namespace}::average(x.data())"] * bool(identifiers)
-        driver = DRIVER.format(ns=namespace, n_ids=len(identifiers), results=", ".join(results), n_results=len(results))
+        arguments = dict(zip(self._names, (f"x.data(){ids}", "x.data()"), strict=False))
+        calls = [
+            f"result[{i}] = {namespace}::{name}({given});"
+            if n_scores is None
+            else f"{namespace}::{name}({given}, result + {i * n_scores});"
+            for i, (name, given) in enumerate(arguments.items())
+        ]
+        n_results = len(calls) * self._n_scores
+        driver = DRIVER.format(ns=namespace, n_ids=len(identifiers), calls=" ".join(calls), n_results=n_results)
         source = folder / "driver.cpp"
         source.write_text(f'#include "{header.resolve()}"\n{driver}', encoding="utf-8")
         command = [compiler, "-std=c++11", "-O1", "-o", str(self._program), str(source)]
@@ -193,15 +227,18 @@ class CompiledHeader:
             source, target = Path(scratch) / "in", Path(scratch) / "out"
             rows.tofile(source)
             subprocess.run([str(self._program), str(source), str(target)], check=True)
-            found = np.fromfile(target).reshape(len(rows), len(self._names))
-        return {name: found[:, i] for i, name in enumerate(self._names)}
+            found = np.fromfile(target).reshape(len(rows), len(self._names), self._n_scores)
+        return {name: found[:, i, 0] if self._n_scores == 1 else found[:, i] for i, name in enumerate(self._names)}
 
 
 def _write_member(member: SingleModel, number: int, with_sets: bool) -> list[str]:
     """Tables and score of one model."""
     lines: list[str] = []
-    for name, ensemble in member.components.items():
-        lines += _write_sum(ensemble, f"{name}_sum_{number}", with_sets)
+    several = isinstance(member, EfficientScores)
+    for i, (name, ensemble) in enumerate(member.components.items()):
+        lines += _write_sum(ensemble, f"{f'part{i}' if several else name}_sum_{number}", with_sets)
+    if isinstance(member, EfficientScores):
+        return [*lines, _write_scores(member, number)]
     lines.append(f"inline double score_{number}(const double* x) {{")
     if member.constants:
         log_odds, share = member.constants["log_odds"], member.constants["share"]
@@ -213,6 +250,37 @@ def _write_member(member: SingleModel, number: int, with_sets: bool) -> list[str
     else:
         lines.append(f"  return score_sum_{number}(x);")
     return [*lines, "}"]
+
+
+def _write_scores(member: EfficientScores, number: int) -> str:
+    calls = [f"part{i}_sum_{number}(x)" for i in range(len(member.components))]
+    n_ratios = len(member.ratios)
+    pairs = zip(calls[:n_ratios], member.log_odds, strict=True)
+    rows = member.ratio_coefficients.tolist()
+    return SCORES.format(
+        number=number,
+        n_ratios=n_ratios,
+        n_scores=len(member.parameters),
+        log_ratios=", ".join(f"{call} + {odds!r}" for call, odds in pairs),
+        shifts=", ".join(calls[n_ratios:]),
+        coefficients=", ".join(f"{{{', '.join(map(repr, row))}}}" for row in rows),
+        centres=", ".join(map(repr, member.centres.tolist())),
+        widths=", ".join(map(repr, member.widths.tolist())),
+    )
+
+
+def _write_parameters(member: SingleModel) -> list[str]:
+    """Names of the scores, where there are several."""
+    if not isinstance(member, EfficientScores):
+        return []
+    return [
+        f"constexpr int n_scores = {len(member.parameters)};",
+        "// Parameter that a score measures best; functions of scores fill n_scores numbers from `out` on.",
+        "inline const char* parameter(int i) {",
+        f"  static const char* const names[] = {{{', '.join(map(_quote, member.parameters))}}};",
+        "  return names[i];",
+        "}",
+    ]
 
 
 def _write_sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
@@ -246,6 +314,8 @@ def _write_sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
 
 def _write_score(member: SingleModel) -> list[str]:
     lines = ["// Score of an event; x holds the features in order, NaN where one is missing."]
+    if isinstance(member, EfficientScores):
+        return [*lines, "inline void score(const double* x, double* out) { detail::score_0(x, out); }"]
     lines.append("inline double score(const double* x) { return detail::score_0(x); }")
     if member.constants:
         lines += [
@@ -256,12 +326,14 @@ def _write_score(member: SingleModel) -> list[str]:
     return lines
 
 
-def _write_score_by_fold(rule: FoldRule) -> list[str]:
-    k = rule.k
+def _write_score_by_fold(model: Model) -> list[str]:
+    rule = model.folds
+    assert rule is not None
+    k, several = rule.k, isinstance(model.members[0], EfficientScores)
+    kind, declared_out, out = ("void", ", double* out", ", out") if several else ("double", "", "")
     ids = [f"id{i}" for i in range(len(rule.columns))]
     declared = ", ".join(f"std::int64_t {name}" for name in ids)
-    cases = [f"    case {i}: return detail::score_{i}(x);" for i in range(k)]
-    adding = [f"  total += detail::score_{i}(x);" for i in range(k)]
+    cases = [f"    case {i}: return detail::score_{i}(x{out});" for i in range(k)]
     columns = ", ".join(_quote(name) for name in rule.columns)
     return [
         f"constexpr int n_folds = {k};",
@@ -276,19 +348,34 @@ def _write_score_by_fold(rule: FoldRule) -> list[str]:
         *_write_rule(rule, ids),
         "}",
         "// Score of one fold's model.",
-        "inline double score_of_fold(int fold, const double* x) {",
+        f"inline {kind} score_of_fold(int fold, const double* x{declared_out}) {{",
         "  switch (fold) {",
         *cases,
         "  }",
         '  throw std::out_of_range("no such fold");',
         "}",
         "// Score of an event, from the model that did not see it; x holds the features in order, NaN where missing.",
-        f"inline double score(const double* x, {declared}) {{ return score_of_fold(fold({', '.join(ids)}), x); }}",
+        f"inline {kind} score(const double* x, {declared}{declared_out}) "
+        f"{{ return score_of_fold(fold({', '.join(ids)}), x{out}); }}",
         "// Mean of all models, for events that took no part in the training.",
-        "inline double average(const double* x) {",
-        "  double total = 0.0;",
-        *adding,
-        f"  return total / {k};",
+        *(_write_averages(k) if several else _write_average(k)),
+    ]
+
+
+def _write_average(k: int) -> list[str]:
+    adding = [f"  total += detail::score_{i}(x);" for i in range(k)]
+    return ["inline double average(const double* x) {", "  double total = 0.0;", *adding, f"  return total / {k};", "}"]
+
+
+def _write_averages(k: int) -> list[str]:
+    return [
+        "inline void average(const double* x, double* out) {",
+        "  double own[n_scores];",
+        "  for (int j = 0; j < n_scores; ++j) out[j] = 0.0;",
+        f"  for (int i = 0; i < {k}; ++i) {{",
+        "    score_of_fold(i, x, own);",
+        f"    for (int j = 0; j < n_scores; ++j) out[j] += own[j] / {k};",
+        "  }",
         "}",
     ]
 

@@ -118,9 +118,9 @@ def export_model(
     """
     if to not in FORMATS:
         raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
-    if to != "onnx" and any(isinstance(member, EfficientScores) for member in model.members):
+    if to in SINGLE and any(isinstance(member, EfficientScores) for member in model.members):
         raise ConfigError(
-            f"to={to}: only models of one signal strength are exported so; one of other parameters is exported to onnx"
+            f"to={to}: only models of one signal strength are exported so; onnx and cpp take those of other parameters"
         )
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
@@ -178,7 +178,9 @@ class _OneFile:
         if CompiledHeader.compiler() is None:
             return None
         columns = () if self.model.folds is None else self.model.folds.columns
-        return CompiledHeader(self._file, namespace_of(self._file.stem), columns, self._scratch)
+        first = self.model.members[0]
+        n_scores = len(first.parameters) if isinstance(first, EfficientScores) else None
+        return CompiledHeader(self._file, namespace_of(self._file.stem), columns, self._scratch, n_scores)
 
     def warnings(self, result: Comparison | None) -> list[str]:
         if result is None:

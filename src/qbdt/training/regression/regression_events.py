@@ -66,7 +66,7 @@ class HeldPrediction:
 
 
 class RegressionEvents:
-    """All events of a regression in memory, divided into inner folds by position."""
+    """All events of a regression in memory, divided into inner folds by identifiers, or by position without any."""
 
     def __init__(self, dataset: Dataset, settings: Settings, workers: Workers) -> None:
         settings.require_features(dataset.features)
@@ -83,7 +83,8 @@ class RegressionEvents:
         self.rows = place_events(dataset, workers)
         counts = {0: count_rows(dataset, settings)}
         divisible = self.nominal.n_rows >= LEAST_ROWS
-        self.folds = InnerFolds((), counts[0], count_before(counts), counts)
+        names = tuple(name for name in self.nominal.id_names if name != TARGET)
+        self.folds = InnerFolds(names, counts[0], count_before(counts), counts)
         self.folds = self.folds if divisible else replace(self.folds, k=1)
         self.sums = self.rows.reduce(partial(sum_partition, folds=self.folds), EventSums.merge, "sums")
         self.segments = shift_segments(dataset)
