@@ -110,7 +110,7 @@ eras: setup  ## halves of the CMS files in ../shared as two eras, against the fi
 measurements: setup  ## several strengths, a mass and partners on problems with known densities; some minutes
 	$(THREADS) $(BIN)/python -m validation.measurements
 
-two-strengths: setup  ## ggH and VBF of the CMS files in ../shared, both measured in 40 cells, against a multi-class XGBoost; an hour
+two-strengths: setup  ## ggH and VBF of the CMS files in ../shared, both measured in 40 cells, against a multi-class XGBoost; hours
 	$(THREADS) $(BIN)/python -m validation.two_strengths ../shared/data/cms_htautau
 
 regression: setup  ## the mass of γττ on the bundled sample: resolution and shifts under the sources, against HGB and LightGBM

@@ -50,7 +50,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python="3.11", default=False)
 def random_order(session: nox.Session) -> None:
-    """Run all tests in an order drawn anew each time; `-p randomly -p "randomly_seed=N"` repeats one."""
+    """Run all tests in an order drawn anew each time; `nox -s random_order -- --randomly-seed=N` repeats one."""
     _install(session, "test")
     session.install("pytest-randomly")
     _pytest(session)

@@ -37,6 +37,8 @@ FENCE = re.compile(
 TITLE = re.compile(r'title="([^"]+)"')
 OMITTED = re.compile(r"\s*^\.\.\.$\s*", re.MULTILINE)
 """A line of its own that stands for any number of lines, also none."""
+PROGRESS = re.compile(r"^\w+: [\d,]+ of [\d,]+ \(\d+%\), .*\n", re.MULTILINE)
+"""What a busy machine says of work that takes long."""
 NUMBER = re.compile(r"[-+]?\d+\.\d+")
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -121,7 +123,7 @@ def _console(block: Block, where: str) -> None:
             check=False,
             timeout=600,
         )
-        output = done.stdout
+        output = PROGRESS.sub("", done.stdout)
         wanted = 2 if expected.startswith("qbdt:") else 0
         assert done.returncode == wanted, f"{where}: {command}: exit code {done.returncode}\n{output}"
         if expected:

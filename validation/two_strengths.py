@@ -67,7 +67,7 @@ def fit_xgboost(dataset: Dataset, n_threads: int | None) -> Scorer:
             {**common, **own, "eval_metric": "mlogloss"},
             parts[0],
             MOST,
-            [(parts[1], "held")],
+            evals=[(parts[1], "held")],
             early_stopping_rounds=PATIENCE,
             verbose_eval=False,
         )

@@ -7,6 +7,7 @@ from qbdt.data.identity import (
     are_distinct,
     are_shared_by_few,
     bits_column,
+    hash_columns,
     list_identifiers,
     mix_salt,
     number_identifiers,
@@ -78,6 +79,7 @@ def test_an_identifier_for_each_row(event_id, shape):
 
 
 def test_columns_of_identifiers_are_numbered():
+    assert list_identifiers([5, 6], 2)["event_id(0)"].tolist() == [5, 6]
     found = list_identifiers([[1, 2], [3, 4]], 2)
     assert {name: values.tolist() for name, values in found.items()} == {"event_id(0)": [1, 3], "event_id(1)": [2, 4]}
     with pytest.raises(DataError, match="event_id has shape"):
@@ -95,3 +97,8 @@ def test_how_many_rows_may_share_an_identifier(told, share):
 @pytest.mark.parametrize("salt", [0, 1, 7, 2**63 - 1, 2**63, 2**63 + 7, -1])
 def test_salts_are_spread_over_all_bits(salt):
     assert mix_salt(salt) == splitmix64(salt % 2**63)
+
+
+@pytest.mark.parametrize("salt", [-1, 2**64, 2**64 + 7])
+def test_salts_have_64_bits(salt):
+    assert hash_columns([np.array([3])], salt).tolist() == [splitmix64(salt % 2**64 ^ 3)]

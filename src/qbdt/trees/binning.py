@@ -19,7 +19,7 @@ from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.trees.event_matrices import chunk_matrices, chunk_ranges
-from qbdt.trees.kernels.codes import GUIDE_CELLS, encode, fill_guides
+from qbdt.trees.kernels.codes import GUIDE_CELLS, encode
 from qbdt.trees.quantiles import QuantileSketch, quantile_edges
 
 __all__ = [
@@ -82,6 +82,7 @@ class Binning:
         n = len(self.edges)
         padded = np.full((n, BINS), np.nan)
         low, inverse = np.zeros(n), np.ones(n)
+        guides, most = np.zeros((n, GUIDE_CELLS + 3), dtype=np.uint8), np.zeros(n, dtype=np.int64)
         for i, edges in enumerate(self.edges):
             padded[i, : edges.size] = edges
             if edges.size:
@@ -90,9 +91,12 @@ class Binning:
                 with np.errstate(over="ignore"):
                     per_cell = GUIDE_CELLS / (edges[-1] - edges[0])
                 low[i], inverse[i] = (edges[0], per_cell) if 0 < per_cell < np.inf else (0.0, 0.0)
-        guides = np.empty((n, GUIDE_CELLS + 3), dtype=np.uint8)
-        with np.errstate(over="ignore"):
-            most = fill_guides(padded, self.n_cuts, low, inverse, guides)
+            # A guide is the number of edges in the cells below; cells as the kernel finds them.
+            with np.errstate(over="ignore", invalid="ignore"):
+                place = (edges - low[i]) * inverse[i] + 1.0
+            cells = np.minimum(np.fmax(place, 0.0), GUIDE_CELLS + 1.0).astype(np.int64)
+            in_cell = np.bincount(cells + 1, minlength=GUIDE_CELLS + 3)
+            guides[i], most[i] = np.cumsum(in_cell), in_cell.max()
         return padded, low, inverse, guides, most
 
     @cached_property

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import chdtrc, ndtri
 
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.arrays import Floats
@@ -193,5 +193,5 @@ def _significance(shape: Floats, covariance: Floats, spread: float) -> float:
     if spread < 1e-16 or shape.size < 2:  # rounding of a source that scales everything alike
         return 0.0
     chi2 = float(shape @ np.linalg.pinv(covariance, rcond=1e-9, hermitian=True) @ shape)
-    z = float(stats.norm.isf(stats.chi2.sf(chi2, shape.size - 1)))
+    z = -float(ndtri(chdtrc(shape.size - 1, chi2)))
     return z if np.isfinite(z) else float(np.sqrt(chi2))  # beyond 38 standard deviations probabilities underflow

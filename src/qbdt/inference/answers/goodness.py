@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
@@ -70,7 +70,7 @@ def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessO
     free = [p for p in likelihood.parameters if p.kind in ("poi", "free") and p.name not in best.minimum.fixed]
     degrees = len(likelihood.data) - len(free)
     statistic = max(best.minimum.twice_nll, 0.0)
-    p_value = float(chi2.sf(statistic, degrees)) if degrees > 0 else float("nan")
+    p_value = float(chdtrc(degrees, statistic)) if degrees > 0 else float("nan")
     if not n_toys:
         return GoodnessOfFit(statistic, degrees, p_value)
     if not isinstance(likelihood, AnalyticLikelihood):

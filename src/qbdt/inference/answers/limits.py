@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
@@ -115,7 +114,7 @@ def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points
     null = make_null(best, observed)
     # Background alone gives t = √q − √q_A ~ N(0, 1), so CLs = Φ(−√q_A − t)/Φ(−t): the band at t = n is where √q_A is
     # x_n = −Φ⁻¹((1 − level) Φ(−n)) − n.
-    roots = [-float(norm.ppf((1 - level) * norm.cdf(-n))) - n for n in BANDS]
+    roots = [-float(ndtri((1 - level) * ndtr(-n))) - n for n in BANDS]
     curve = _NullCurve(null)
     expected = tuple(curve.solve(root) for root in roots)
     found = _find_observed(best, null, level, expected[2]) if observed else None
@@ -157,14 +156,14 @@ def find_limit_with_toys(
     base = best if observed else make_null(best, observed=False)
     ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
     mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)
-    background = draw_experiments(likelihood, _hold_strength(best, 0.0).values, n_toys, rng)
+    background = draw_experiments(likelihood, best.profile(0.0, {}).values, n_toys, rng)
     rows = []
     for value in mu.tolist():
-        with_signal = draw_experiments(likelihood, _hold_strength(base, value).values, n_toys, rng)
+        with_signal = draw_experiments(likelihood, base.profile(value, {}).values, n_toys, rng)
         q_signal, q_background = (
             measure_tilde(likelihood, toys, best.poi, value) for toys in (with_signal, background)
         )
-        bands = np.quantile(q_background, norm.cdf(BANDS))
+        bands = np.quantile(q_background, ndtr(BANDS))
         tests = [_tilde(best, value) if observed else np.nan, *bands.tolist()]
         rows.append([_ratio(q_signal, q_background, q) for q in tests])
     curves = np.array(rows)
@@ -180,7 +179,7 @@ def make_null(best: BestFit, observed: bool) -> BestFit:
     they are nominal.
     """
     likelihood = best.likelihood
-    values = _hold_strength(best, 0.0).values if observed else likelihood.start.copy()
+    values = best.profile(0.0, {}).values if observed else likelihood.start.copy()
     values[best.index] = 0.0
     terms = likelihood.constraints
     centres = values[terms.index] * np.where(terms.rates == 0, 1.0, terms.rates)
@@ -188,10 +187,6 @@ def make_null(best: BestFit, observed: bool) -> BestFit:
     asimov = likelihood.with_data(likelihood.expected(values), dict(zip(names, centres.tolist(), strict=True)))
     minimum = Minimum(values, asimov.twice_nll(values), best.minimum.fixed)
     return BestFit(asimov, minimum, asimov.hessian(minimum), best.poi)
-
-
-def _hold_strength(best: BestFit, mu: float) -> Minimum:
-    return best.likelihood.follow({best.poi: mu}, best.predict(best.poi, mu))
 
 
 class _NullCurve:
@@ -217,6 +212,8 @@ class _NullCurve:
             elif further == bound:
                 raise FitError(f"no upper limit on {self.null.poi} is found below {bound:g}: widen its bounds")
             low = low if high is not None else further
+        from scipy.optimize import brentq
+
         return float(brentq(lambda mu: self(mu) - root, low, high, xtol=1e-5 * high, rtol=1e-5))
 
 
@@ -231,12 +228,12 @@ def _tilde(best: BestFit, mu: float) -> float:
 def evaluate_cls(best: BestFit, null: BestFit, mu: float, observed: bool) -> tuple[float, list[float]]:
     """CLs of the data and of the five expectations at one strength."""
     root = float(np.sqrt(max(null.rise(mu, {}), 1e-300)))
-    bands = [float(norm.cdf(-root - n) / norm.cdf(-n)) for n in BANDS]
+    bands = [float(ndtr(-root - n) / ndtr(-n)) for n in BANDS]
     if not observed:
         return float("nan"), bands
     q = _tilde(best, mu)
     t = np.sqrt(q) - root if np.sqrt(q) <= root else (q - root**2) / (2 * root)
-    return float(norm.cdf(-root - t) / norm.cdf(-t)), bands
+    return float(ndtr(-root - t) / ndtr(-t)), bands
 
 
 def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> float:
@@ -250,6 +247,8 @@ def _find_observed(best: BestFit, null: BestFit, level: float, guess: float) -> 
         low, high = high, 1.5 * high
         if high > bound:
             raise FitError(f"no upper limit on {best.poi} is found below {bound:g}: widen its bounds")
+    from scipy.optimize import brentq
+
     return float(brentq(partial(excess), low, high, xtol=1e-5 * guess, rtol=1e-5)) if excess(low) > 0 else low
 
 

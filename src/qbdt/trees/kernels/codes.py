@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import FEATURES_PER_WORD, MISSING, Codes, Fixed, Floats, Rows
 
-__all__ = ["GUIDE_CELLS", "encode", "fill_guides", "hash_rows"]
+__all__ = ["GUIDE_CELLS", "encode", "hash_rows"]
 
 GUIDE_CELLS = 1024
 """Equal cells between the first and the last edge of a feature; each knows how many edges lie below it."""
@@ -31,22 +31,6 @@ def _cell(x: float, low: float, inverse: float) -> np.int64:
 
 
 @njit(cache=True, nogil=True)
-def fill_guides(edges: Floats, n_edges: Fixed, low: Floats, inverse: Floats, guides: NDArray[np.uint8]) -> Fixed:
-    """For every feature and cell, the number of edges in the cells below it; returns most edges of a cell."""
-    most = np.empty(low.size, np.int64)
-    for feature in range(low.size):
-        most[feature] = 0
-        for cell in range(guides.shape[1]):
-            guides[feature, cell] = 0
-        for i in range(n_edges[feature]):
-            guides[feature, _cell(edges[feature, i], low[feature], inverse[feature]) + 1] += 1
-        for cell in range(1, guides.shape[1]):
-            most[feature] = max(most[feature], guides[feature, cell])
-            guides[feature, cell] += guides[feature, cell - 1]
-    return most
-
-
-@njit(cache=True, nogil=True)
 def encode(
     values: NDArray[Any],
     rows: Rows,
@@ -63,7 +47,7 @@ def encode(
 
     `values` are (row, column), of which `rows` are read; `features` are those of the columns. `edges` increase, padded
     with NaN to 256, so that no search runs past them; `low`, `inverse`, `guides`, `most` are the cells that shorten the
-    search (see `fill_guides`). Codes go to `out`, (word, row, feature in word), from row `start` on.
+    search (see `Binning.lookup`). Codes go to `out`, (word, row, feature in word), from row `start` on.
     """
     for block in range(0, rows.size, BLOCK):
         block_end = min(block + BLOCK, rows.size)
@@ -95,14 +79,11 @@ def encode(
 def hash_rows(values: NDArray[Any], rows: Rows, hashes: NDArray[np.uint64]) -> None:
     """Add to the hash of each row the mixed bits of its values; the sum does not depend on the order of columns."""
     multiplier = np.uint64(0x9E3779B97F4A7C15)
-    bits = np.empty(1, np.float64)
-    word = bits.view(np.uint64)
     for i in range(rows.size):
         row = rows[i]
         total = hashes[i]
         for column in range(values.shape[1]):
-            bits[0] = values[row, column]
-            z = word[0] * multiplier
+            z = np.float64(values[row, column]).view(np.uint64) * multiplier
             z = (z ^ (z >> np.uint64(29))) * multiplier
             total += z ^ (z >> np.uint64(32))
         hashes[i] = total
