@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import subprocess
 import tempfile
+import threading
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -12,25 +13,53 @@ import numpy as np
 
 from qbdt.trees.device import kernel_source
 
+ONE_AT_A_TIME = threading.Lock()
+"""Threads launch kernels at the same time; those of the CPU have one place and one shared memory."""
+
 OPTIONS = ["-O1", "-ffp-contract=off", "-std=c++17", "-shared", "-fPIC", "-w"]
+
+
+class HostArray(np.ndarray):
+    """An array that is on the device; ordinary ones are not."""
 
 
 class HostDevice:
     """What `CudaDevice` is, without a GPU."""
 
     n_units = 3
+    n_free = 1 << 40
+
+    def owns(self, value):
+        return isinstance(value, HostArray)
+
+    def wait(self):
+        pass
 
     def zeros(self, size, dtype):
-        return np.zeros(size, dtype=dtype)
+        return np.zeros(size, dtype=dtype).view(HostArray)
 
     def upload(self, array):
-        return np.array(array, order="C")
+        return np.array(array, order="C").view(HostArray)
 
     def download(self, array):
-        return array.copy()
+        assert self.owns(array)
+        return np.array(array)
+
+    def pin(self, array):
+        return self.download(array)
+
+    def copy_out(self, array, out):
+        out[...] = self.download(array)
+
+    def copy_in(self, pinned, out):
+        assert self.owns(out)
+        out[...] = pinned
 
     def compile(self, source):
         return HostKernels(source)
+
+    def join(self, launch):
+        return launch
 
 
 class HostKernels:
@@ -44,13 +73,15 @@ class HostKernels:
         converted = [as_argument(one) for one in arguments]
         kernel = getattr(self._library, name)
         kernel.restype = None
-        for place in product(*(range(n) for n in blocks)):
-            self._library.place_block(*place, *blocks)
-            kernel(*converted)
+        with ONE_AT_A_TIME:
+            for place in product(*(range(n) for n in blocks)):
+                self._library.place_block(*place, *blocks)
+                kernel(*converted)
 
 
 def as_argument(value):
     if isinstance(value, np.ndarray):
+        assert isinstance(value, HostArray)
         assert value.flags.c_contiguous
         return ctypes.c_void_p(value.ctypes.data)
     kinds = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctypes.c_double}

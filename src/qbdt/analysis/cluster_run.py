@@ -33,7 +33,7 @@ from qbdt.progress import Progress
 from qbdt.tables import Table
 from qbdt.training import Model
 from qbdt.training.partitions import copy_rows
-from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce
+from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce, require_device
 
 __all__ = ["ClusterRun"]
 
@@ -63,10 +63,13 @@ class ClusterRun:
         Dask client.
     n_partitions
         Partitions that the events are divided into; a few for each worker by default.
+    device
+        Where workers train: None for their cores, "cuda" for their GPUs.
     """
 
     client: Any
     n_partitions: int | None = None
+    device: str | None = None
     traffic: Traffic = field(default_factory=Traffic)
     _partitions: Sequence[FilePartition] = ()
 
@@ -74,6 +77,7 @@ class ClusterRun:
         self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
     ) -> dict[str, OnCluster]:
         """Divide the events among the workers, and look for faults of the input."""
+        require_device(self.client, self.device)
         partitions = load_partitions(analysis, folder, self._count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read on the cluster, in {len(partitions)} parts")
@@ -85,10 +89,9 @@ class ClusterRun:
             require_filled(filled, analysis.regions)
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
+        place = {"client": self.client, "traffic": self.traffic, "device": self.device}
         return {
-            model: OnCluster(
-                [replace(one, model=model) for one in partitions], rule, client=self.client, traffic=self.traffic
-            )
+            model: OnCluster([replace(one, model=model) for one in partitions], rule, **place)
             for model in list_models(analysis.regions)
         }
 

@@ -156,9 +156,9 @@ class _Notes:
 
 def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
     """Refuse a device that is not there before anything is read."""
-    open_device(device)
     if device is not None and cluster is not None:
-        raise ConfigError(f"device={device!r}: a run on a cluster trains on its workers' cores")
+        raise ConfigError(f"device={device!r}: for a run on a cluster, give ClusterRun(client, device={device!r})")
+    open_device(device)
 
 
 class _LocalRun:

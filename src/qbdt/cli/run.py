@@ -78,7 +78,7 @@ def run(
             data or analysis.parent,
             out,
             n_threads=threads,
-            device=device,
+            device=None if dask else device,
             at=at,
             figures=figures,
             unblind=unblind,
@@ -86,7 +86,7 @@ def run(
             origin=origin(analysis=analysis),
             progress=bar(quiet),
             say=note(quiet),
-            cluster=None if client is None else ClusterRun(client, partitions),
+            cluster=None if client is None else ClusterRun(client, partitions, device),
         )
     if as_json:
         print_json(done.result)

@@ -9,6 +9,8 @@ divided already; otherwise the caller grows the tree anew. So every number of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -83,6 +85,8 @@ class DeviceGrowth:
         self._cuts = device.zeros(2 * layout.n_features * CUT_BYTES, np.uint8)
         self._features: Indices = np.empty(0, dtype=np.int64)
         self._chosen: DeviceArray = None
+        self._known: tuple[PairJudge, int] | None = None
+        self._again: Callable[[], None] | None = None
         rows.make_room(n_nodes)
 
     @staticmethod
@@ -95,12 +99,30 @@ class DeviceGrowth:
 
         None where two choices were too close.
         """
-        rows, device, size = self.rows, self.rows.device, self.rows.histogram_size
         if not np.array_equal(features, self._features):
-            self._features, self._chosen = features, device.upload(features.astype(np.int32))
+            self._features, self._chosen = features, self.rows.device.upload(features.astype(np.int32))
+            self._known = None
+        self._launch(judge)
+        found = self.rows.device.download(self._notes)
+        is_marked = found[-4 * N_STATE :].view(np.int32)[MARKED]
+        return None if is_marked else found[: -4 * N_STATE].view(np.int64).reshape(-1, N_FIELDS)
+
+    def _launch(self, judge: PairJudge) -> None:
+        """Launch all kernels of a tree; those of the last tree again, in one launch, where nothing is new."""
+        known = (judge, self.rows.room)
+        if known != self._known:
+            self._known, self._again = known, None
+            self._launch_each(judge)
+            return
+        if self._again is None:
+            self._again = self.rows.device.join(partial(self._launch_each, judge))
+        self._again()
+
+    def _launch_each(self, judge: PairJudge) -> None:
+        rows, size = self.rows, self.rows.histogram_size
         n_sums = np.int64(size * (2 * self.n_leaves - 1))
         begun = (np.int32(self.n_leaves), n_sums, self._histograms, self._state, *self._nodes)
-        self._kernels.launch("begin_tree", (2 * device.n_units, 1, 1), begun)
+        self._kernels.launch("begin_tree", (2 * rows.device.n_units, 1, 1), begun)
         rows.fill_histogram(rows.number(0), self._histograms, size)
         self._scan(1, judge)
         for step in range(self.n_leaves - 1):
@@ -108,9 +130,6 @@ class DeviceGrowth:
             if step < self.n_leaves - 2:  # the last two leaves are not divided
                 rows.fill_histogram(self._state[SMALLER], self._histograms, size)
                 self._scan(2, judge)
-        found = device.download(self._notes)
-        is_marked = found[-4 * N_STATE :].view(np.int32)[MARKED]
-        return None if is_marked else found[: -4 * N_STATE].view(np.int64).reshape(-1, N_FIELDS)
 
     def _scan(self, n_nodes: int, judge: PairJudge) -> None:
         """Find the best cuts of one or two new nodes, and the node that is divided next."""

@@ -1,7 +1,9 @@
 """Training on a cluster: the model of one machine, bit for bit, whatever happens to workers."""
 
 import os
+import shutil
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -11,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from qbdt.errors import ConfigError, DeviceError, MissingDependencyError
 from qbdt.models.model_file import write_model
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
@@ -18,6 +21,7 @@ from qbdt.training.partitions.dask import partitions
 from qbdt.training.partitions.dask.partitions import OnCluster
 from qbdt.training.partitions.events import divide_dataset
 from qbdt.training.settings import Settings
+from tests.device.host import HostDevice
 from tests.training.partitions.events import small_dataset
 
 pytestmark = pytest.mark.xdist_group("dask")
@@ -88,6 +92,43 @@ def test_categories_and_constraints_travel(method, client, dataset, tmp_path):
     assert any(tree.is_set.any() for tree in local.ensemble.trees)
     spread = train(OnCluster(divide_dataset(rows, 5), client=client, fan_in=2), settings, n_threads=1)
     assert model_bytes(spread, tmp_path) == model_bytes(local, tmp_path)
+
+
+@pytest.fixture
+def device_workers(client):
+    """Two workers of the cluster, each with the device "cuda", which is one in ordinary memory."""
+    if sys.platform != "linux" or shutil.which("g++") is None:
+        pytest.skip("kernels are compiled by g++ on Linux; the job there runs this")
+    client.run(put_device, True)
+    yield Some(client, 2)
+    client.run(put_device, False)
+
+
+def put_device(is_there):
+    from qbdt.training.partitions.dask import actor, cluster
+    from qbdt.trees.device import open_device
+    from tests.device.host import HostDevice
+
+    for module in (actor, cluster):
+        vars(module)["open_device"] = (lambda name: name and HostDevice()) if is_there else open_device
+
+
+@pytest.mark.parametrize(("settings", "model"), [(SETTINGS, "expected"), (PROFILED, "profiled")])
+def test_workers_with_a_device_train_the_same_model(device_workers, dataset, settings, model, tmp_path, request):
+    rows = OnCluster(divide_dataset(dataset, 2), client=device_workers, device="cuda")
+    assert model_bytes(train(rows, settings, n_threads=1), tmp_path) == request.getfixturevalue(model)
+
+
+def test_a_device_that_workers_do_not_have_is_named(client, dataset):
+    """Before any partition is read."""
+    with pytest.raises((MissingDependencyError, DeviceError), match="device='cuda"):
+        train(OnCluster([lambda: pytest.fail("read")], client=client, device="cuda"), SETTINGS)
+
+
+def test_the_device_of_a_cluster_is_given_with_the_events(dataset, monkeypatch):
+    monkeypatch.setattr("qbdt.training.paper.boosting.open_device", lambda name: HostDevice())
+    with pytest.raises(ConfigError, match=r"give OnCluster\(..., device='cuda'\)"):
+        train(OnCluster(divide_dataset(dataset, 2)), SETTINGS, device="cuda")
 
 
 def test_trees_are_seen_as_tasks_and_events(client, dataset):

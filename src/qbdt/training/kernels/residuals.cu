@@ -210,6 +210,11 @@ KERNEL sum_up_to(const double* values, const double* weight, i64 n, double scale
   }
 }
 
+// Scores r − a g.
+KERNEL join_terms(i64 n, const double* ratio, const double* shift, double share, double* out) {
+  FOR_ALL(i, 0, n) out[i] = ratio[i] - share * shift[i];
+}
+
 // Exact sums, (bin, limb), of the weights of rows, or of their squares, in the bins of their values between edges; see
 // `exact_sums.py`.
 KERNEL sum_exactly(const double* values, const double* weight, i64 n, int is_square, const double* edges, int n_edges,

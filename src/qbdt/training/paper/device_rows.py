@@ -26,6 +26,11 @@ PLANE = 8
 class DeviceWeightedRows(DevicePartitionRows):
     """What `WeightedRows` are in ordinary memory: see there."""
 
+    constant = DevicePartitionRows.constant | {
+        *("_extra_floats", "_sides", "_nominal_bases", "_varied_bases", "_growth_offsets"),
+        *("_starts", "_offsets", "_widths", "_bases"),
+    }
+
     def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
         super().__init__(segments, binning, memory)
         layout, device = self.layout, self.device

@@ -11,6 +11,7 @@ import numpy as np
 from qbdt.data import Dataset, Events, FoldRule
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
+from qbdt.training.partitions.device import TurningPartitions, count_pieces
 from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
 from qbdt.training.partitions.protocol import Partition, Partitions
 from qbdt.trees.device import DeviceMemory
@@ -62,11 +63,17 @@ class PartitionedEvents:
 def place_events(
     events: Dataset | PartitionedEvents, workers: Workers, memory: DeviceMemory | None = None
 ) -> Partitions:
-    """Rows of a training where its events ask for them: a dataset is one partition, in memory or on a device."""
+    """Rows of a training where its events ask for them; a dataset is in memory, or on a device, in pieces if needed."""
     if isinstance(events, Dataset):
-        return OnePartition(_Share(events, 0, 1), workers, in_memory if memory is None else memory)
+        n_pieces = 1 if memory is None else count_pieces(events, memory)
+        if memory is None or n_pieces == 1:
+            return OnePartition(_Share(events, 0, 1), workers, in_memory if memory is None else memory)
+        return TurningPartitions(divide_dataset(events, n_pieces), workers, memory)
     if memory is not None:
-        raise ConfigError("device='cuda' trains on a dataset in memory; these events are in partitions")
+        raise ConfigError(
+            "device='cuda' trains on a dataset in memory; these events are in partitions: on a cluster, give "
+            "OnCluster(..., device='cuda')"
+        )
     return events.place(workers)
 
 

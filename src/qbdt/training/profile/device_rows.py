@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.data import Events
 from qbdt.training.partitions.rows import DevicePartitionRows
+from qbdt.training.profile.device_scores import SOURCE, BinnedScores, Weighted, add_up_to, run_over
 from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.training.profile.shift_rows import SumScales, SumSlots
 from qbdt.trees import Binning
@@ -24,8 +25,6 @@ from qbdt.trees.rows import Segment, Side
 
 __all__ = ["DeviceRatioRows", "DeviceShiftRows"]
 
-SOURCE = Path(__file__).parents[1] / "kernels" / "residuals.cu"
-
 MOST_SLOTS = 32
 """Sums over a leaf that are found in one pass, as in residuals.cu."""
 
@@ -34,6 +33,8 @@ THREADS = 256
 
 class DevicePairRows(DevicePartitionRows):
     """Binned rows with a numerator and a denominator; the first `n_trained` segments are trained on."""
+
+    constant = DevicePartitionRows.constant | {"_pair_bases"}
 
     def __init__(self, segments: Sequence[Segment], binning: Binning, n_trained: int, memory: DeviceMemory) -> None:
         super().__init__(segments, binning, memory)
@@ -72,8 +73,7 @@ class DevicePairRows(DevicePartitionRows):
 
     def _over(self, n: int, name: str, *arguments: DeviceArray) -> None:
         """Run a kernel over n rows."""
-        blocks = max(1, min(8 * self.device.n_units, -(-n // THREADS)))
-        self._residuals.launch(name, (blocks, 1, 1), arguments, threads=THREADS)
+        run_over(self.device, n, name, *arguments)
 
     def _leaves(self, leaves: Sequence[int]) -> tuple[DeviceArray, ...]:
         """Return the arguments that say where the rows of leaves are."""
@@ -92,6 +92,8 @@ Draw = tuple[np.int64, np.int64, np.int64, DeviceArray]
 
 class DeviceRatioRows(DevicePairRows):
     """Nominal rows with weights, and F so far: see `RatioRows`."""
+
+    constant = DevicePairRows.constant | {"_weight", "_held_weight"}
 
     def __init__(
         self,
@@ -142,29 +144,18 @@ class DeviceRatioRows(DevicePairRows):
 
     def signal_up_to(self, keys: Fixed) -> Fixed:
         """Absolute signal held out up to some keys, see `ScoreRows`."""
-        order = np.argsort(keys[0], kind="stable")
-        sums = self.device.zeros(keys.shape[1] + 1, np.uint64)
-        sorted_keys = self.device.upload(keys[0][order])
-        for one, (low, n) in zip(self._held, self._held_ranges(), strict=True):
-            if one.is_signal and n:
-                rows = (self._total[low:], self._held_weight[low:], np.int64(n), np.float64(self._scale))
-                self._over(n, "sum_up_to", *rows, sorted_keys, np.int32(keys.shape[1]), sums)
-        found = np.empty_like(keys)
-        found[0, order] = np.cumsum(self.device.download(sums).astype(np.int64)[:-1])
-        return found
+        held = zip(self._held, self._held_ranges(), strict=True)
+        arrays = ((self._total[low:], self._held_weight[low:], n) for one, (low, n) in held if one.is_signal)
+        return add_up_to(self.device, (Weighted(*one, self._scale) for one in arrays), keys[0])[None]
 
     def fill(self, edges: Floats) -> Fixed:
         """Exact sums over rows held out, see `ScoreRows`: weights of each segment, then their squares."""
-        n_bins, n_held = edges.shape[1] + 1, len(self._held)
-        out, given = self.device.zeros(2 * n_held * n_bins * LIMBS, np.uint64), self.device.upload(edges[0])
-        shared = 2 * n_bins * LIMBS * np.dtype(np.uint32).itemsize
+        found = BinnedScores(self.device, 2 * len(self._held), edges[0])
         for i, (low, n) in enumerate(self._held_ranges()):
-            for what in range(2 if n else 0):
-                own = out[(what * n_held + i) * n_bins * LIMBS :]
-                rows = (self._total[low:], self._held_weight[low:], np.int64(n), np.int32(what))
-                arguments = (*rows, given, np.int32(n_bins - 1), own)
-                self._residuals.launch("sum_exactly", (self.device.n_units, 1, 1), arguments, shared, THREADS)
-        return self.device.download(out).astype(np.int64).reshape(1, 2 * n_held, n_bins, LIMBS)
+            for square in (0, 1):
+                number = square * len(self._held) + i
+                found.add(number, self._total[low:], self._held_weight[low:], n, squared=bool(square))
+        return found.sums()[None]
 
     def _held_ranges(self) -> list[tuple[int, int]]:
         """First row and number of rows of each segment held out, counted from the first."""
@@ -174,6 +165,8 @@ class DeviceRatioRows(DevicePairRows):
 
 class _Nominal:
     """State of one nominal segment: f_k so far, r₀ of each strength, and shifts given row by row."""
+
+    constant: ClassVar[frozenset[str]] = frozenset({"columns", "ratio"})
 
     def __init__(self, segment: ShiftSegment, n_sources: int, ratio: Floats, device: Device) -> None:
         n_rows, n_columns = segment.segment.events.n_rows, len(segment.columns)
@@ -188,6 +181,8 @@ class _Nominal:
 
 class DeviceShiftRows(DevicePairRows):
     """Rows of all processes and variations, with their shifts and the f_k so far: see `ShiftRows`."""
+
+    constant = DevicePairRows.constant | {"_weight"}
 
     def __init__(
         self,
@@ -226,6 +221,11 @@ class DeviceShiftRows(DevicePairRows):
                     gram[j] += exact_sum(yields * (f[a] * f[b]))
             nominal[i] = _Nominal(one, self.n_sources, ratio, self.device)
         return gram, nominal
+
+    @property
+    def holders(self) -> Sequence[Any]:
+        """These rows, and their nominal segments."""
+        return (self, *self._nominal.values())
 
     def gram(self) -> Fixed:
         """Exact sums of n f g over held-out rows, for pairs f, g of each r₀ and 1, as `ShiftRows.gram`."""

@@ -21,6 +21,7 @@ from qbdt.training.inputs import describe_events
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
+from qbdt.training.profile.device_scores import DeviceScoreRows
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
@@ -266,11 +267,13 @@ class _ScoreBuilder:
     scale: float
     factors: Mapping[int, float] | None = None
 
-    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ScoreRows:
+    def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         def scored(fold: int, i: int, one: ShiftSegment) -> ScoredSegment:
             ratio, shift = self.models[fold].terms(one.segment.events, workers.n_threads)
             return ScoredSegment(i, one, copy_values(ratio, "ratio", memory), copy_values(shift, "shift", memory))
 
         held = [shift_segments(self.folds.held(number, dataset, fold)) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
+        if isinstance(memory, DeviceMemory) and memory.keeps_tables:  # there is room for all rows
+            return DeviceScoreRows(rows, held[0], self.shares, self.scale, memory.device, self.factors)
         return ScoreRows(rows, held[0], self.shares, self.scale, workers, memory, self.factors)

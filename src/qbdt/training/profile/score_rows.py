@@ -20,7 +20,7 @@ from qbdt.training.profile.segments import ShiftSegment, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
 from qbdt.trees.rows import Memory, copy_values, in_memory
 
-__all__ = ["HeldScores", "ScoreRows", "ScoredSegment", "Templates"]
+__all__ = ["HeldScores", "ScoreRows", "ScoreSlots", "ScoredSegment", "Templates"]
 
 BITS = 8
 """Bits of an edge that are found at a time: 8 × 256 numbers are one answer for each edge."""
@@ -53,6 +53,28 @@ class _WeightedScores(NamedTuple):
     weights: tuple[Floats, ...]
 
 
+class ScoreSlots:
+    """Where sums are: of the weights of each segment, then of the squared weights and the columns of nominal ones."""
+
+    def __init__(self, segments: Sequence[ShiftSegment]) -> None:
+        self._signal = [i for i, one in enumerate(segments) if one.is_signal]
+        sizes = [1 + len(one.columns) if one.segment.nominal else 0 for one in segments]
+        self._firsts = np.cumsum([len(segments), *sizes]).tolist()
+
+    @property
+    def size(self) -> int:
+        """Number of all sums."""
+        return int(self._firsts[-1])
+
+    def first_of(self, segment: int) -> int:
+        """Sum of the squared weights of a nominal segment; its columns follow."""
+        return int(self._firsts[segment])
+
+    def signal_factors(self, factors: Mapping[int, float] | None) -> Mapping[int, float]:
+        """Factors of the segments of signal, one for each where none are given."""
+        return dict.fromkeys(self._signal, 1.0) if factors is None else factors
+
+
 class ScoreRows:
     """Scored rows of a partition; r and g are not copied, and may change.
 
@@ -71,8 +93,8 @@ class ScoreRows:
         factors: Mapping[int, float] | None = None,
     ) -> None:
         self._shares, self._scale, self._workers = shares, scale, workers
-        self._factors = {i: 1.0 for i, one in enumerate(segments) if one.is_signal} if factors is None else factors
-        self._offsets = _offsets(segments)
+        self._slots = ScoreSlots(segments)
+        self._factors = self._slots.signal_factors(factors)
         self._segments = [_copy_weights(one, memory) for one in scored]
 
     def signal_up_to(self, keys: Fixed) -> Fixed:
@@ -100,13 +122,13 @@ class ScoreRows:
 
     def _fill(self, share: float, edges: Floats) -> Fixed:
         n_bins = len(edges) + 1
-        sums = np.zeros((self._offsets[-1], n_bins, LIMBS), dtype=np.int64)
+        sums = np.zeros((self._slots.size, n_bins, LIMBS), dtype=np.int64)
         for one in self._segments:
             bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
             sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
             if one.nominal:
                 for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
-                    sums[self._offsets[one.number] + j] += binned_sums(weight, bins, n_bins)
+                    sums[self._slots.first_of(one.number) + j] += binned_sums(weight, bins, n_bins)
         return sums
 
 
@@ -168,14 +190,13 @@ class HeldScores:
 
     def _collect(self, sums: Floats) -> Templates:
         """Histograms of s, of Δ_k = Σ a_k w + Σ columns, and of n = w + w², from sums over segments."""
-        segments = self._segments
-        offsets = _offsets(segments)
+        segments, slots = self._segments, ScoreSlots(self._segments)
         signal = sum_signals(sums, self._signals)
         variance = np.zeros(sums.shape[1])
         for i, one in enumerate(segments):
             if one.segment.nominal:
-                variance += sums[i] + sums[offsets[i]]
-        columns = [sums[offset + 1 :] for offset in offsets[:-1]]
+                variance += sums[i] + sums[slots.first_of(i)]
+        columns = [sums[slots.first_of(i) + 1 :] for i in range(len(segments))]
         return Templates(signal, sum_shifts(segments, sums, columns), variance)
 
     def _find_signal(self, keys: Fixed) -> Fixed:
@@ -207,12 +228,6 @@ def _swapped(bits: Fixed) -> Fixed:
 def _signed(keys: NDArray[np.uint64]) -> Fixed:
     """Integers with a sign in the order of those without."""
     return np.asarray((keys ^ np.uint64(2**63)).view(np.int64))
-
-
-def _offsets(segments: Sequence[ShiftSegment]) -> Fixed:
-    """Where the sums of a segment's squared weights and columns are, and the number of all sums."""
-    sizes = [1 + len(one.columns) if one.segment.nominal else 0 for one in segments]
-    return np.cumsum([len(segments), *sizes])
 
 
 def _copy_weights(one: ScoredSegment, memory: Memory) -> _WeightedScores:

@@ -7,8 +7,9 @@ and histograms of these: the same integers as on the CPU; and scores of events (
 
 from qbdt.trees.device.device import Device, DeviceArray, Kernels, kernel_source, open_device
 from qbdt.trees.device.memory import DeviceMemory
-from qbdt.trees.device.rows import QUAD, THREADS, DeviceRows
+from qbdt.trees.device.rows import QUAD, THREADS, DeviceRows, row_bytes
 from qbdt.trees.device.scoring import DeviceEnsemble, score_on_device
+from qbdt.trees.device.turns import Slot, Turn
 
 __all__ = [
     "QUAD",
@@ -19,7 +20,10 @@ __all__ = [
     "DeviceMemory",
     "DeviceRows",
     "Kernels",
+    "Slot",
+    "Turn",
     "kernel_source",
     "open_device",
+    "row_bytes",
     "score_on_device",
 ]

@@ -5,7 +5,8 @@ Kernels are C++ that a GPU's compiler and, in tests, that of the CPU understand 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -53,6 +54,16 @@ class Device(Protocol):
     n_units: int
     """Blocks that it runs at the same time."""
 
+    @property
+    def n_free(self) -> int:
+        """Bytes of its memory that can be used now."""
+
+    def owns(self, value: object) -> bool:
+        """Whether something is an array in its memory."""
+
+    def wait(self) -> None:
+        """Wait for all that this thread has launched."""
+
     def zeros(self, size: int, dtype: DTypeLike) -> DeviceArray:
         """Return an array of zeros."""
 
@@ -62,8 +73,23 @@ class Device(Protocol):
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """Copy an array from the device, after all kernels that were launched."""
 
+    def pin(self, array: DeviceArray) -> NDArray[Any]:
+        """Copy an array to new ordinary memory that the device reads and writes directly."""
+
+    def copy_out(self, array: DeviceArray, out: NDArray[Any]) -> None:
+        """Copy an array to such memory, where it is after a `wait`."""
+
+    def copy_in(self, pinned: NDArray[Any], out: DeviceArray) -> None:
+        """Copy an array from such memory, which stays as it is until a `wait`."""
+
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file."""
+
+    def join(self, launch: Callable[[], None]) -> Callable[[], None]:
+        """Return what a function does that only launches kernels, with the same arguments each time, in one launch.
+
+        It has been called before. Nothing is launched yet.
+        """
 
 
 def kernel_source(path: Path) -> str:
@@ -101,76 +127,144 @@ def _open_cuda(number: int) -> Device:
     return CudaDevice(cupy, number)
 
 
+class _Lane(threading.local):
+    """What each thread has of its own: a stream, whose kernels run beside those of others, and pinned memory.
+
+    The main thread has the device's own stream. No stream waits for another: see `Device.wait`.
+    """
+
+    def __init__(self, cupy: Any, device: Any) -> None:
+        self.device = device
+        self.next = 0
+        with device:
+            if threading.current_thread() is not threading.main_thread():
+                self.stream = cupy.cuda.Stream(non_blocking=True)
+                self.stream.use()
+            self.staged, self.ring = (_pin(cupy, STAGED) for _ in "ab")
+
+
+def _pin(cupy: Any, n_bytes: int) -> NDArray[np.uint8]:
+    return np.frombuffer(cupy.cuda.alloc_pinned_memory(n_bytes), np.uint8, n_bytes)
+
+
 class CudaDevice:
     """A GPU, through CuPy."""
 
     def __init__(self, cupy: Any, number: int) -> None:
         self._cupy = cupy
-        self._device = cupy.cuda.Device(number)
-        self.n_units = int(self._device.attributes["MultiProcessorCount"])
-        self._staged, self._ring = (
-            np.frombuffer(cupy.cuda.alloc_pinned_memory(STAGED), np.uint8, STAGED) for _ in "ab"
-        )
-        self._next = 0
+        device = cupy.cuda.Device(number)
+        self.n_units = int(device.attributes["MultiProcessorCount"])
+        self._lane = _Lane(cupy, device)
         self._compiled: dict[Path, _CudaKernels] = {}
+
+    @property
+    def n_free(self) -> int:
+        """Bytes that can be used: those of CuPy's pool, up to its limit (CUPY_GPU_MEMORY_LIMIT), and beside it."""
+        device, pool = self._lane.device, self._cupy.get_default_memory_pool()
+        with device:
+            free = device.mem_info[0] + pool.free_bytes()
+            return int(min(free, pool.get_limit() - pool.used_bytes()) if pool.get_limit() else free)
+
+    def owns(self, value: object) -> bool:
+        """Whether something is an array of CuPy."""
+        return isinstance(value, self._cupy.ndarray)
+
+    def wait(self) -> None:
+        """Wait for the stream of this thread."""
+        with self._lane.device:
+            self._cupy.cuda.get_current_stream().synchronize()
 
     def zeros(self, size: int, dtype: DTypeLike) -> DeviceArray:
         """Return an array of zeros."""
-        with self._device:
+        with self._lane.device:
             return self._cupy.zeros(size, dtype=dtype)
 
     def upload(self, array: NDArray[Any]) -> DeviceArray:
         """Copy an array to the device."""
-        with self._device:
+        with self._lane.device:
             if array.nbytes > SMALL or array.nbytes == 0:
                 return self._cupy.asarray(np.ascontiguousarray(array))
             return self._upload_small(np.ascontiguousarray(array))
 
     def _upload_small(self, array: NDArray[Any]) -> DeviceArray:
         """Copy a small array by way of memory that the device reads directly: a tenth of the time."""
-        if self._next + SMALL > STAGED:
-            self._cupy.cuda.get_current_stream().synchronize()  # all that was put there before has been read
-            self._next = 0
-        staged = self._ring[self._next : self._next + array.nbytes]
-        self._next += -(-array.nbytes // 64) * 64
+        lane = self._lane
+        if lane.next + SMALL > STAGED:
+            self.wait()  # all that was put there before has been read
+            lane.next = 0
+        staged = lane.ring[lane.next : lane.next + array.nbytes]
+        lane.next += -(-array.nbytes // 64) * 64
         staged[:] = array.reshape(-1).view(np.uint8)
         out = self._cupy.empty(array.shape, array.dtype)
-        out.data.copy_from_host_async(staged.ctypes.data, array.nbytes)
+        self.copy_in(staged, out)
         return out
 
     def download(self, array: DeviceArray) -> NDArray[Any]:
         """Copy an array from the device."""
-        with self._device:
+        with self._lane.device:
             if array.nbytes > STAGED or array.nbytes == 0:
                 return np.asarray(array.get())
-            staged = self._staged[: array.nbytes].view(array.dtype).reshape(array.shape)
+            staged = self._lane.staged[: array.nbytes].view(array.dtype).reshape(array.shape)
             array.get(out=staged)
             return np.array(staged)
+
+    def pin(self, array: DeviceArray) -> NDArray[Any]:
+        """Copy an array to new pinned memory."""
+        with self._lane.device:
+            memory = _pin(self._cupy, max(array.nbytes, 1))[: array.nbytes]
+        pinned: NDArray[Any] = memory.view(array.dtype).reshape(array.shape)
+        self.copy_out(array, pinned)
+        return pinned
+
+    def copy_out(self, array: DeviceArray, out: NDArray[Any]) -> None:
+        """Copy an array to pinned memory."""
+        with self._lane.device:
+            array.data.copy_to_host_async(out.ctypes.data, out.nbytes)
+
+    def copy_in(self, pinned: NDArray[Any], out: DeviceArray) -> None:
+        """Copy an array from pinned memory."""
+        with self._lane.device:
+            out.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes)
 
     def compile(self, source: Path) -> Kernels:
         """Kernels of a source file, compiled the first time they are asked for."""
         if source not in self._compiled:
             options = ("--std=c++17", "--fmad=false")
             module = self._cupy.RawModule(code=kernel_source(source), options=options)
-            self._compiled[source] = _CudaKernels(module, self._device)
+            self._compiled[source] = _CudaKernels(module, self._lane)
         return self._compiled[source]
+
+    def join(self, launch: Callable[[], None]) -> Callable[[], None]:
+        """Return launches as a graph: a launch from Python takes longer than a short kernel runs."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        with self._lane.device, stream:
+            stream.begin_capture()
+            launch()
+            graph = stream.end_capture()
+
+        def launch_graph() -> None:
+            with self._lane.device:
+                graph.launch()
+
+        return launch_graph
 
 
 class _CudaKernels:
     """Compiled kernels of one source."""
 
-    def __init__(self, module: Any, device: Any) -> None:
-        self._module, self._device = module, device
+    def __init__(self, module: Any, lane: _Lane) -> None:
+        self._module, self._lane = module, lane
         self._known: dict[str, Any] = {}
 
     def launch(
         self, name: str, blocks: tuple[int, int, int], arguments: Sequence[Any], shared: int = 0, threads: int = THREADS
     ) -> None:
         """Run a kernel."""
-        with self._device:
+        with self._lane.device:
             kernel = self._known.get(name)
             if kernel is None:
-                kernel = self._known[name] = self._module.get_function(name)
+                kernel = self._module.get_function(name)
                 if shared > FREE_SHARED:
                     kernel.max_dynamic_shared_size_bytes = shared
+                self._known[name] = kernel
             kernel(blocks, (threads,), tuple(arguments), shared_mem=shared)

@@ -54,14 +54,22 @@ class DeviceEncoder:
         for begin in range(0, events.n_rows, CHUNK):
             chunk = events[begin : begin + CHUNK]
             codes = self._device.zeros(chunk.n_rows * self._stride, np.uint8)
-            columns, rows = chunk.in_place()
-            if isinstance(rows, range) and rows.step == 1:
-                own = [columns[name][rows.start : rows.stop] for name in self._binning.features]
-            else:
-                own = [chunk.column(name) for name in self._binning.features]
-            if own:  # trees without any cut look at no feature
-                self._encode(own, codes)
+            self._encode_chunk(chunk, codes)
             yield begin, chunk.n_rows, codes
+
+    def write_rows(self, events: Events, out: DeviceArray) -> None:
+        """Write the codes of the rows of events."""
+        for begin in range(0, events.n_rows, CHUNK):
+            self._encode_chunk(events[begin : begin + CHUNK], out[begin * self._stride :])
+
+    def _encode_chunk(self, chunk: Events, codes: DeviceArray) -> None:
+        columns, rows = chunk.in_place()
+        if isinstance(rows, range) and rows.step == 1:
+            own = [columns[name][rows.start : rows.stop] for name in self._binning.features]
+        else:
+            own = [chunk.column(name) for name in self._binning.features]
+        if own:  # trees without any cut look at no feature
+            self._encode(own, codes)
 
     def _encode(self, columns: list[NDArray[Any]], codes: DeviceArray) -> None:
         """Codes of some rows, given by columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from numpy.typing import DTypeLike, NDArray
@@ -19,12 +20,13 @@ class DeviceMemory:
     """A `Memory` of rows on a device; arrays of rows that no device has are ordinary ones.
 
     Events of folds and processes are rows of the same tables. The codes of a whole table are found once, and kept until
-    they are needed no more.
+    they are needed no more. Where whole tables are too large, or are read anew each time, `keeps_tables` is false.
     """
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, keeps_tables: bool = True) -> None:
+        self.device, self.keeps_tables = device, keeps_tables
         self._tables: dict[tuple[int, ...], tuple[DeviceArray, Any]] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, device: Device | None) -> DeviceMemory | None:
@@ -39,13 +41,22 @@ class DeviceMemory:
         """Write the bin codes of events, `stride` bytes for each row."""
         if events.n_rows == 0:
             return
+        if self.keeps_tables:
+            gather_codes(self.device, self._table(events, binning, stride), events, stride, out)
+        else:
+            DeviceEncoder(self.device, binning, stride).write_rows(events, out)
+
+    def _table(self, events: Events, binning: Binning, stride: int) -> DeviceArray:
+        """Codes of all rows of the table that events are rows of, which several threads may ask for."""
         columns, _ = events.in_place()
         own = [columns[name] for name in binning.features]
         key = (id(binning), stride, *map(id, own))
-        if key not in self._tables:
-            codes = DeviceEncoder(self.device, binning, stride).encode_table(events)
-            self._tables[key] = codes, (binning, own)  # kept alive, so that no other array gets their numbers
-        gather_codes(self.device, self._tables[key][0], events, stride, out)
+        with self._lock:
+            if key not in self._tables:
+                codes = DeviceEncoder(self.device, binning, stride).encode_table(events)
+                self._tables[key] = codes, (binning, own)  # kept alive, so that no other array gets their numbers
+                self.device.wait()  # nothing else makes other threads' kernels wait for this one's
+            return self._tables[key][0]
 
     def forget_tables(self) -> None:
         """Let go of the codes of tables."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from qbdt.trees.device.device import DeviceArray
 from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.rows import Layout, Segment
 
-__all__ = ["DeviceRows"]
+__all__ = ["DeviceRows", "row_bytes"]
 
 SOURCE = Path(__file__).parent / "rows.cu"
 
@@ -40,6 +41,9 @@ FIRST_NODES = 64
 class DeviceRows:
     """Bin codes of the rows of some segments on a device, and the nodes that they are in."""
 
+    constant: ClassVar[frozenset[str]] = frozenset({"_codes", "_firsts", "_numbers"})
+    """Arrays that never change once they are made; `_numbers` grows."""
+
     def __init__(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> None:
         self.layout = Layout(segments, len(binning.features))
         self.device = device = memory.device
@@ -54,7 +58,7 @@ class DeviceRows:
         self._lists: DeviceArray = None
         self._known: dict[int, Indices] = {}
         self._children: dict[int, tuple[int, int]] = {}
-        self._n_nodes, self._room = 1, 0
+        self._n_nodes, self.room = 1, 0
         self.make_room(FIRST_NODES)
 
     def _encode(self, segments: Sequence[Segment], binning: Binning, memory: DeviceMemory) -> DeviceArray:
@@ -65,9 +69,14 @@ class DeviceRows:
             memory.write_codes(segment.events, binning, stride, codes[start * stride :])
         return codes
 
+    @property
+    def holders(self) -> Sequence[Any]:
+        """Objects whose attributes are arrays on the device, each with those of them that are `constant`."""
+        return (self,)
+
     def make_room(self, n_nodes: int) -> None:
         """Have room for so many nodes; the ranges of those that are known are kept."""
-        if n_nodes <= self._room:
+        if n_nodes <= self.room:
             return
         n_segments, old = self.layout.n_segments, self._ranges
         ranges = np.zeros((n_nodes, n_segments, 2), dtype=np.int32)
@@ -79,7 +88,7 @@ class DeviceRows:
             lists[:size] = self.device.download(self._lists)
         self._ranges, self._lists = self.device.upload(ranges.ravel()), self.device.upload(lists)
         self._numbers = self.device.upload(np.arange(n_nodes, dtype=np.int32))
-        self._room = n_nodes
+        self.room = n_nodes
 
     def _gather_rows(self) -> None:
         """Begin a tree: node 0 holds all rows."""
@@ -104,8 +113,8 @@ class DeviceRows:
     def split(self, node: int, feature: int, goes_right: NDArray[np.uint8]) -> tuple[int, int]:
         """Divide a node's rows; `goes_right` is 1 for each code that goes right. Returns the two new nodes."""
         left, right = self._n_nodes, self._n_nodes + 1
-        if right >= self._room:
-            self.make_room(2 * self._room)
+        if right >= self.room:
+            self.make_room(2 * self.room)
         self._n_nodes += 2
         self._children[node] = left, right
         task = np.array([node, feature, left, right, -1, 0], dtype=np.int32)
@@ -196,3 +205,8 @@ class FeatureGroups:
         self.firsts = np.arange(n_groups, dtype=np.int32) * (QUAD * self.quads)
         size = QUAD * self.quads * n_groups
         self.stride = next((one for one in (8, 16, 32) if size <= one), -(-size // SECTOR) * SECTOR)
+
+
+def row_bytes(n_features: int) -> int:
+    """Bytes of the codes of a row."""
+    return FeatureGroups(n_features).stride

@@ -12,6 +12,8 @@ from qbdt.errors import require
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import run_calls
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
+from qbdt.trees.device import DeviceMemory, open_device
+from qbdt.trees.rows import in_memory
 
 __all__ = ["Reply", "WorkerActor", "WorkerTree", "show_tree", "size_of_calls", "size_of_results"]
 
@@ -38,10 +40,12 @@ class Reply(NamedTuple):
 
 
 class WorkerActor:
-    """Partitions on one worker; a Dask actor."""
+    """Partitions on one worker, in its memory or on its device; a Dask actor."""
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, device: str | None = None) -> None:
         self._workers = Workers(n_threads)
+        opened = open_device(device)
+        self._memory = in_memory if opened is None else DeviceMemory(opened, keeps_tables=False)
         self._thread = ThreadPoolExecutor(1, "qbdt-rows")
         self._rows: dict[int, Any] = {}
         self._done: dict[int, tuple[int, Results]] = {}
@@ -64,7 +68,7 @@ class WorkerActor:
 
     def _build(self, partitions: Mapping[int, Partition], build: Builder, history: Sequence[Call]) -> None:
         for number, read in partitions.items():
-            rows = build(number, read(), self._workers)
+            rows = build(number, read(), self._workers, self._memory)
             run_calls(rows, history)
             self._rows[number] = rows
 

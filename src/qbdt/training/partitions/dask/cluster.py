@@ -10,8 +10,9 @@ from typing import Any
 
 from qbdt.errors import ClusterError, require
 from qbdt.threads import count_cores
+from qbdt.trees.device import open_device
 
-__all__ = ["connect", "explain_losses"]
+__all__ = ["connect", "describe_loss", "explain_losses", "require_device"]
 
 LOCAL = "local"
 """Address that stands for a cluster on this machine."""
@@ -92,3 +93,13 @@ def describe_loss(client: Any) -> str:
         f"the Dask scheduler at {client.scheduler.address if client.scheduler else 'its address'} is gone; start a "
         "cluster and run again: training goes on from the last checkpoint, with the same result"
     )
+
+
+def require_device(client: Any, device: str | None) -> None:
+    """Refuse a device that one of the workers does not have."""
+    if device is not None:
+        client.run(_open, device)
+
+
+def _open(device: str) -> None:
+    open_device(device)

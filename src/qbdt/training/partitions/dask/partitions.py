@@ -29,7 +29,7 @@ from qbdt.training.partitions.dask.actor import (
     size_of_calls,
     size_of_results,
 )
-from qbdt.training.partitions.dask.cluster import describe_loss
+from qbdt.training.partitions.dask.cluster import describe_loss, require_device
 from qbdt.training.partitions.dask.map_reduce import FAN_IN, map_reduce
 from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitions, Results, combine
@@ -109,15 +109,19 @@ class OnCluster(PartitionedEvents):
         Filled with round trips, bytes and waiting times.
     fan_in
         Workers that one worker passes calls on to.
+    device
+        Where the rows of a worker are: None for its memory, "cuda" for the first GPU that it sees.
     """
 
     client: Any = None
     traffic: Traffic = field(default_factory=Traffic)
     fan_in: int = FAN_IN
+    device: str | None = None
 
     def place(self, workers: Workers) -> Partitions:
         """Keep the rows on the cluster's workers."""
-        return _DaskPartitions(self.client, self.partitions, self.traffic, self.fan_in)
+        require_device(self.client, self.device)
+        return _DaskPartitions(self.client, self.partitions, self.traffic, self.fan_in, self.device)
 
 
 class _Lost(Exception):
@@ -132,8 +136,11 @@ def _find(number: int, dataset: Dataset, find: Callable[[int, Dataset, Workers],
 class _DaskPartitions(SpreadPartitions):
     """Partitions on workers."""
 
-    def __init__(self, client: Any, partitions: Sequence[Partition], traffic: Traffic, fan_in: int) -> None:
+    def __init__(
+        self, client: Any, partitions: Sequence[Partition], traffic: Traffic, fan_in: int, device: str | None
+    ) -> None:
         super().__init__()
+        self._device = device
         self._client, self._partitions, self._traffic, self._fan_in = client, partitions, traffic, fan_in
         self._label = uuid4().hex[:8]
         self._actors: dict[str, Any] = {}
@@ -301,7 +308,8 @@ class _DaskPartitions(SpreadPartitions):
     def _start_build(self, address: str, n_threads: int, numbers: list[int]) -> Any:
         if address not in self._actors:
             key = f"qbdt-rows-{self._label}-{uuid4().hex[:8]}"
-            made = self._client.submit(WorkerActor, n_threads, actor=True, workers=[address], key=key, pure=False)
+            options = {"actor": True, "workers": [address], "key": key, "pure": False}
+            made = self._client.submit(WorkerActor, n_threads, self._device, **options)
             try:
                 self._actors[address] = made.result(timeout=PATIENCE)
             except (OSError, ValueError) as error:
