@@ -150,7 +150,7 @@ class _Pyhf:
         found = [self.fit_from(None, data, mu)]
         if self.ours is not None:
             best = self.ours[kind]
-            start = best.minimum if mu is None else best.likelihood.follow({best.poi: mu}, best.predict(best.poi, mu))
+            start = best.minimum if mu is None else best.profile(mu, {})
             found.append(self.fit_from(start.values.tolist(), data, mu))
         return min(found, key=lambda one: one[1])
 
@@ -168,7 +168,9 @@ class _Pyhf:
     def sigma(self, best: BestFit, values: Any) -> float:
         """σ_μ from second derivatives of pyhf's −ln L by differences: HESSE is off by up to some per cent."""
         free = [i for i, name in enumerate(best.likelihood.names) if name not in best.minimum.fixed]
-        steps = np.array([1e-3 * best.likelihood.parameters[i].width for i in free])
+        widths = [best.likelihood.parameters[i].width for i in free]  # strengths have none: their errors
+        errors = np.sqrt(np.diag(np.linalg.inv(best.hessian[np.ix_(free, free)])))
+        steps = 1e-3 * np.maximum(widths, errors)
 
         def at(*moves: tuple[int, float]) -> float:
             point = np.array(values, dtype=float)

@@ -167,6 +167,16 @@ def test_what_is_refused(kind, keys, message):
         from_dict(change(KINDS[kind], *keys))
 
 
+@pytest.mark.parametrize("ways", [(1, 4), (4, 1)])
+def test_a_node_that_leads_to_itself_is_refused(ways):
+    """Every node but the root is the child of one, and yet a walk from the root misses some."""
+    split = {"feature": "x", "threshold": 0.5, "missing": "left"}
+    inner = [make_node(0, **split, left=left, right=right) for left, right in ((2, 3), ways)]
+    tree = {"weight": 1.0, "nodes": [*inner, make_node(1), make_node(1), make_node(1)]}
+    with pytest.raises(ModelFileError, match="do not form a tree"):
+        from_dict(KINDS["paper"] | {"trees": [tree]})
+
+
 def test_no_strength_and_no_parameter_are_refused():
     none = KINDS["efficient"] | {"strengths": [], "log_odds": [], "ratio_trees": [], "trees": []}
     with pytest.raises(ModelFileError, match="0 log_odds and 0 ratios for 0 strengths"):

@@ -24,9 +24,9 @@ __all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]
 SCAN_REACH = 2.5
 """Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
 
-FAR = 16.0
+FAR = 1.0
 """−2 Δln L beyond which asymmetric shapes may have another minimum than the one predicted from the best fit, so that a
-second search starts from the nominal values: four standard deviations."""
+second search starts from the nominal values: one standard deviation. `make fits` draws models with another at two."""
 
 LONGEST_STEP = 5.0
 """Largest factor by which one step of the search for an end of the interval changes the distance."""
@@ -71,12 +71,16 @@ class BestFit:
 
         Raises `FitError` where a bin would be negative whatever they are.
         """
+        return self.profile(mu, held).twice_nll - self.minimum.twice_nll
+
+    def profile(self, mu: float, held: Mapping[str, float]) -> Minimum:
+        """Fit all parameters that are not held, at a signal strength."""
         hold, start = {self.poi: mu, **held}, self.predict(self.poi, mu, held)
-        rise = self.likelihood.follow(hold, start).twice_nll - self.minimum.twice_nll
-        if rise > FAR:
-            again = self.likelihood.follow(hold, self.likelihood.start).twice_nll - self.minimum.twice_nll
-            rise = again if again < rise - 1e-6 else rise
-        return rise
+        found = self.likelihood.follow(hold, start)
+        if found.twice_nll - self.minimum.twice_nll <= FAR:
+            return found
+        again = self.likelihood.follow(hold, self.likelihood.start)
+        return again if again.twice_nll < found.twice_nll - 1e-6 else found
 
     def predict(self, name: str, value: float, held: Collection[str] = ()) -> Floats:
         """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit.

@@ -156,10 +156,10 @@ def find_limit_with_toys(
     base = best if observed else make_null(best, observed=False)
     ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
     mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)
-    background = draw_experiments(likelihood, _hold_strength(best, 0.0).values, n_toys, rng)
+    background = draw_experiments(likelihood, best.profile(0.0, {}).values, n_toys, rng)
     rows = []
     for value in mu.tolist():
-        with_signal = draw_experiments(likelihood, _hold_strength(base, value).values, n_toys, rng)
+        with_signal = draw_experiments(likelihood, base.profile(value, {}).values, n_toys, rng)
         q_signal, q_background = (
             measure_tilde(likelihood, toys, best.poi, value) for toys in (with_signal, background)
         )
@@ -179,7 +179,7 @@ def make_null(best: BestFit, observed: bool) -> BestFit:
     they are nominal.
     """
     likelihood = best.likelihood
-    values = _hold_strength(best, 0.0).values if observed else likelihood.start.copy()
+    values = best.profile(0.0, {}).values if observed else likelihood.start.copy()
     values[best.index] = 0.0
     terms = likelihood.constraints
     centres = values[terms.index] * np.where(terms.rates == 0, 1.0, terms.rates)
@@ -187,10 +187,6 @@ def make_null(best: BestFit, observed: bool) -> BestFit:
     asimov = likelihood.with_data(likelihood.expected(values), dict(zip(names, centres.tolist(), strict=True)))
     minimum = Minimum(values, asimov.twice_nll(values), best.minimum.fixed)
     return BestFit(asimov, minimum, asimov.hessian(minimum), best.poi)
-
-
-def _hold_strength(best: BestFit, mu: float) -> Minimum:
-    return best.likelihood.follow({best.poi: mu}, best.predict(best.poi, mu))
 
 
 class _NullCurve:

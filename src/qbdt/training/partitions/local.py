@@ -55,7 +55,9 @@ class OnePartition:
 
     def fork(self, workers: Workers) -> OnePartition | None:
         """Return the same events for another thread."""
-        return None if self._partition is None else OnePartition(self._partition, workers, self._memory)
+        if self._partition is None or self._memory is not in_memory:
+            return None
+        return OnePartition(self._partition, workers)
 
     def begin_tree(self, call: Call, *others: Call) -> tuple[list[NDArray[Any]], RowStore]:
         """Begin a tree; the rows are its nodes."""

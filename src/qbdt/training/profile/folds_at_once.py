@@ -1,9 +1,7 @@
 """Sums of trees of several inner folds at the same time, each by a thread with rows of its own.
 
 A fold's kernels are too short for many threads, but folds do not know of each other: where the rows are in this memory,
-or on a device, they are fitted side by side. On a device only one grows trees, while the rows of others are prepared: a
-tree is many short kernels, and threads that launch them at the same time wait for each other's Python (measured: 17.9 s
-instead of 13.2 for a million rows). Results are the same bits and come in the same order as one after the other.
+they are fitted side by side. Results are the same bits and come in the same order as one after the other.
 """
 
 from __future__ import annotations
@@ -11,14 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from functools import partial
 from operator import methodcaller
 from typing import TypeVar
 
 from qbdt.threads import Workers
 from qbdt.training.profile.profiled_events import ProfiledEvents
-from qbdt.trees.device import Device
 
 __all__ = ["Cancelled", "fit_at_once"]
 
@@ -43,18 +38,16 @@ def fit_at_once(
     jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
     cancel: threading.Event,
     in_order: bool = False,
-    device: Device | None = None,
 ) -> Iterator[Result]:
     """Do all jobs; return their results in order, each as soon as it and those before are there.
 
-    With `in_order` each begins after the one before. Rows on a `device` must fit its memory together. An interruption
-    sets `cancel`, at which jobs are to raise `Cancelled`, and waits for them.
+    With `in_order` each begins after the one before. An interruption sets `cancel`, at which jobs are to raise
+    `Cancelled`, and waits for them.
     """
-    n_together = 1 if in_order else _count_together(events, workers, len(jobs), device)
+    n_together = 1 if in_order else _count_together(events, workers, len(jobs))
     if n_together == 1:
         return map(methodcaller("__call__", events, workers), jobs)
-    turn = threading.Lock() if device is not None else None
-    return _fit_side_by_side(events, workers, jobs, cancel, n_together, turn)
+    return _fit_side_by_side(events, workers, jobs, cancel, n_together)
 
 
 def _fit_side_by_side(
@@ -63,16 +56,13 @@ def _fit_side_by_side(
     jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
     cancel: threading.Event,
     n_together: int,
-    turn: threading.Lock | None,
 ) -> Iterator[Result]:
     n_threads = max(1, workers.n_threads // n_together) if events.n_bytes >= SHARED_BYTES else 1
 
     def do(job: Callable[[ProfiledEvents, Workers], Result]) -> Result:
-        with Workers(n_threads) as own, ExitStack() as held:
+        with Workers(n_threads) as own:
             forked = events.fork(own)
             assert forked is not None
-            if turn is not None:
-                forked.before_trees = partial(held.enter_context, turn)
             return job(forked, own)
 
     with ThreadPoolExecutor(n_together) as pool:
@@ -87,9 +77,7 @@ def _fit_side_by_side(
                     future.cancel()
 
 
-def _count_together(events: ProfiledEvents, workers: Workers, n_jobs: int, device: Device | None) -> int:
+def _count_together(events: ProfiledEvents, workers: Workers, n_jobs: int) -> int:
     if workers.n_threads == 1 or n_jobs < 2 or events.fork(workers) is None:
         return 1
-    if device is not None:
-        return max(1, min(n_jobs, workers.n_threads, device.n_free // (2 * events.n_device_bytes)))
     return n_jobs if n_jobs * events.n_bytes <= MOST_BYTES else min(n_jobs, workers.n_threads)

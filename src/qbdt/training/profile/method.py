@@ -114,7 +114,6 @@ class _Profiling:
         self.monitor = monitor
         self.parameters = events.parameters
         self.frame = ModelFrame(events.features, self.parameters, events.log_odds, events.binning.categories_by_number)
-        self.device = None if memory is None else memory.device
         self.judging = self.frame if memory is None else replace(self.frame, judging=(memory, events.binning))
         if resume is not None:
             require_resumable(resume, events.binning, settings, events.data)
@@ -174,8 +173,7 @@ class _Profiling:
 
     def _fit_at_once(self, jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]]) -> Iterator[Result]:
         """Do jobs at the same time, or one after the other where callbacks want to see every tree in order."""
-        in_order = bool(self.monitor.callbacks)
-        return fit_at_once(self.events, self.workers, jobs, self.cancel, in_order, self.device)
+        return fit_at_once(self.events, self.workers, jobs, self.cancel, in_order=bool(self.monitor.callbacks))
 
     def _skip_trees(self, n_grown: int) -> None:
         """Let progress jump over trees that a finished sum does not need."""

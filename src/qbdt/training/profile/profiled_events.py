@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
-from qbdt.training.partitions.device import estimate_bytes
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
@@ -52,9 +51,6 @@ class Scorer(Protocol):
 
 class ProfiledEvents:
     """All events of a training, divided into inner folds."""
-
-    before_trees: Callable[[], object] = staticmethod(lambda: None)
-    """Called when rows are built, before trees are grown on them."""
 
     def __init__(self, partitions: Partitions, settings: Settings, workers: Workers) -> None:
         survey = survey_events(partitions, settings, count_rows)
@@ -103,12 +99,6 @@ class ProfiledEvents:
     def n_bytes(self) -> int:
         """Memory that the rows of one fold take: codes of the features, weights and sums."""
         return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
-
-    @property
-    def n_device_bytes(self) -> int:
-        """The same on a device."""
-        n_rows = self._sums.bounds(self._segments).n_rows
-        return estimate_bytes(n_rows, len(self.features), len(self.sources))
 
     @property
     def log_odds(self) -> tuple[float, ...]:

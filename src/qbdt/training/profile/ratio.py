@@ -85,7 +85,6 @@ def fit_ratio(
     numbers = {max(1, round(share * settings.n_trees)) for share in SHARES}
     trees: list[Nodes] = []
     looks: dict[int, float] = {}
-    all_events.before_trees()
     for number in range(settings.n_trees):
         # A Newton step for the logistic loss: a leaf's output is −Σ gradient/(Σ curvature + λ), see `logistic_pairs`.
         grown = grow_next(events.rows, (scale, scale), criterion, features, settings, number)

@@ -109,7 +109,6 @@ def fit_shifts(
         after_tree(nodes)
         return nodes
 
-    events.before_trees()
     return grow_shifts(sums, start, shrunk, criterion, features, settings, judge, finish)
 
 
