@@ -16,7 +16,7 @@ from qbdt.errors import EXTRAS
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 IMPORT_NAMES = {"pyyaml": "yaml", "scikit-learn": "sklearn"}
-BROUGHT_ALONG = {"boost_histogram": "hist", "llvmlite": "numba", "markupsafe": "jinja2"}
+BROUGHT_ALONG = {"boost_histogram": "hist", "fsspec": "uproot", "llvmlite": "numba", "markupsafe": "jinja2"}
 """Packages that come with a dependency that cannot do without them."""
 
 

@@ -213,8 +213,8 @@ class Dataset:
         --------
         >>> events = Events({"m": [80.0, 200.0]}, [1.0, 2.0])
         >>> xs = Systematic.norm("xs", 0.1, processes=["ttbar"])
-        >>> Dataset([Sample("ttbar", Role.BACKGROUND, events)], [xs]).at_working_point({"xs": 2}).total("background")
-        3.6
+        >>> Dataset([Sample("ttbar", Role.BACKGROUND, events)], [xs]).at_working_point({"xs": 5}).total("background")
+        4.5
         """
         from qbdt.data.working_point import move_dataset
 

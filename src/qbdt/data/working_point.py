@@ -62,8 +62,8 @@ def find_slope(theta: float, two_sided: bool) -> list[float]:
 
     Examples
     --------
-    >>> find_slope(0.0, True), find_slope(1.0, True), find_slope(1.0, False)
-    ([0.0, 0.5, -0.5], [-1.0, 1.0, 0.0], [-1.0, 1.0])
+    >>> find_slope(-1.0, True), find_slope(1.0, True), find_slope(1.0, False)
+    ([1.0, 0.0, -1.0], [-1.0, 1.0, 0.0], [-1.0, 1.0])
     """
     if not two_sided:
         return [-1.0, 1.0]

