@@ -77,7 +77,7 @@ class Labels:
     def fill_colours(self, backgrounds: Iterable[str], signals: Iterable[str]) -> dict[str, Any]:
         """Colour of each process: the given one, for others one that no process has."""
         free = [colour for colour in COLOURS if colour not in self.colours.values()] or list(COLOURS)
-        found: dict[str, Any] = {name: self.colours.get(name, SIGNAL) for name in signals}
+        found: dict[str, Any] = {name: _take([SIGNAL], place) for place, name in enumerate(signals)}
         rest = [name for name in backgrounds if name not in self.colours]
         found |= {name: _take(free, place) for place, name in enumerate(rest)}
         return found | dict(self.colours)

@@ -91,8 +91,8 @@ def test_labels_colours_and_the_line_above(templates, result):
 
 
 def test_every_process_has_its_own_colour():
-    found = Labels(colours={"z": "#3f90da"}).fill_colours([f"b{i}" for i in range(20)], ["s"])
-    assert len({str(colour) for colour in found.values()}) == 22
+    found = Labels(colours={"z": "#3f90da"}).fill_colours([f"b{i}" for i in range(20)], ["ggH", "VBF", "VH"])
+    assert len({str(colour) for colour in found.values()}) == 24
 
 
 def test_the_ratio_holds_its_band(templates, result):
