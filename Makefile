@@ -76,7 +76,7 @@ physics: setup  ## what fits quote, against tuned peers; hours the first time, a
 	mv qbdt-bench/all.md docs/physics-results.md
 	$(BIN)/python -m docs._figures summary summary-narrow table
 
-compare-cms: setup  ## qbdt compare on CMS Open Data in ../shared, and its figure in the documentation; ten minutes
+compare-cms: setup  ## qbdt compare on CMS Open Data in ../shared, and its figure in the documentation; some minutes
 	$(BIN)/qbdt compare examples/cms_htautau.yaml --data ../shared/data/cms_htautau --out out/compare-cms --budget 2 \
 	  --method "qbdt profile" --method "scikit-learn HGB" --method XGBoost --method LightGBM
 	cp out/compare-cms/comparison.json docs/_figures/cms-comparison.json
