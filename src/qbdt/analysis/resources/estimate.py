@@ -15,18 +15,12 @@ from typing import NamedTuple
 from qbdt.arrays import FEATURES_PER_WORD
 from qbdt.data import Dataset, Events
 from qbdt.training import Settings
+from qbdt.training.profile import N_FOLDS, count_together
 
 __all__ = ["BASE", "Contents", "Estimate", "count_events", "estimate_training", "format_time"]
 
 BASE = 420_000_000
 """Bytes of Python, its packages, compiled kernels and the chunk that is read."""
-
-INNER_FOLDS = 5
-"""Inner folds of the profiled method, each with rows of its own."""
-
-TOGETHER = 2**30
-"""Bytes of rows of all inner folds up to which they are trained at the same time, see `folds_at_once`."""
-
 
 GROWN = 0.7
 """Share of `n_trees` that a sum has where it stops, between a half, which it has in any case, and one."""
@@ -208,15 +202,14 @@ def _paper_costs(trained: Contents, settings: Settings) -> _Costs:
 
 
 def _profile_costs(trained: Contents, settings: Settings, n_threads: int) -> _Costs:
-    codes, kept = _size_codes(trained), (INNER_FOLDS - 1) / INNER_FOLDS
+    codes, kept = _size_codes(trained), (N_FOLDS - 1) / N_FOLDS
     ratio = trained.nominal * (codes + 68)
     shift = trained.rows * (codes + 60) + trained.nominal * 8 * (trained.n_sources + 1) + 4 * trained.weights
     size = max(ratio, shift if trained.n_sources else 0)
-    fits = INNER_FOLDS * trained.rows * (trained.n_features + 64) <= TOGETHER
-    together = INNER_FOLDS if fits and n_threads > 1 else min(INNER_FOLDS, n_threads)
+    together = count_together(N_FOLDS, trained.rows * (trained.n_features + 64), n_threads)
     # the two sums of trees of a fold: nominal rows, then all of them
     rows = trained.nominal + (trained.rows if trained.n_sources else 0)
-    n_trees = INNER_FOLDS * GROWN * settings.n_trees
+    n_trees = N_FOLDS * GROWN * settings.n_trees
     tree = kept * rows * (50 + 1.6 * _count_levels(settings) * trained.n_features)
     units = BUILD * (12 + trained.n_features) * trained.rows + n_trees * tree
     seconds = n_trees * PER_TREE * (2 if trained.n_sources else 1)

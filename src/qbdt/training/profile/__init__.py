@@ -7,6 +7,7 @@ sources (`shifts`, on `shift_rows`), joined by the combination that is best on h
 """
 
 from qbdt.training.profile.efficient_scores import EfficientScores
+from qbdt.training.profile.inner_folds import N_FOLDS, count_together
 from qbdt.training.profile.score import ProfiledEnsemble
 
-__all__ = ["EfficientScores", "ProfiledEnsemble"]
+__all__ = ["N_FOLDS", "EfficientScores", "ProfiledEnsemble", "count_together"]

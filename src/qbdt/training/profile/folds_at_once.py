@@ -13,14 +13,12 @@ from operator import methodcaller
 from typing import TypeVar
 
 from qbdt.threads import Workers
+from qbdt.training.profile.inner_folds import count_together
 from qbdt.training.profile.profiled_events import ProfiledEvents
 
 __all__ = ["Cancelled", "fit_at_once"]
 
 Result = TypeVar("Result")
-
-MOST_BYTES = 2**30
-"""Memory for the rows of all folds; where they need more, there are as many at once as threads."""
 
 SHARED_BYTES = 2**27
 """Memory of a fold's rows, some 1.5 million, from which spare threads share them. Below, a fold grows its trees in one
@@ -78,6 +76,5 @@ def _fit_side_by_side(
 
 
 def _count_together(events: ProfiledEvents, workers: Workers, n_jobs: int) -> int:
-    if workers.n_threads == 1 or n_jobs < 2 or events.fork(workers) is None:
-        return 1
-    return n_jobs if n_jobs * events.n_bytes <= MOST_BYTES else min(n_jobs, workers.n_threads)
+    n_together = count_together(n_jobs, events.n_bytes, workers.n_threads)
+    return n_together if n_together == 1 or events.fork(workers) is not None else 1

@@ -18,7 +18,10 @@ from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
 from qbdt.training.partitions.survey import Survey, count_before, require_same_rows
 from qbdt.training.settings import Settings
 
-__all__ = ["N_FOLDS", "InnerFolds", "count_rows"]
+__all__ = ["N_FOLDS", "InnerFolds", "count_rows", "count_together"]
+
+MOST_BYTES = 2**30
+"""Memory for the rows of all folds; where they need more, there are as many at once as threads."""
 
 N_FOLDS = 5
 """Inner folds, where there are enough events: each judges trees that are trained on the other four, 80 % of them."""
@@ -185,3 +188,9 @@ def _blocks_of_rows(n_rows: int, first: int, total: int, most: int) -> NDArray[n
     """Block of each of some rows that begin at `first`, when all `total` rows are cut into blocks of equal size."""
     n_blocks = min(most, max(1, total))
     return np.arange(first, first + n_rows, dtype=np.int64) * n_blocks // max(1, total)
+
+
+def count_together(n_jobs: int, n_bytes: int, n_threads: int) -> int:
+    """How many folds are trained at the same time, where the rows of each need so much memory."""
+    together = n_jobs if n_threads > 1 and n_jobs * n_bytes <= MOST_BYTES else min(n_jobs, n_threads)
+    return max(1, together)
