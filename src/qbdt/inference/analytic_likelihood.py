@@ -51,7 +51,7 @@ class AnalyticLikelihood(Likelihood):
         super().__init__(spec, data, linear)
         config = self.pyhf.config
         first = {name: config.par_slice(name).start for name in config.par_order}
-        self.expectation = Expectation(spec, tuple(self.channels), first, linear)
+        self.expectation = Expectation(self.spec, tuple(self.channels), first, linear)
 
     def expected(self, values: Floats) -> Floats:
         """Expected events per bin at a point."""
