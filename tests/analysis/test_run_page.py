@@ -63,7 +63,7 @@ def test_a_run_has_all_parts(folder):
 def test_numbers_of_something_have_a_bin_each():
     rng = np.random.default_rng(1)
     events = Events({"jets": rng.integers(0, 4, 500), "x": rng.normal(0, 1, 500)}, np.ones(500))
-    data = Dataset([Sample("s", "signal", events), Sample("b", "background", events)], [])
+    data = Dataset([Sample("s", Role.SIGNAL, events), Sample("b", Role.BACKGROUND, events)], [])
     edges, shapes = fill_variable(data, "jets")
     assert edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5]
     assert shapes[Role.SIGNAL][0].sum() == pytest.approx(1)
