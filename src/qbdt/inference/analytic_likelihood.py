@@ -221,7 +221,7 @@ class _Batch:
         # Gauss–Newton steps converge slowly where residuals are large and shapes asymmetric; a few fits in a thousand.
         steps = np.array([1e-4 * p.width for p in self.likelihood.parameters])
         second = np.empty_like(matrix)
-        for some in np.array_split(np.arange(len(steps)), max(1, len(rows) * len(steps) // 500)):
+        for some in np.array_split(np.arange(len(steps)), np.clip(len(rows) * len(steps) // 500, 1, len(steps))):
             moves = np.zeros((len(some), len(steps)))
             moves[np.arange(len(some)), some] = steps[some]
             which = np.repeat(rows, len(some))
