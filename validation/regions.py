@@ -109,8 +109,9 @@ def compare(folder: Path) -> list[tuple[str, float, float]]:
         found = PyhfFit(workspace, measurement)
         name = found.model.config.poi_name
         strengths = fit["expected"].get("strengths", {name: fit["expected"]})
-        rows.append((f"σ of {name}", strengths[name]["sigma_mu"], found.sigma))
-        if name in limits:
+        if not measurement.endswith("_limit"):
+            rows.append((f"σ of {name}", strengths[name]["sigma_mu"], found.sigma))
+        elif name in limits:
             rows.append((f"expected limit on {name}", limits[name], found.expected_limit(limits[name])))
     by_pyhf = found.yields()
     for row in fit["answers"]["yields"]["rows"]:

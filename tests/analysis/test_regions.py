@@ -363,6 +363,7 @@ def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, file
     assert min(yields["ratio"]["error"]) > 0
     assert run_document(copy).subtitle.startswith("Unblinded: ")
     text = {**collect_text(blind.folder, document), "terminal": "\n\n".join(map(str, blind.tables))}
+    assert "the variation does nothing" not in text["page"]  # btag acts where no model is trained
     # Whole numbers only: "424" inside a checksum such as "a424f" is not a count.
     pattern = re.compile(r"(?<![\w.])(?:" + "|".join(map(re.escape, sorted(words))) + r")(?!\w)")
     leaks = {name: found.group() for name, content in text.items() if (found := pattern.search(content))}

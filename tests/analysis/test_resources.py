@@ -176,6 +176,10 @@ def test_a_run_out_of_core_is_the_same(analysis, files, small, tmp_path):
     assert (parts.folder / "model.qbdt").read_bytes() == (whole.folder / "model.qbdt").read_bytes()
     mine, its = (json.loads((one.folder / "result.json").read_text())["fit"] for one in (parts, whole))
     assert mine["expected"]["z"] == pytest.approx(its["expected"]["z"], rel=1e-6)  # templates add in another order
+    (parts.folder / "result.json").unlink()
+    again = run_analysis(analysis, files, tmp_path / "parts", **options)  # a fit made later, with memory enough
+    assert again.steps == ("scores: there already", "fit")
+    assert json.loads((parts.folder / "result.json").read_text())["fit"] == mine
 
 
 def test_too_little_memory_is_said(analysis, files, tmp_path):

@@ -65,6 +65,7 @@ CASES = {
     "train, profile": Case(_split("train profile.yaml -o m.qbdt -q -j 1"), again=("--force",)),
     "run, paper": Case(SCORED),
     "run, profile": Case(_split("run profile.yaml -o run --no-figures -q -j 1")),
+    "run, on disk": Case((*SCORED, "--memory", "25kB")),
     "run, regions": Case(_split("run regions.yaml -o run --no-figures -q -j 1")),
     "run, other fit": Case(_split("run other.yaml -o run --no-figures -q -j 1"), (SCORED,)),
     "fit": Case((*FIT, "--force"), (SCORED,)),
@@ -86,7 +87,8 @@ def write_inputs(folder: Path) -> None:
     rng = np.random.default_rng(3)
     for name, centre, weight in (("higgs", 0.8, 0.1), ("ttbar", -0.5, 0.5)):
         columns = {"x": rng.normal(centre, 1, N), "y": rng.normal(-centre, 1, N), "w": np.full(N, weight)}
-        pq.write_table(pa.table({**columns, "event": np.arange(N)}), folder / f"{name}.parquet")
+        table = pa.table({**columns, "event": np.arange(N)})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=N // 3)
     paper = ANALYSIS.replace("METHOD", "paper")
     texts = {
         "paper": paper,

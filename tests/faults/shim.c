@@ -109,6 +109,10 @@ ssize_t writev(int fd, const struct iovec *from, int n) {
 int fsync(int fd) { FAIL(meet("fsync", is_open_below(fd))); return REAL(fsync)(fd); }
 int fdatasync(int fd) { FAIL(meet("fsync", is_open_below(fd))); return REAL(fdatasync)(fd); }
 int ftruncate64(int fd, off64_t n) { FAIL(meet("truncate", is_open_below(fd))); return REAL(ftruncate64)(fd, n); }
+int posix_fallocate64(int fd, off64_t at, off64_t n) {
+  int fault = meet("allocate", is_open_below(fd));
+  return fault > 0 ? fault : REAL(posix_fallocate64)(fd, at, n);
+}
 int mkdir(const char *path, mode_t mode) { FAIL(meet("mkdir", is_below(path))); return REAL(mkdir)(path, mode); }
 int chmod(const char *path, mode_t mode) { FAIL(meet("chmod", is_below(path))); return REAL(chmod)(path, mode); }
 int rename(const char *a, const char *b) { FAIL(meet("rename", is_below(b))); return REAL(rename)(a, b); }

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from qbdt.analysis.resources import estimate, plan
 from tests.cli.inside import qbdt
 from tests.faults.cases import CASES, write_inputs
 
@@ -31,6 +32,7 @@ FAULTS: dict[str, tuple[tuple[str, int, bool], ...]] = {
     ),
     "fsync": (("EIO", errno.EIO, False), ("SIGKILL", KILL, False)),
     "rename": (("EIO", errno.EIO, False), ("SIGKILL", KILL, False)),
+    "allocate": (("ENOSPC", errno.ENOSPC, False), ("SIGKILL", KILL, False)),
     "exchange": (("EINVAL", errno.EINVAL, False), ("SIGKILL", KILL, False)),
 }
 """Name, kind and whether it stays, of the faults that each operation meets."""
@@ -40,6 +42,9 @@ OTHERS = (("EACCES", errno.EACCES, False), ("SIGKILL", KILL, False))
 
 GROWING = ("run.json", "model.qbdt", "m.qbdt", "study.db", "study.db-journal", "settings.json")
 """Files that a command writes several times, whole each time: what they hold in between is allowed."""
+
+TIMED = ("study.db", "study.db-journal")
+"""Files that say when something was done, and are never the same."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Trials:
 
     def _compare(self, when: str) -> str:
         found = read_tree(self._place)
-        names = {*found, *self._wanted}
+        names = {name for name in (*found, *self._wanted) if Path(name).name not in TIMED}
         differing = sorted(name for name in names if found.get(name) != self._wanted.get(name))
         return f"{when}{differing[0]} differs" if differing else ""
 
@@ -154,6 +159,7 @@ def read_tree(folder: Path) -> dict[str, bytes]:
 
 def main() -> None:
     """Try one case."""
+    estimate.BASE, plan.LEAST = 0, 1  # as if Python itself took nothing: a few events go out of core
     shim, case, every, first = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     with tempfile.TemporaryDirectory() as folder:
         trials = Trials(case, shim, Path(folder).resolve())

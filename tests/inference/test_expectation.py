@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from qbdt.inference import analytic_likelihood
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_many
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.workspace import describe_measurement
@@ -58,6 +59,15 @@ def test_many_fits_are_single_fits():
             one = likelihood.with_data(counts[row], dict(zip(names, centres[row], strict=True))).minimise(hold)
             assert many.twice_nll[row] == pytest.approx(one.twice_nll, abs=1e-6)
             assert many.values[row] == pytest.approx(one.values, abs=1e-3)
+
+
+def test_more_than_500_fits_may_need_exact_second_derivatives(monkeypatch):
+    likelihood = AnalyticLikelihood(describe_measurement(measurement()))
+    counts = np.random.default_rng(4).poisson(likelihood.data, (600, len(likelihood.data))).astype(float)
+    centres = np.tile(likelihood.constraints.centres, (600, 1))
+    wanted = fit_many(likelihood, counts, centres).twice_nll
+    monkeypatch.setattr(analytic_likelihood, "FIRST_STEPS", 1)
+    assert fit_many(likelihood, counts, centres).twice_nll == pytest.approx(wanted, abs=1e-6)
 
 
 def test_many_fits_stay_within_bounds():

@@ -11,7 +11,7 @@ from qbdt.inference.combine import write_datacard
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import describe_hs3, write_hs3
 from qbdt.inference.likelihood import Likelihood
-from qbdt.inference.workspace import describe_measurement, read_workspace
+from qbdt.inference.workspace import describe_measurement, read_workspace, write_workspace
 from tests.inference.test_measurement import abcd, measurement, regions
 
 
@@ -47,7 +47,7 @@ def test_hs3_is_read_back(model, spec, tmp_path):
     assert [one["name"] for one in plain["data"]] == likelihood["data"]
 
 
-@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+@pytest.mark.parametrize("mc_model", ["process", "process_poisson"])
 def test_factors_per_process_and_bin_are_read_back(model, mc_model, tmp_path):
     spec = describe_measurement(model, mc_model=mc_model)
     assert not any(name.partition("[")[0] == "staterror_control" for name in Likelihood(spec).names)
@@ -59,11 +59,28 @@ def test_factors_per_process_and_bin_are_read_back(model, mc_model, tmp_path):
         values = [getattr(m.constraints, terms) for m in (one, two)]
         first, second = (dict(zip(n, v, strict=True)) for n, v in zip(names, values, strict=True))
         assert second == pytest.approx(first, rel=1e-5)
-    assert np.any(one.constraints.rates > 0) == (mc_model == "poisson")
+    assert np.any(one.constraints.rates > 0) == (mc_model == "process_poisson")
+
+
+def test_poisson_factors_per_bin_are_read_back(model, tmp_path):
+    spec = describe_measurement(model, mc_model="bin_poisson")
+    hs3, xml = write_hs3(model, spec, tmp_path / "hs3.json"), write_xml(spec, tmp_path / "xml")
+    for read in (read_workspace(hs3), read_workspace(write_workspace(spec, tmp_path / "workspace.json"))):
+        require_same(spec, read)
+    one, two = Likelihood(spec), Likelihood(read_workspace(xml))  # ROOT files have single precision
+    point = one.start + 0.2
+    there = [point[one.names.index(name)] for name in two.names]
+    assert two.twice_nll(np.array(there)) == pytest.approx(one.twice_nll(point), rel=1e-4)
+    assert np.all(one.constraints.rates[-5:] > 0)
+    config = (tmp_path / "xml/config/measurement_control.xml").read_text()
+    assert '<StatErrorConfig RelErrorThreshold="0" ConstraintType="Poisson" />' in config
+    card = write_datacard(model, tmp_path, "bin_poisson").read_text()
+    assert "control autoMCStats 0" in card
+    assert "# MC statistics: Gaussian here" in card
 
 
 def test_datacards_of_factors_per_process_and_bin(model, tmp_path):
-    poisson = write_datacard(model, tmp_path, "poisson").read_text().splitlines()
+    poisson = write_datacard(model, tmp_path, "process_poisson").read_text().splitlines()
     assert "control autoMCStats 1000000000 1" in poisson
     gaussian = write_datacard(model, tmp_path, "process").read_text()
     assert "autoMCStats" not in gaussian

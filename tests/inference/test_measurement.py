@@ -70,7 +70,7 @@ def test_two_strengths_and_a_free_normalisation_agree_with_pyhf():
     assert result.expected.parameter("norm_ttbar").kind == "free"
 
 
-@pytest.mark.parametrize("mc_model", ["process", "poisson"])
+@pytest.mark.parametrize("mc_model", ["process", "process_poisson"])
 def test_factors_per_process_and_bin_agree_with_pyhf(mc_model):
     """Full Barlow–Beeston, with an empty bin, on data that are not the expected ones."""
     templates = smooth_templates(3, 1, mc_events=3.0)

@@ -293,6 +293,7 @@ def test_cross_trained_models_keep_every_bit(training, profiled, rule, tmp_path)
         (lambda c: c["trainings"].append(c["trainings"][0]), "3 trainings for 2 folds"),
         (set_in("trainings", 1, None), "fold 1 is not a training"),
         (lambda c: c["trainings"][1].update(model="cross-trained"), "fold 1 is not a training"),
+        (set_in("trainings", 1, "model", [None]), "fold 1 is not a training"),
         (set_in("trainings", 1, "trees", 0, "nodes", 0, "left", 0), "fold 1: tree 0: its nodes do not form"),
     ],
 )

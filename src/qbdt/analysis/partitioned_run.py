@@ -85,7 +85,7 @@ class PartitionedRun(ABC):
         """Events of partitions, to train on."""
 
     @abstractmethod
-    def _count(self) -> int:
+    def count(self) -> int:
         """Partitions that the events are divided into."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class PartitionedRun(ABC):
     ) -> dict[str, PartitionedEvents]:
         """Divide the events into partitions, and look for faults of the input."""
         _require_few_scores(analysis)
-        partitions = load_partitions(analysis, folder, self._count())
+        partitions = load_partitions(analysis, folder, self.count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read {self.where}, in {len(partitions)} parts")
         self._partitions = partitions
@@ -141,7 +141,7 @@ class PartitionedRun(ABC):
     def run_fit(self, scored: Path, analysis: Analysis, progress: Progress) -> FitResult:
         """Templates where the events are, and the fit here."""
         _require_few_scores(analysis)
-        partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self._count()))
+        partitions = read_all(load_partitions(read_analysis(scored), scored.parent, self.count()))
         n_rows = self._reduce(partitions, _count_rows, int.__add__, "count")
         share = min(1.0, SAMPLE / max(n_rows, 1))
         sample = self._reduce(partitions, partial(_draw_sample, share=share), _join, "sample")
@@ -189,7 +189,8 @@ class ClusterRun(PartitionedRun):
     def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OnCluster:
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic, device=self.device)
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Return what was asked for, or two for each thread."""
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
     def tables(self) -> tuple[Table, ...]:
@@ -229,7 +230,8 @@ class DiskRun(PartitionedRun):
     def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OutOfCore:
         return OutOfCore(partitions, rule, self.folder)
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Return what was chosen."""
         return self.n_partitions
 
     def tables(self) -> tuple[Table, ...]:

@@ -28,7 +28,7 @@ from qbdt.analysis.loader import (
     training_settings,
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
-from qbdt.analysis.partitioned_run import ClusterRun, PartitionedRun
+from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.resources import Plan
@@ -141,7 +141,9 @@ def run_analysis(
                 place = Plan(analysis, data, memory, n_threads, device).run_on_disk(root, say) or place
             _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
             lock.require()
-            results.update("run", scored=_digest_files(root / "scored"))
+            results.update("run", scored=_digest_files(root / "scored"), partitions=place.count())
+        elif cluster is None and (n_partitions := _count_partitions(results)) > 1:
+            place = DiskRun(n_partitions, root, n_threads)  # templates are then the same, and no more memory is taken
         source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
         note("fit: there already" if (known := _has_fit(root, results)) else "fit")
         if not known:
@@ -218,6 +220,9 @@ class _LocalRun:
     def tables(self) -> tuple[Table, ...]:
         return ()
 
+    def count(self) -> int:
+        return 1
+
 
 def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> StepFolder:
     """Open the folder of a run; refuse one of another training. Anything else that is new redoes only what it changes.
@@ -277,6 +282,12 @@ def _has_scores(root: Path, results: StepFolder, note: Callable[[str], None]) ->
     known = results.find("run").get("scored") == _digest_files(root / "scored")
     note("scores: there already" if known else "scores: damaged, they are made anew")
     return known
+
+
+def _count_partitions(results: StepFolder) -> int:
+    """Return the number of partitions in which the scored events were written; 1 where nothing is known of it."""
+    known = results.find("run").get("partitions", 1)
+    return known if isinstance(known, int) else 1
 
 
 def _has_fit(root: Path, results: StepFolder) -> bool:

@@ -27,7 +27,10 @@ def fill_variable(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
     columns = {role: _collect(data, role, name) for role in (Role.SIGNAL, Role.BACKGROUND)}
     finite = np.concatenate([values[np.isfinite(values)] for values, _ in columns.values()])
     low, high = np.quantile(finite, RANGE) if finite.size else (0.0, 1.0)
-    edges = np.linspace(low, high if high > low else low + 1.0, VARIABLE_BINS + 1)
+    if finite.size and high - low < VARIABLE_BINS and np.all(finite == np.round(finite)):
+        edges = np.arange(np.floor(low) - 0.5, np.ceil(high) + 1.0)  # numbers of something: a bin for each
+    else:
+        edges = np.linspace(low, high if high > low else low + 1.0, VARIABLE_BINS + 1)
     return edges, {role: _fill(values, weight, edges) for role, (values, weight) in columns.items()}
 
 

@@ -185,9 +185,9 @@ def _describe_model(run: RunFolder, name: str, model: CrossTrainedModel) -> list
 
 
 def _inputs(run: RunFolder) -> list[Block]:
-    if run.data is None:
+    if run.events is None or run.analysis is None:
         return []
-    summary = run.data.summary()
+    summary = (run.events.simulated() if run.analysis.fit.blind else run.events.every_event()).summary()
     blocks: list[Block] = [*summary.tables()]
     return blocks if summary.findings else [*blocks, Text("No fault of the inputs was found.")]
 

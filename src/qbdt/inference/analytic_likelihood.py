@@ -51,7 +51,7 @@ class AnalyticLikelihood(Likelihood):
         super().__init__(spec, data, linear)
         config = self.pyhf.config
         first = {name: config.par_slice(name).start for name in config.par_order}
-        self.expectation = Expectation(spec, tuple(self.channels), first, linear)
+        self.expectation = Expectation(self.spec, tuple(self.channels), first, linear)
 
     def expected(self, values: Floats) -> Floats:
         """Expected events per bin at a point."""
@@ -221,7 +221,7 @@ class _Batch:
         # Gauss–Newton steps converge slowly where residuals are large and shapes asymmetric; a few fits in a thousand.
         steps = np.array([1e-4 * p.width for p in self.likelihood.parameters])
         second = np.empty_like(matrix)
-        for some in np.array_split(np.arange(len(steps)), max(1, len(rows) * len(steps) // 500)):
+        for some in np.array_split(np.arange(len(steps)), np.clip(len(rows) * len(steps) // 500, 1, len(steps))):
             moves = np.zeros((len(some), len(steps)))
             moves[np.arange(len(some)), some] = steps[some]
             which = np.repeat(rows, len(some))

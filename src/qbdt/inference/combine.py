@@ -2,7 +2,8 @@
 
 Normalisations are `lnN`, everything else `shape` with up and down templates. MC statistics are `autoMCStats` for all
 bins (threshold 0), where combine scales the signal with the background, which pyhf's form does not; Gaussian factors
-per process and bin are `shape` sources, Poisson ones `autoMCStats` with a threshold that no bin passes. A source that
+per process and bin are `shape` sources, Poisson ones `autoMCStats` with a threshold that no bin passes. One Poisson
+factor per bin becomes a Gaussian one, and a comment says so. A source that
 is a normalisation for one process and a shape for another is written as a shape for both. Free normalisations are
 `rateParam`. One signal strength is combine's `r`; several need a physics model, whose command stands in a comment.
 Names that combine does not take, or means something else by, are spelt in another way; comments of the card list them.
@@ -34,9 +35,11 @@ NOMINAL = "nominal"
 
 RULE = "-" * 80
 
-AUTOMATIC: Mapping[str | None, str] = {"bin": "0", "poisson": "1000000000 1"}
+AUTOMATIC: Mapping[str | None, str] = {"bin": "0", "bin_poisson": "0", "process_poisson": "1000000000 1"}
 """Thresholds of `autoMCStats`: effective events of a bin up to which each process has a Poisson factor of its own; then
 whether the signal has, too."""
+
+GAUSSIAN_IN_COMBINE = "# MC statistics: Gaussian here, since combine has no Poisson factor of all processes of a bin"
 
 
 def write_datacard(measurement: Measurement, folder: Path | str, mc_model: McModel | None = "bin") -> Path:
@@ -65,6 +68,8 @@ def write_datacard(measurement: Measurement, folder: Path | str, mc_model: McMod
     _write_shapes(spelt, root / "shapes.root")
     lines = [*_head(spelt), *_list_spellings("process", processes), *_list_spellings("source", sources)]
     lines += [*_rates(spelt), *_sources(spelt), *_factors(spelt), *_groups(spelt)]
+    if mc_model == "bin_poisson":
+        lines.append(GAUSSIAN_IN_COMBINE)
     if mc_model in AUTOMATIC:
         lines += [f"{region} autoMCStats {AUTOMATIC[mc_model]}" for region in spelt.regions]
     card = root / "datacard.txt"

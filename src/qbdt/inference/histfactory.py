@@ -1,7 +1,7 @@
 """HistFactory's XML form with its ROOT file: pyhf writes and reads it, what ROOT needs besides is added here.
 
-Paths are relative to the folder, so that it can be moved. MC statistics are declared Gaussian and for all bins, as pyhf
-takes them: without that ROOT assumes a Poisson constraint and leaves out bins below 5 %.
+Paths are relative to the folder, so that it can be moved. MC statistics are declared Gaussian or Poisson and for all
+bins: without that ROOT assumes a Poisson constraint and leaves out bins below 5 %, and pyhf a Gaussian one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from qbdt.errors import FitError
 from qbdt.files import choose_file_names, stable_root_files
-from qbdt.inference.mc_statistics import is_shared
+from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 
 __all__ = ["read_xml", "write_xml"]
 
@@ -38,6 +38,7 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     from pyhf import writexml
 
     root, (stem,) = Path(folder), choose_file_names([name])
+    spec, poisson = take_constraints(spec)
     config, data = root / "config", root / "data"
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
@@ -47,7 +48,7 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     combination.set("OutputFilePrefix", f"config/{stem}")
     for entry in combination.iter("Input"):
         channel = Path(entry.text or "")
-        _complete_channel(channel, samples, _list_gaussian(spec))
+        _complete_channel(channel, samples, _list_gaussian(spec), poisson)
         entry.text = f"config/{channel.name}"
     return _write(combination, root / f"{stem}.xml", "HistFactorySchema.dtd")
 
@@ -60,6 +61,7 @@ def read_xml(path: Path | str) -> dict[str, Any]:
     try:
         spec: dict[str, Any] = dict(readxml.parse(source, source.parent))
         spec = _retype_modifiers(spec, _read_gaussian(source), "staterror")
+        spec = write_constraints(spec, _read_poisson(source))
     except (OSError, KeyError, RuntimeError, ElementTree.ParseError, exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} cannot be read as a HistFactory measurement: {error}") from error
     finally:
@@ -85,9 +87,19 @@ def _separate_errors(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_gaussian(path: Path) -> set[str]:
     """Names of `ShapeSys` with a Gaussian constraint, which pyhf does not look at."""
-    channels = [path.parent / (entry.text or "") for entry in ElementTree.parse(path).iter("Input")]
-    found = [one for channel in channels for one in ElementTree.parse(channel).iter("ShapeSys")]
+    found = [one for channel in _read_channels(path) for one in channel.iter("ShapeSys")]
     return {one.attrib["Name"] for one in found if one.get("ConstraintType") == "Gaussian"}
+
+
+def _read_poisson(path: Path) -> set[str]:
+    """Names of channels whose shared factors are declared to have a Poisson constraint, which pyhf does not look at."""
+    declared = {channel.attrib["Name"]: channel.find("StatErrorConfig") for channel in _read_channels(path)}
+    return {name for name, one in declared.items() if one is not None and one.get("ConstraintType") == "Poisson"}
+
+
+def _read_channels(path: Path) -> list[ElementTree.Element]:
+    inputs = ElementTree.parse(path).iter("Input")
+    return [ElementTree.parse(path.parent / (entry.text or "")).getroot() for entry in inputs]
 
 
 def _retype_modifiers(spec: Mapping[str, Any], names: Collection[str], kind: str) -> dict[str, Any]:
@@ -118,7 +130,9 @@ def _number_samples(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return {**spec, "channels": channels}, {number: name for name, number in numbers.items()}
 
 
-def _complete_channel(path: Path, samples: Mapping[str, str], gaussian: Collection[str]) -> None:
+def _complete_channel(
+    path: Path, samples: Mapping[str, str], gaussian: Collection[str], poisson: Collection[str]
+) -> None:
     """Give the samples of one channel their names, make its paths relative and declare its MC statistics."""
     channel = ElementTree.parse(path).getroot()
     for factors in channel.iter("ShapeSys"):
@@ -130,7 +144,8 @@ def _complete_channel(path: Path, samples: Mapping[str, str], gaussian: Collecti
         if "InputFile" in element.attrib:
             element.set("InputFile", f"data/{Path(element.attrib['InputFile']).name}")
     if channel.find("Sample/StatError") is not None:
-        declared = ElementTree.Element("StatErrorConfig", RelErrorThreshold="0", ConstraintType="Gaussian")
+        kind = "Poisson" if f"staterror_{channel.attrib['Name']}" in poisson else "Gaussian"
+        declared = ElementTree.Element("StatErrorConfig", RelErrorThreshold="0", ConstraintType=kind)
         channel.insert(len(channel.findall("Data")), declared)
     _write(channel, path, "../HistFactorySchema.dtd")
 

@@ -7,13 +7,13 @@ and an analysis names the parameters of interest. MC statistics take the errors 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from qbdt.errors import FitError
 from qbdt.files import write_text
-from qbdt.inference.mc_statistics import is_shared
+from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
 
 __all__ = ["describe_hs3", "is_hs3", "read_hs3", "write_hs3"]
@@ -35,9 +35,10 @@ def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str,
     spec
         Its pyhf workspace, from `describe_measurement`.
     """
+    spec, poisson = take_constraints(spec)
     observed = {one["name"]: one["data"] for one in spec["observations"]}
     axes = {name: _axis(name, region.edges.tolist()) for name, region in measurement.regions.items()}
-    regions = [_region(channel, axes[channel["name"]]) for channel in spec["channels"]]
+    regions = [_region(channel, axes[channel["name"]], poisson) for channel in spec["channels"]]
     constraints = list(_constraints(spec))
     data = [
         {"name": f"data_{name}", "type": "binned", "axes": [axis], "contents": observed[name]}
@@ -102,20 +103,22 @@ def _axis(region: str, edges: Sequence[float]) -> dict[str, Any]:
     return {"name": f"obs_{region}", "edges": list(edges)}
 
 
-def _region(channel: Mapping[str, Any], axis: Mapping[str, Any]) -> dict[str, Any]:
-    samples = [_sample(channel["name"], sample) for sample in channel["samples"]]
+def _region(channel: Mapping[str, Any], axis: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:
+    samples = [_sample(channel["name"], sample, poisson) for sample in channel["samples"]]
     return {"name": f"model_{channel['name']}", "type": "histfactory_dist", "axes": [axis], "samples": samples}
 
 
-def _sample(region: str, sample: Mapping[str, Any]) -> dict[str, Any]:
+def _sample(region: str, sample: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:
     """A sample with the errors of its contents, where it has MC statistics."""
     errors = next((m["data"] for m in sample["modifiers"] if is_shared(m, region)), None)
     contents = {"contents": sample["data"]} if errors is None else {"contents": sample["data"], "errors": errors}
-    modifiers = [_modifier(region, modifier, sample["data"]) for modifier in sample["modifiers"]]
+    modifiers = [_modifier(region, modifier, sample["data"], poisson) for modifier in sample["modifiers"]]
     return {"name": sample["name"], "data": contents, "modifiers": modifiers}
 
 
-def _modifier(region: str, modifier: Mapping[str, Any], contents: Sequence[float]) -> dict[str, Any]:
+def _modifier(
+    region: str, modifier: Mapping[str, Any], contents: Sequence[float], poisson: Collection[str]
+) -> dict[str, Any]:
     name, kind, data = modifier["name"], modifier["type"], modifier["data"]
     plain = {"name": name, "type": kind}
     match kind:
@@ -129,7 +132,7 @@ def _modifier(region: str, modifier: Mapping[str, Any], contents: Sequence[float
             return {**plain, "parameter": name, "data": shapes, "constraint_name": f"constraint_{name}"}
         case "staterror" if is_shared(modifier, region):
             parameters = [f"gamma_{region}_bin_{i}" for i in range(len(contents))]
-            return {**plain, "parameters": parameters, "constraint": "Gauss"}
+            return {**plain, "parameters": parameters, "constraint": "Poisson" if name in poisson else "Gauss"}
         case "staterror" | "shapesys":
             # HS3 has relative uncertainties here, pyhf absolute ones. Its staterror is that of all samples together.
             relative = [error / content if content > 0 else 0.0 for error, content in zip(data, contents, strict=True)]
@@ -182,7 +185,15 @@ def _read(plain: Mapping[str, Any]) -> dict[str, Any]:
     first, *others = analysis["parameters_of_interest"]
     titles = {first: analysis["name"], **{poi: f"{analysis['name']}_{poi}" for poi in others}}
     measurements = [{"name": title, "config": {"poi": poi, "parameters": parameters}} for poi, title in titles.items()]
-    return {"channels": channels, "observations": observations, "measurements": measurements, "version": "1.0.0"}
+    spec = {"channels": channels, "observations": observations, "measurements": measurements, "version": "1.0.0"}
+    poisson = [name for name, (dist, _) in zip(names, pairs, strict=True) if _is_poisson(dists[dist])]
+    return write_constraints(spec, poisson)
+
+
+def _is_poisson(dist: Mapping[str, Any]) -> bool:
+    """Whether the factors that the samples of a region share have a Poisson constraint."""
+    modifiers = [modifier for sample in dist["samples"] for modifier in sample["modifiers"]]
+    return any(m["type"] == "staterror" and m.get("constraint") == "Poisson" for m in modifiers)
 
 
 def _read_parameter(name: str, bounds: Sequence[float], point: Mapping[str, Any]) -> dict[str, Any]:

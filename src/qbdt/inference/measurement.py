@@ -272,7 +272,7 @@ class Measurement:
             for name in names:
                 if kind != "group" and (not WORD.fullmatch(name) or not name.isascii()):
                     raise FitError(f"{kind} {name!r}: a word of letters, digits and underscores is needed")
-                if kind == "parameter" and (name in RESERVED or name.startswith("staterror_")):
+                if kind in ("parameter", "region") and (name in RESERVED or name.startswith("staterror_")):
                     raise FitError(f"the name {name} means something else in HistFactory: choose another")
         if shared := set(self.strengths) & set(self.free):
             raise FitError(f"{sorted(shared)[0]} is a strength and a free normalisation: rename one")

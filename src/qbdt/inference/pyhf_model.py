@@ -6,7 +6,7 @@ cancel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.mc_statistics import take_constraints
 
 __all__ = ["Constraints", "Parameter", "PyhfModel"]
 
@@ -106,6 +107,9 @@ class PyhfModel:
         settings = {"histosys": {"interpcode": "code0" if linear else "code4p"}, "normsys": {"interpcode": "code4"}}
         try:
             workspace = pyhf.Workspace(spec)
+            self.spec, poisson = take_constraints(spec)
+            if poisson:
+                workspace = pyhf.Workspace(self.spec)
             first = workspace.measurement_names[0]
             self.pyhf = workspace.model(measurement_name=first, modifier_settings=settings)
             self.observations = np.asarray(workspace.data(self.pyhf, include_auxdata=False), dtype=float)
@@ -123,7 +127,7 @@ class PyhfModel:
         self.poi = -1 if config.poi_index is None else int(config.poi_index)
         self.parameters = tuple(_parameters(config))
         self.names = tuple(parameter.name for parameter in self.parameters)
-        self.constraints = _constraints(config)
+        self.constraints = _constraints(config, poisson)
         self.channels = {name: int(config.channel_nbins[name]) for name in config.channels}
 
     def join(self, counts: Mapping[str, Floats]) -> Floats:
@@ -180,18 +184,19 @@ def _kind(param: Any, is_poi: bool) -> str:
     return "source" if param.constrained else "free"
 
 
-def _constraints(config: Any) -> Constraints:
+def _constraints(config: Any, shared_poisson: Collection[str]) -> Constraints:
+    """Terms of all constraints; factors of the bins of several samples are Gaussian in pyhf, those named are not."""
     index, centres, widths, rates = [], [], [], []
     for name in config.auxdata_order:
         param, where = config.param_set(name), config.par_slice(name)
         fixed = config.suggested_fixed()[where]
-        poisson = param.pdf_type == "poisson"
+        shared, poisson = name in shared_poisson, param.pdf_type == "poisson"
         for i, width, centre, is_fixed in zip(
             range(where.start, where.stop), param.width(), param.auxdata, fixed, strict=True
         ):
             if not is_fixed:
                 index.append(i)
-                centres.append(centre)
+                centres.append(1 / width**2 if shared else centre)
                 widths.append(width)
-                rates.append(param.factors[i - where.start] if poisson else 0.0)
+                rates.append(param.factors[i - where.start] if poisson else shared / width**2)
     return Constraints(np.array(index, dtype=int), *(np.array(v, dtype=float) for v in (centres, widths, rates)))

@@ -49,10 +49,10 @@ class FitSettings(Section):
         description="factor on all simulated yields: 2 where half of the events stand for all",
     )
     mc_stat: bool = Field(True, description="include the statistical uncertainty of the simulation")
-    mc_model: Literal["bin", "process", "poisson"] = Field(
+    mc_model: Literal["bin", "bin_poisson", "process", "process_poisson"] = Field(
         "bin",
-        description="factors of the simulation's statistics: one per bin on the sum of the backgrounds; one per "
-        "process and bin (full Barlow–Beeston), the signal's too; poisson: the latter with Poisson constraints",
+        description="factors of the simulation's statistics: one per bin on the sum of the backgrounds, or one per "
+        "process and bin (full Barlow–Beeston), the signal's too; with Gaussian or Poisson constraints",
     )
     systematics: list[str] | None = Field(None, description="sources in the fit; all by default, [] for none")
     prune: float | None = Field(

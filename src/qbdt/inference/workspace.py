@@ -22,7 +22,7 @@ from qbdt.errors import FitError
 from qbdt.files import write_text
 from qbdt.inference.asimov import expected_errors
 from qbdt.inference.hs3 import is_hs3, read_hs3
-from qbdt.inference.mc_statistics import McModel, describe_mc_stat, name_mc_stat
+from qbdt.inference.mc_statistics import McModel, describe_mc_stat, name_mc_stat, write_constraints
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.pyhf_model import PyhfModel
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
@@ -92,7 +92,7 @@ def describe_measurement(
     mc_stat
         Whether to add the MC-statistics modifiers.
     mc_model
-        Which ones: one per bin, one per process and bin, or the latter with Poisson constraints.
+        Which ones: one per bin or one per process and bin, with Gaussian or Poisson constraints.
     """
     _check(measurement)
     names_mc = name_mc_stat(measurement, mc_model)
@@ -119,7 +119,7 @@ def describe_measurement(
     if measurement.recorded is None and measurement.fixed:
         expected = expect_counts(measurement, spec)
         spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in expected.items()]
-    return spec
+    return write_constraints(spec, measurement.regions) if mc_stat and mc_model == "bin_poisson" else spec
 
 
 def expect_counts(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Floats]:

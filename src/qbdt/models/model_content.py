@@ -115,7 +115,7 @@ def _shift_trees(ensemble: ProfiledEnsemble | EfficientScores) -> list[dict[str,
 
 
 def _read_fold(content: Any, fold: int) -> TrainedModel:
-    if not isinstance(content, dict) or content.get("model") not in READERS:
+    if not isinstance(content, dict) or content.get("model") not in [*READERS]:  # a list: anything may stand there
         raise ModelFileError(f"fold {fold} is not a training")
     try:
         return _read_training(content)

@@ -19,7 +19,7 @@ from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno
-from qbdt.errors import ConfigError, DataError, FitError
+from qbdt.errors import ConfigError, DataError, FitError, OutputError
 from qbdt.statistics import Sensitivity
 from qbdt.training.methods import train as run_training
 from qbdt.training.settings import Settings
@@ -95,6 +95,23 @@ def test_an_interrupted_search_ends_the_same(found, analysis, dataset, tmp_path,
 def test_a_folder_of_another_search(found, analysis, dataset, study):
     with pytest.raises(ConfigError, match="holds a search of another analysis"):
         tune(dataset, analysis, study, n_trials=4, inner=3)
+
+
+def test_a_damaged_study(analysis, dataset, tmp_path):
+    (tmp_path / "study.db").write_bytes(b"no database" * 100)
+    with pytest.raises(OutputError, match=r"study\.db: the study cannot be read or written: file is not a database"):
+        tune(dataset, analysis, tmp_path, n_trials=1)
+
+
+def test_a_study_that_cannot_be_written(found, analysis, dataset, study, monkeypatch):
+    import optuna
+
+    def fail(*_, **given):
+        raise optuna.exceptions.StorageInternalError from OSError(28, "No space left on device")
+
+    monkeypatch.setattr(optuna.storages.RDBStorage, "set_trial_state_values", fail)
+    with pytest.raises(OutputError, match=r"the study cannot be read or written: .*No space left on device"):
+        tune(dataset, analysis, study, n_trials=5, inner=2, n_threads=1)
 
 
 def test_what_is_written(found, analysis, tmp_path):

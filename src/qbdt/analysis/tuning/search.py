@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial
 from qbdt.analysis.tuning.space import Dimension, space_of
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError, DataError, FitError, require
+from qbdt.errors import ConfigError, DataError, FitError, OutputError, require
 from qbdt.files import digest
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
@@ -66,20 +67,34 @@ def tune(
     base = training_settings(analysis)
     space = space_of(base.method)
     judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads, device), inner, n_threads, device)
-    study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
-    start = _judge_start(study, judge, base, space)
-    say(f"settings of the file: σ_μ {start.value:.4f}")
-    with progress("trials", n_trials) as advance:
-        advance(min(len(_finished_trials(study)), n_trials))
-        while (number := len(_finished_trials(study))) < n_trials:
-            trial = _run_trial(study, judge, base, space, number, seed)
-            say(f"trial {number}: σ_μ {trial.value:.4f}")
-            advance(1)
-    trials = tuple(_read_trial(found, i) for i, found in enumerate(_finished_trials(study)[:n_trials]))
-    searched = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
-    chosen = [replace(base, **searched.best_without(fold).settings) for fold in range(judge.n_outer)]
-    out_of_fold = _judge_whole(study, "out of fold", judge, [base] * judge.n_outer)
-    return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
+    with _said_of(Path(folder) / STUDY_FILE):
+        study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
+        start = _judge_start(study, judge, base, space)
+        say(f"settings of the file: σ_μ {start.value:.4f}")
+        with progress("trials", n_trials) as advance:
+            advance(min(len(_finished_trials(study)), n_trials))
+            while (number := len(_finished_trials(study))) < n_trials:
+                trial = _run_trial(study, judge, base, space, number, seed)
+                say(f"trial {number}: σ_μ {trial.value:.4f}")
+                advance(1)
+        trials = tuple(_read_trial(found, i) for i, found in enumerate(_finished_trials(study)[:n_trials]))
+        searched = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
+        chosen = [replace(base, **searched.best_without(fold).settings) for fold in range(judge.n_outer)]
+        out_of_fold = _judge_whole(study, "out of fold", judge, [base] * judge.n_outer)
+        return replace(searched, out_of_fold=out_of_fold, nested=_judge_whole(study, "nested", judge, chosen))
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """Say what is wrong with the file of the study: a full disk, a damaged file."""
+    internal: type[Exception] = require("optuna.exceptions", "qbdt tune").StorageInternalError
+    database: type[Exception] = require("sqlalchemy.exc", "qbdt tune").SQLAlchemyError
+    try:
+        yield
+    except (internal, database) as error:
+        cause = error.__cause__ if isinstance(error, internal) else error
+        reason = getattr(cause, "orig", None) or cause
+        raise OutputError(f"{path}: the study cannot be read or written: {reason}") from error
 
 
 def _trainer(

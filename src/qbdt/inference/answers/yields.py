@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,13 +66,19 @@ class Yields:
 
     def _table(self, region: str) -> Table:
         rows = [
-            (y.process, f"{y.prefit:.1f} ± {y.prefit_error:.1f}", f"{y.postfit:.1f} ± {y.postfit_error:.1f}")
+            (y.process, _round(y.prefit, y.prefit_error), _round(y.postfit, y.postfit_error))
             for y in self.rows
             if y.region == region
         ]
         if self.recorded:
             rows.append(("data", f"{self.data[region]:g}", f"{self.data[region]:g}"))
         return Table(f"Yields in {region}", ("process", "before the fit", "after the fit"), tuple(rows))
+
+
+def _round(events: float, error: float) -> str:
+    """Events and their uncertainty, to two digits of it and at least to whole events."""
+    digits = 1 if error <= 0 else min(max(1 - math.floor(math.log10(error)), 0), 6)
+    return f"{events:.{digits}f} ± {error:.{digits}f}"
 
 
 def measure_yields(best: BestFit, recorded: bool = False) -> Yields:

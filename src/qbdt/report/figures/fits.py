@@ -122,12 +122,13 @@ def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> 
             axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
             axes.text(scan.mu[-1], level, rf" {int(np.sqrt(level))}$\sigma$", va="center", ha="left", color="grey")
         low, high = summary.interval or (-summary.sigma_mu, summary.sigma_mu)
-        text = rf"$\mu = {summary.mu:.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
+        name = r"$\mu$" if len(summary.strengths) == 1 else summary.strengths[0].name
+        text = rf"{name} $= {summary.mu:.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
         axes.text(0.5, 0.93, text, transform=axes.transAxes, ha="center", va="top", fontsize=14)
         axes.text(0.5, 0.82, f"{summary.data} data", transform=axes.transAxes, ha="center", va="top")
         axes.set_xlim(scan.mu[0], scan.mu[-1])
         axes.set_ylim(0, max(6.0, 1.1 * float(scan.full.max())))
-        axes.set_xlabel(r"signal strength $\mu$")
+        axes.set_xlabel(f"signal strength {name}")
         axes.set_ylabel(r"$-2\,\Delta\ln L$")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
         labels.write_above(axes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ class Scratch:
 class MappedArrays:
     """Arrays of one partition, a `Memory`: files in a folder, and a scratch array for what need not be kept.
 
-    The files are unlinked as soon as they are mapped: however the process ends, nothing is left on the disk.
+    The files have no name: however the process ends, nothing is left on the disk.
     """
 
     def __init__(self, folder: Path, scratch: Scratch) -> None:
@@ -98,10 +99,8 @@ class MappedArrays:
         n_bytes = size * np.dtype(dtype).itemsize
         if n_bytes == 0:
             return np.zeros(size, dtype=dtype)
-        path = self._folder / f"{name}.{os.getpid()}.{id(self):x}"
         try:
-            with path.open("w+b") as file:
-                path.unlink()
+            with tempfile.TemporaryFile(dir=self._folder) as file:
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
                 mapped = mmap.mmap(file.fileno(), n_bytes)
         except OSError as error:
