@@ -186,6 +186,8 @@ def test_bad_arguments(folder, tmp_path):
     (tmp_path / "report.html").write_text("mine")
     with pytest.raises(OutputError, match=r"report.html is there already; force=True replaces it"):
         plot_inputs(parse_analysis(ANALYSIS), folder, tmp_path)
+    with pytest.raises(OutputError, match=r"report.html: a folder is needed, and this is a file"):
+        plot_inputs(parse_analysis(ANALYSIS), folder, tmp_path / "report.html")
 
 
 def test_the_command_writes_a_page_and_figures(folder, tmp_path, capsys):

@@ -55,6 +55,12 @@ def test_tables_criteria_and_json(quick, tmp_path):
     assert json.loads(again.stdout)["fits"] == content["fits"]
 
 
+def test_an_unknown_device_is_named_before_anything_is_trained(quick, tmp_path):
+    done = CliRunner().invoke(app, ["bench", "physics", "-p", "P4", "--device", "gpu", "--cache", str(tmp_path / "c")])
+    assert "device='gpu': must be None for the CPU, 'cuda'" in str(done.exception)
+    assert not (tmp_path / "c").exists()
+
+
 def test_checks_with_noise_and_times(quick, tmp_path):
     arguments = ["bench", "physics", "-p", "P4", "--budget", "1", "--seeds", "1", "--quiet", "--json"]
     arguments += ["--check", "noise", "--check", "times", "--events", "300", "--cache", str(tmp_path)]

@@ -57,6 +57,8 @@ def test_faults_end_in_one_message(trained):
     assert (done.returncode, done.stderr) == (2, "qbdt: absent.qbdt: No such file or directory\n")
     done = qbdt("score", "a.yaml", "-m", "m.qbdt", "--column", "x0", "--force", cwd=trained)
     assert (done.returncode, done.stderr) == (2, "qbdt: --column x0: the events have a column of this name\n")
+    done = qbdt("score", "a.yaml", "-m", "m.qbdt", "-o", "s.csv", cwd=trained)
+    assert (done.returncode, done.stderr[:56]) == (2, "qbdt: s.csv: scored events are written to a .root file, ")
     done = qbdt("train", "a.yaml", "-o", "no/folder/m.qbdt", cwd=trained)
     assert (done.returncode, done.stderr) == (2, "qbdt: no/folder/m.qbdt: there is no folder no/folder\n")
     done = qbdt("train", "a.yaml", "-o", "m.qbdt", cwd=trained)

@@ -98,6 +98,11 @@ def test_another_unit_in_one_process():
     assert found == ["pt: typical size 6.28e+04 in ttbar, 49.7 in higgs: another unit?"]
 
 
+def test_sizes_beyond_what_sums_hold():
+    found = messages(dataset({"ttbar": changed(events("ttbar"), met=lambda met: 1e305 * met)}))
+    assert found == ["met: typical size 2.07e+306 in ttbar, 21.6 in higgs: another unit?"]
+
+
 def test_another_unit_in_one_file_of_a_process():
     def second_half(pt):
         return np.where(np.arange(pt.size) < pt.size // 2, pt, 1000 * pt)

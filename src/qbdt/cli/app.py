@@ -96,6 +96,7 @@ FLAGS = {
     "fold_columns": "--fold-column",
     "as data": "with --data",
     "address=": "--scheduler ",
+    "n_threads=": "--threads ",
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import Force, Json, Quiet, app, bar
+from qbdt.cli.app import Device, Force, Json, Quiet, app, bar
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def physics(
     cache: Cache = Path("qbdt-bench"),
     out: Annotated[Path | None, typer.Option("--out", "--output", "-o", help="File for all numbers (JSON).")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
+    device: Device = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -75,6 +76,7 @@ def physics(
         cache,
         events,
         () if no_checks else tuple(check or CHECKS),
+        device,
     )
     found = run_physics(options, bar(quiet))
     content = _write(found, out, markdown)

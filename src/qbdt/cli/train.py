@@ -118,6 +118,10 @@ def score(
 
     if not force and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
         raise OutputError(f"{out} exists; --force overwrites what is there")
+    if out.suffix in (".csv", ".parquet", ".feather"):
+        raise OutputError(
+            f"{out}: scored events are written to a .root file, or to a folder of Parquet files; name one"
+        )
     training = read_any_model(model)[0]
     tables = score_tables(
         read_analysis(analysis),

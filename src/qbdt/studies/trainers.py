@@ -149,14 +149,21 @@ def fit_lightgbm(table: EventTable, settings: Parameters, seed: int, validation:
     return Trained(score, n_trees=int(model.best_iteration), loss=loss)
 
 
-def fit_xgboost(table: EventTable, settings: Parameters, seed: int, validation: EventTable | None = None) -> Trained:
-    """Train XGBoost; `settings` are the arguments of its `XGBClassifier`."""
+def fit_xgboost(
+    table: EventTable,
+    settings: Parameters,
+    seed: int,
+    validation: EventTable | None = None,
+    device: str | None = None,
+) -> Trained:
+    """Train XGBoost; `settings` are the arguments of its `XGBClassifier`. With a device it scores there as well."""
     library = require("xgboost", "the method XGBoost")
     model = library.XGBClassifier(
         tree_method="hist",
         n_jobs=1,
         random_state=seed,
         early_stopping_rounds=None if validation is None else PATIENCE,
+        device=device,
         **settings,
     )
     stopping: dict[str, Any] = {}
@@ -165,6 +172,9 @@ def fit_xgboost(table: EventTable, settings: Parameters, seed: int, validation: 
     model.fit(table.X, table.y, sample_weight=table.weight, **stopping)
 
     def score(events: Events) -> Floats:
+        if device is not None:  # the classifier warns of each table that is not on the device yet
+            rows = library.DMatrix(_matrix(events))
+            return np.asarray(model.get_booster().predict(rows, output_margin=True), dtype=np.float64)
         return np.asarray(model.predict(_matrix(events), output_margin=True), dtype=np.float64)
 
     if validation is None:
@@ -223,7 +233,8 @@ def fit_classifier(kind: type, table: EventTable, settings: Parameters, seed: in
 
 def fit_qbdt(data: Dataset, settings: Parameters, seed: int, device: str | None = None) -> Trained:
     """Train this package, with all sources of the dataset; `settings` are those of `Settings`, `method` too."""
-    training = train(data, Settings(random_state=seed, **settings), n_threads=1, device=device)
+    n_threads = 1 if device is None else None  # all threads prepare rows for a device, which the others leave to us
+    training = train(data, Settings(random_state=seed, **settings), n_threads=n_threads, device=device)
     model = place_model(training.ensemble, device)
     return Trained(lambda events: np.asarray(model.score(events, 1), dtype=np.float64), training)
 

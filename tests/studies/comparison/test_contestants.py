@@ -53,6 +53,13 @@ def test_what_a_result_depends_on_is_named():
     assert get_contestant(OURS).release.startswith("qbdt ")
 
 
+def test_a_device_changes_results_of_xgboost_alone():
+    names = ["XGBoost", "scikit-learn HGB", "QBDT (paper)", OURS]
+    on_cpu, on_gpu = select_contestants(names), select_contestants(names, "cuda")
+    assert [one.release != other.release for one, other in zip(on_cpu, on_gpu, strict=True)] == [True, *[False] * 3]
+    assert [one.fit is not other.fit for one, other in zip(on_cpu, on_gpu, strict=True)] == [True, False, True, True]
+
+
 def test_a_contestant_that_is_not_installed_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(MissingDependencyError, match=r"the method XGBoost needs .* pip install 'qbdt\[baselines\]'"):

@@ -6,6 +6,7 @@ import pytest
 from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.models.model_file import write_model
+from qbdt.threads import Workers
 from qbdt.training.methods import train
 from qbdt.training.model import TrainedModel
 from qbdt.training.partitions.disk import OutOfCore
@@ -76,7 +77,7 @@ def test_rows_are_in_the_same_part_however_they_are_cut(with_ids):
         parts = [part() for part in divide_dataset(dataset, count)]
         survey = Survey(dataset, {i: count_rows(one, Settings()) for i, one in enumerate(parts)}, (), None)
         folds = InnerFolds.of(survey)
-        divided = [folds.split(i, one, 1)[1] for i, one in enumerate(parts)]
+        divided = [folds.split(i, one, 1, Workers(1))[1] for i, one in enumerate(parts)]
         return [
             np.concatenate([events(one).column("y") for one in divided]).tolist()
             for events in (lambda d: d.sample("b").events, lambda d: d.varied("scale", "down")["b"])

@@ -13,6 +13,7 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.estimator import QBDTClassifier
 from qbdt.models.model_file import read_model, write_model
+from qbdt.threads import Workers
 from qbdt.training.kernels.growth import grow_pair_tree
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
@@ -54,7 +55,7 @@ def trained_on(dataset: Dataset, settings: Settings = SETTINGS, **options: Any) 
 
 def divided(dataset, fold):
     folds = InnerFolds.of(Survey(dataset, {0: count_rows(dataset, SETTINGS)}, (), None))
-    return folds.split(0, dataset, fold)
+    return folds.split(0, dataset, fold, Workers(1))
 
 
 def scores(training, dataset):

@@ -60,6 +60,8 @@ def plot_inputs(
         raise ConfigError(f"formats: {unknown[0]!r}: must be {', '.join(FORMATS)}")
     if not force and (Path(out) / PAGE).exists():
         raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
+    if Path(out).is_file():
+        raise OutputError(f"{out}: a folder is needed, and this is a file")
     shown = open_data(analysis) if unblind else analysis
     document = inputs_document(shown, folder, variables, progress, every_source=every_source)
     page = write_report(document, Path(out), progress)

@@ -86,8 +86,10 @@ def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
     >>> [found.check for found in find_faults(Dataset([signal, background]))]
     ['units']
     """
-    found = [finding for check in CHECKS for finding in check(dataset)]
-    return (*found, *(Finding("variation", where, message) for where, message in check_varied_events(dataset)))
+    with np.errstate(all="ignore"):  # of values near the largest double
+        found = [finding for check in CHECKS for finding in check(dataset)]
+        varied = [Finding("variation", where, message) for where, message in check_varied_events(dataset)]
+    return (*found, *varied)
 
 
 def make_findings_table(findings: tuple[Finding, ...]) -> Table:

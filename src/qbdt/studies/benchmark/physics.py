@@ -38,6 +38,7 @@ from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
 from qbdt.studies.comparison.measurement import measure_scores
 from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train
+from qbdt.trees.device import open_device
 
 __all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
 
@@ -70,6 +71,8 @@ class Options:
         Signal, and background, events that P1 trains on.
     checks
         Of `CHECKS`.
+    device
+        "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU.
     """
 
     problems: tuple[str, ...]
@@ -80,6 +83,11 @@ class Options:
     cache: Path = Path("qbdt-bench")
     synthetic_events: int = 100_000
     checks: tuple[str, ...] = CHECKS
+    device: str | None = None
+
+    def select(self) -> list[Contestant]:
+        """Return the contestants, where they work."""
+        return select_contestants(self.contestants, self.device)
 
     @property
     def command(self) -> str:
@@ -100,6 +108,7 @@ class Options:
         words += ["--sample", "SAMPLE"] * generated
         words += ["--events", str(self.synthetic_events)] * (SYNTHETIC in self.problems)
         words += [word for name in self.checks for word in ("--check", name)] or ["--no-checks"]
+        words += ["--device", str(self.device)] * (self.device is not None)
         return shlex.join(["qbdt", "bench", "physics", *words])
 
     def __post_init__(self) -> None:
@@ -115,6 +124,7 @@ class Options:
         if unknown:
             raise ConfigError(f"no check {unknown[0]}; there are: {', '.join(CHECKS)}")
         select_contestants(self.contestants)
+        open_device(self.device)  # says what is missing before events are read
 
 
 def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults:
@@ -128,7 +138,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
         Told after every contestant on every division.
     """
     cache = Cache(options.cache)
-    releases = {contestant.name: contestant.release for contestant in select_contestants(options.contestants)}
+    releases = {contestant.name: contestant.release for contestant in options.select()}
     found = PhysicsResults(command=options.command, budget=options.budget, releases=releases)
     for name in options.problems:
         if name == SYNTHETIC:
@@ -146,7 +156,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
 
 
 def _run_synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
-    contestants = select_contestants(options.contestants)
+    contestants = options.select()
     seeds = range(1, (options.seeds or 1) + 1)
     n, budget = options.synthetic_events, options.budget
     with progress(SYNTHETIC, len(contestants) * len(seeds)) as advance:
@@ -166,7 +176,7 @@ def _run_synthetic(options: Options, cache: Cache, progress: Progress) -> Iterat
 def _run_problem(
     problem: Problem, data: Dataset, options: Options, cache: Cache, progress: Progress
 ) -> tuple[tuple[FitRecord, ...], tuple[dict[str, Any], ...]]:
-    contestants = select_contestants(options.contestants)
+    contestants = options.select()
     seeds = range(1, (options.seeds or problem.seeds) + 1)
     fits: list[FitRecord] = []
     settings: list[dict[str, Any]] = []
@@ -249,7 +259,7 @@ def _add_sources_of_kind(data: Dataset, make: Callable[[Dataset, int, int], list
 
 
 def _takes_part(options: Options) -> bool:
-    return any(contestant.name == OURS for contestant in select_contestants(options.contestants))
+    return any(contestant.name == OURS for contestant in options.select())
 
 
 def _describe_choice(problem: Problem, contestant: Contestant, seed: int, outcome: CrossTraining) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def _collect(plan: Plan, events: Events, cache: Cache) -> Comparison:
     entries = tuple(
         _measure(plan, events, cache, name, number) for number in range(plan.repeat) for name in plan.contestants
     )
-    releases = {name: get_contestant(name).release for name in plan.contestants}
+    releases = {name: plan.contestant(name).release for name in plan.contestants}
     found = Comparison(plan.analysis.name, entries, events.data, plan.repeat, events.division(0)[0].outer, releases)
     return replace(found, scored=_gather_scores(plan, events, cache, found.winner, 0).scored)
 

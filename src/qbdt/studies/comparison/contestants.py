@@ -50,6 +50,7 @@ class Contestant(Method):
     ranges: Ranges = field(default_factory=dict)
     # Method of this package that it is, which may use the systematic sources; empty for a peer
     method: str = field(default="", kw_only=True)
+    on_gpu: bool = field(default=False, kw_only=True)  # Whether a GPU gives it other results than a CPU
 
     @property
     def ours(self) -> bool:
@@ -74,9 +75,21 @@ class Contestant(Method):
                 found.append(drawn)
         return found
 
-    def on_device(self, device: str) -> Contestant:
-        """Return the same contestant of this package, training and scoring on a device."""
-        return replace(self, fit=partial(_fit_ours, method=self.method, device=device))
+    @property
+    def release(self) -> str:
+        """Package and version, and whether on a GPU where results are others there."""
+        return super().release + " on a GPU" * self.on_gpu
+
+    def on_device(self, device: str | None) -> Contestant:
+        """Return the same contestant where it works: ours and XGBoost on a device, all others on the CPU.
+
+        Results of ours are the same there, bit by bit; XGBoost's are not.
+        """
+        if device is not None and self.ours:
+            return replace(self, fit=partial(_fit_ours, method=self.method, device=device))
+        if device is not None and self.name == "XGBoost":
+            return replace(self, fit=fit_on_table(partial(fit_xgboost, device=device)), on_gpu=True)
+        return self
 
     def restrict_to(self, sources: Sequence[str]) -> Contestant:
         """Return the same contestant, told of some sources only when it trains."""
@@ -226,6 +239,7 @@ def _import_classifier(path: str) -> Contestant:
     return Contestant(path, fit_on_table(partial(fit_classifier, kind)), package=package)
 
 
-def select_contestants(names: Sequence[str] | None) -> list[Contestant]:
-    """Return the contestants with these names, or all whose packages are installed."""
-    return [c for c in CONTESTANTS if c.available] if names is None else [get_contestant(name) for name in names]
+def select_contestants(names: Sequence[str] | None, device: str | None = None) -> list[Contestant]:
+    """Return the contestants with these names, or all whose packages are installed, see `Contestant.on_device`."""
+    found = [c for c in CONTESTANTS if c.available] if names is None else [get_contestant(name) for name in names]
+    return [contestant.on_device(device) for contestant in found]

@@ -40,7 +40,7 @@ class Plan:
     repeat
         Divisions into folds: that of the analysis, then random ones.
     device
-        "cuda" to train and score our own methods on a GPU: results are the same.
+        "cuda" to train and score our own methods, whose results are the same there, and XGBoost on a GPU.
     """
 
     analysis: Analysis
@@ -74,7 +74,7 @@ class Plan:
 
     def contestant(self, name: str) -> Contestant:
         """Return a contestant; one of ours has the settings that the analysis gives for its method."""
-        found = get_contestant(name)
+        found = get_contestant(name).on_device(self.device)
         if not found.ours:
             return found
         settings = training_settings(self.analysis)
@@ -82,8 +82,7 @@ class Plan:
         if found.method == settings.method:
             plain = settings.to_dict()
             own = {key: value for key, value in plain.items() if key not in ("method", "random_state")}
-        placed = found if self.device is None else found.on_device(self.device)
-        return replace(placed, known=tuple({**own, **given} for given in found.known))
+        return replace(found, known=tuple({**own, **given} for given in found.known))
 
     @property
     def sources(self) -> list[str] | None:

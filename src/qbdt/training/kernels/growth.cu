@@ -159,21 +159,29 @@ __device__ void describe_node(int node, const Cut* cuts, const int* features, in
     state[IS_MARKED] = 1;
 }
 
-// Choose the open node of the largest gain, of equals the first, and say how to divide it.
-__device__ void choose_node(Judge judge, int* state, u8* goes_right, Nodes nodes) {
-  int chosen = -1;
-  for (int node = 0; node < state[N_NODES]; node++)
-    if (nodes.is_open[node] && (chosen < 0 || nodes.gain[node] > nodes.gain[chosen])) chosen = node;
+// Choose the open node of the largest gain, of equals the first, and say how to divide it. Gains of nodes are
+// `known`, −∞ for those that are not open, where they are not too many; reading them one after the other from far away
+// memory took longer than all else.
+__device__ void choose_node(Judge judge, int* state, const double* known, Nodes nodes) {
+  int chosen = -1, n = state[N_NODES];
+  double most = -INFINITE;
+  for (int node = 0; node < n; node++) {
+    double gain = known ? known[node] : nodes.is_open[node] ? nodes.gain[node] : -INFINITE;
+    if (gain > most) {
+      most = gain;
+      chosen = node;
+    }
+  }
   state[SMALLER] = -1;
   state[NODE] = state[N_LEFT] > 0 ? chosen : -1;
   state[FIRST_NEW] = state[SECOND_NEW] = -1;
   if (state[NODE] < 0) return;
-  for (int node = 0; node < state[N_NODES]; node++)
-    if (node != chosen && nodes.is_open[node] && !judge.is_exact &&
+  for (int node = 0; node < n && !judge.is_exact; node++)
+    if (node != chosen && nodes.is_open[node] &&
         nodes.gain[chosen] - nodes.gain[node] < nodes.margin[chosen] + nodes.margin[node])
       state[IS_MARKED] = 1;
   i64* own = nodes.record + (i64)FIELDS * chosen;
-  int left = state[N_NODES], right = left + 1;
+  int left = n, right = left + 1;
   i64 *one = own + (i64)FIELDS * (left - chosen), *other = one + FIELDS;
   one[SIGNAL] = own[LEFT_SIGNAL];
   one[BACKGROUND] = own[LEFT_BACKGROUND];
@@ -188,11 +196,17 @@ __device__ void choose_node(Judge judge, int* state, u8* goes_right, Nodes nodes
   state[N_LEFT] -= 1;
   nodes.is_open[chosen] = nodes.is_open[left] = nodes.is_open[right] = 0;
   nodes.depth[left] = nodes.depth[right] = nodes.depth[chosen] + 1;
+}
+
+// Which codes go right where the chosen node is divided, by all threads of a block.
+__device__ void direct_codes(Judge judge, const int* state, const i64* record, u8* goes_right) {
+  if (state[NODE] < 0) return;
+  const i64* own = record + (i64)FIELDS * state[NODE];
+  i64 cut = own[SPLIT_CUT], missing = own[SPLIT_MISSING];
   // Where no value is missing, later ones follow most of the background.
-  bool follows = one[BACKGROUND] * judge.of_b > other[BACKGROUND] * judge.of_b;
-  bool is_left = own[SPLIT_MISSING] == NONE_MISSING ? follows : own[SPLIT_MISSING] == 1;
-  for (int code = 0; code < BINS; code++) goes_right[code] = code >= own[SPLIT_CUT];
-  goes_right[MISSING] = !is_left;
+  bool follows = own[LEFT_BACKGROUND] * judge.of_b > (own[BACKGROUND] - own[LEFT_BACKGROUND]) * judge.of_b;
+  bool is_left = missing == NONE_MISSING ? follows : missing == 1;
+  FOR_THREADS(code, 0, BINS) goes_right[code] = code == MISSING ? !is_left : code >= cut;
 }
 
 // Best cut of a feature among those that send missing values one way; `best` has a place for each thread.
@@ -279,15 +293,25 @@ KERNEL scan_nodes(int n_features, int n_segments, const int* sides, const int* f
   __threadfence();
   FOR_THREADS(i, 0, n_features < 64 ? 2 * n_features : 0) best[i] = cuts[i];  // read by many at once
   __syncthreads();
-  if (threadIdx.x != 0) return;
   const Cut* known = n_features < 64 ? best : cuts;
   if (!is_exact) {
     judge.of_s = 1.0 / record[SIGNAL];
     judge.of_b = 1.0 / record[BACKGROUND];
   }
-  int one = state[FIRST_NEW], other = state[SECOND_NEW];
-  if (one >= 0) describe_node(one, known, features, n_features, max_depth, judge, state, nodes);
-  if (other >= 0) describe_node(other, known + n_features, features, n_features, max_depth, judge, state, nodes);
-  state[N_SCANNED] = 0;
-  choose_node(judge, state, goes_right, nodes);
+  // One thread for each new node, of different warps.
+  FOR_THREADS(i, 0, 64) {
+    int own = i == 0 ? state[FIRST_NEW] : i == 32 ? state[SECOND_NEW] : -1;
+    if (own >= 0) describe_node(own, known + (i / 32) * n_features, features, n_features, max_depth, judge, state, nodes);
+  }
+  __syncthreads();
+  double* gains = (double*)left;  // what was left of cuts is needed no more
+  bool fits = state[N_NODES] <= 2 * BINS;
+  FOR_THREADS(i, 0, fits ? state[N_NODES] : 0) gains[i] = is_open[i] ? gain[i] : -INFINITE;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    state[N_SCANNED] = 0;
+    choose_node(judge, state, fits ? gains : nullptr, nodes);
+  }
+  __syncthreads();
+  direct_codes(judge, state, record, goes_right);
 }

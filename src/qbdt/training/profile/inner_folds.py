@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset, Events, HashFolds, Sample, Systematic, Variation
+from qbdt.threads import Workers
 from qbdt.training.partitions.survey import Survey, count_before, require_same_rows
 from qbdt.training.settings import Settings
 
@@ -85,7 +86,9 @@ class InnerFolds:
         """Return the folds that are trained on where one is held out."""
         return [other for other in range(self.k) if other != fold or self.k == 1]
 
-    def split(self, number: int, dataset: Dataset, fold: int, nominal: bool = False) -> tuple[Dataset, Dataset]:
+    def split(
+        self, number: int, dataset: Dataset, fold: int, workers: Workers, nominal: bool = False
+    ) -> tuple[Dataset, Dataset]:
         """Events to train on, and events held out, for one fold and one partition of the events.
 
         With `nominal`, both come without any source.
@@ -95,16 +98,16 @@ class InnerFolds:
         if self.k == 1:
             return wanted, wanted
         return (
-            _select(wanted, {key: own != fold for key, own in numbers.items()}),
-            _select(wanted, {key: own == fold for key, own in numbers.items()}),
+            _select(wanted, {key: own != fold for key, own in numbers.items()}, workers),
+            _select(wanted, {key: own == fold for key, own in numbers.items()}, workers),
         )
 
-    def held(self, number: int, dataset: Dataset, fold: int) -> Dataset:
+    def held(self, number: int, dataset: Dataset, fold: int, workers: Workers) -> Dataset:
         """Events held out alone, for one fold and one partition of the events."""
         numbers = self._folds_of(number, dataset)
         if self.k == 1:
             return dataset
-        return _select(dataset, {key: own == fold for key, own in numbers.items()})
+        return _select(dataset, {key: own == fold for key, own in numbers.items()}, workers)
 
     def _folds_of(self, number: int, dataset: Dataset) -> dict[EventSet, NDArray[np.int8]]:
         """Fold of each row of a partition, which is refused where it is another one than it was."""
@@ -118,15 +121,20 @@ class InnerFolds:
         """Known folds stay where they are."""
         return InnerFolds, (self.names, self.totals, self.firsts, self.rows, self.k)
 
-    def held_blocks(self, number: int, dataset: Dataset, fold: int) -> list[Dataset]:
+    def held_blocks(self, number: int, dataset: Dataset, fold: int, workers: Workers) -> list[Dataset]:
         """Events held out, in `BLOCKS` blocks; like folds, blocks keep an event and its shifted copies together."""
-        held = self.held(number, dataset, fold)
+        held = self.held(number, dataset, fold, workers)
         if self.names:
             blocks = self._assign(number, held, BLOCKS, BLOCK_SALT)
         else:
             positions = self._positions(number, dataset)
             blocks = {key: own[own % self.k == fold] // self.k for key, own in positions.items()}
-        return [_select(held, {key: own == block for key, own in blocks.items()}) for block in range(BLOCKS)]
+        alone = Workers(1)  # threads share the blocks
+
+        def select(block: int) -> Dataset:
+            return _select(held, {key: own == block for key, own in blocks.items()}, alone)
+
+        return workers.run(select, [(block,) for block in range(BLOCKS)])
 
     def _assign(self, number: int, dataset: Dataset, k: int, salt: int) -> dict[EventSet, NDArray[np.int64]]:
         """Number, below k, of each row of each set of events: by identifiers, or by position."""
@@ -159,23 +167,23 @@ def _event_sets(dataset: Dataset) -> Iterator[tuple[EventSet, Events]]:
                     yield EventSet(process, source.name, direction), change.replacement
 
 
-def _select(dataset: Dataset, masks: Masks) -> Dataset:
-    """Keep some rows of each set of events."""
+def _select(dataset: Dataset, masks: Masks, workers: Workers) -> Dataset:
+    """Keep some rows of each set of events; threads share the sources."""
     # Row numbers serve many sources faster than a mask does.
     numbers = {s.name: np.flatnonzero(masks[EventSet(s.name)]) for s in dataset.samples} if dataset.systematics else {}
 
     def varied(change: Variation, key: EventSet) -> Variation:
         return change.select(numbers[key.process], lambda _: masks[key])
 
-    samples = [Sample(s.name, s.role, s.events[masks[EventSet(s.name)]]) for s in dataset.samples]
-    sources = []
-    for source in dataset.systematics:
+    def chosen(source: Systematic) -> Systematic:
         sides = {
             direction: {name: varied(one, EventSet(name, source.name, direction)) for name, one in effect.items()}
             for direction, effect in source.directions
         }
-        sources.append(Systematic(source.name, source.kind, sides["up"], sides.get("down")))
-    return Dataset(samples, sources, dataset.folds)
+        return Systematic(source.name, source.kind, sides["up"], sides.get("down"))
+
+    samples = [Sample(s.name, s.role, s.events[masks[EventSet(s.name)]]) for s in dataset.samples]
+    return Dataset(samples, workers.run(chosen, [(source,) for source in dataset.systematics]), dataset.folds)
 
 
 def _common_identifiers(dataset: Dataset) -> tuple[str, ...]:

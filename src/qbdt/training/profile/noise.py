@@ -8,7 +8,7 @@ are within the noise would only turn the score away from sources that are known,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -72,29 +72,26 @@ def sum_blocks(
     number: int, dataset: Dataset, workers: Workers, folds: InnerFolds, fold: int, ratios: EventFunctions
 ) -> BlockSums:
     """Pass over one partition of the events, where the sums of trees `ratios` give each r₀."""
-
-    def functions(events: Events) -> Sequence[Floats]:
-        return [*ratios.shares(events, workers.n_threads), np.ones(events.n_rows)]
-
-    held = folds.held_blocks(number, dataset, fold)
-    blocks = [_block(shift_segments(one), functions, ratios.n_strengths + 1) for one in held]
+    held = [shift_segments(one) for one in folds.held_blocks(number, dataset, fold, workers)]
+    # Functions may be found on a device, which one thread speaks to
+    known = [[ratios.shares(one.segment.events, workers.n_threads) for one in block] for block in held]
+    blocks = workers.run(_block, list(zip(held, known, strict=True)))
     return BlockSums(*(np.stack(arrays) for arrays in zip(*blocks, strict=True)))
 
 
-def _block(
-    segments: Sequence[ShiftSegment], functions: Callable[[Events], Sequence[Floats]], n_functions: int
-) -> BlockSums:
-    n, n_columns = len(segments), max(len(one.columns) for one in segments)
+def _block(segments: Sequence[ShiftSegment], functions: Sequence[Floats]) -> BlockSums:
+    """Sums over one block, whose functions but the constant are known for each segment."""
+    n, n_columns, n_functions = len(segments), max(len(one.columns) for one in segments), len(functions[0]) + 1
     found = BlockSums(
         np.zeros((n, n_functions, LIMBS), dtype=np.int64),
         np.zeros((n, n_columns, n_functions, LIMBS), dtype=np.int64),
     )
-    for i, one in enumerate(segments):
-        events = one.segment.events
-        for j, f in enumerate(functions(events)):
-            found.weight[i, j] = exact_sum(events.weight * f)
-            for c, (_, column) in enumerate(one.columns):
-                found.columns[i, c, j] = exact_sum(column() * f)
+    for i, (one, own) in enumerate(zip(segments, functions, strict=True)):
+        columns = [column() for _, column in one.columns]
+        for j, f in enumerate((*own, 1.0)):
+            found.weight[i, j] = exact_sum(one.segment.events.weight * f)
+            for c, values in enumerate(columns):
+                found.columns[i, c, j] = exact_sum(values * f)
     return found
 
 

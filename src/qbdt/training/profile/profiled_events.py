@@ -29,7 +29,7 @@ from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.profile.ratios import Ratios
 from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows
-from qbdt.training.profile.segments import ShiftSegment, nominal_segments, shift_segments
+from qbdt.training.profile.segments import ShiftSegment, find_columns, nominal_segments, shift_segments
 from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
@@ -226,7 +226,7 @@ class _RatioBuilder:
     left_out: tuple[str, ...] = ()
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
-        trained, held = self.folds.split(number, dataset, self.fold, nominal=True)
+        trained, held = self.folds.split(number, dataset, self.fold, workers, nominal=True)
         pairs = zip(nominal_segments(trained), self.firsts[number], strict=False)
         own = [replace(one, first=first) for one, first in pairs if one.name not in self.left_out]
         judged = _without(shift_segments(held), self.left_out)
@@ -247,12 +247,13 @@ class _ShiftBuilder:
     ratios: Ratios
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
-        trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, self.fold))
+        trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, self.fold, workers))
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
         shares = partial(self.ratios.shares, n_threads=workers.n_threads)
         given = (self.means, shares, self.ratios.n_strengths)
         if isinstance(memory, DeviceMemory):
+            trained, held = find_columns((trained, held), workers)
             return DeviceShiftRows(trained, held, self.binning, *given, memory)
         return ShiftRows(trained, held, self.binning, workers, *given, memory)
 
@@ -272,7 +273,7 @@ class _ScoreBuilder:
             ratio, shift = self.models[fold].terms(one.segment.events, workers.n_threads)
             return ScoredSegment(i, one, copy_values(ratio, "ratio", memory), copy_values(shift, "shift", memory))
 
-        held = [shift_segments(self.folds.held(number, dataset, fold)) for fold in range(self.folds.k)]
+        held = [shift_segments(self.folds.held(number, dataset, fold, workers)) for fold in range(self.folds.k)]
         rows = (scored(fold, i, one) for fold, segments in enumerate(held) for i, one in enumerate(segments))
         if isinstance(memory, DeviceMemory) and memory.keeps_tables:  # there is room for all rows
             return DeviceScoreRows(rows, held[0], self.shares, self.scale, memory.device, self.factors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
+from qbdt.threads import Workers
 from qbdt.trees.rows import Segment, Side
 
 __all__ = [
     "ShiftSegment",
+    "find_columns",
     "join_strengths",
     "nominal_segments",
     "shift_segments",
@@ -89,6 +91,16 @@ def shift_segments(dataset: Dataset) -> list[ShiftSegment]:
             varied += [_varied(segment, source, k, n_sources, *other) for other in others]
         nominal.append(ShiftSegment(segment, factors, tuple(columns)))
     return nominal + varied
+
+
+def find_columns(parts: Sequence[Sequence[ShiftSegment]], workers: Workers) -> list[list[ShiftSegment]]:
+    """Return segments with their columns found, by all threads, instead of each when it is asked for."""
+    columns = [(column,) for part in parts for one in part for _, column in one.columns]
+    found = iter(workers.run(lambda column: column(), columns))
+    return [
+        [replace(one, columns=tuple((k, partial(np.asarray, next(found))) for k, _ in one.columns)) for one in part]
+        for part in parts
+    ]
 
 
 def _terms(

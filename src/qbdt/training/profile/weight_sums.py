@@ -111,7 +111,7 @@ class EventSums:
 
 def sum_partition(number: int, dataset: Dataset, workers: Workers, folds: InnerFolds) -> EventSums:
     """Sums over one partition of the events."""
-    divided = [shift_segments(folds.held(number, dataset, fold)) for fold in range(folds.k)]
+    divided = [shift_segments(folds.held(number, dataset, fold, workers)) for fold in range(folds.k)]
     n_segments, n_columns = len(divided[0]), max(len(one.columns) for one in divided[0])
     rows = np.array([[one.segment.events.n_rows for one in fold] for fold in divided], dtype=np.int64)
     weight, square, nominal = (np.zeros((folds.k, n_segments, LIMBS), dtype=np.int64) for _ in range(3))

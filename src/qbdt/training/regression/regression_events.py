@@ -106,7 +106,7 @@ class RegressionEvents:
 
     def nominal_of(self, fold: int) -> tuple[Events, Events]:
         """Nominal events that are trained on, and those held out."""
-        trained, held = self.folds.split(0, self.dataset, fold, nominal=True)
+        trained, held = self.folds.split(0, self.dataset, fold, self.workers, nominal=True)
         return trained.samples[0].events, held.samples[0].events
 
     def build_target_rows(self, fold: int, loss: Loss, start: float) -> None:
@@ -123,7 +123,7 @@ class RegressionEvents:
         means = self.means(fold)
 
         def build(number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ShiftRows:
-            trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, fold))
+            trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, fold, workers))
             shares = partial(prediction.shares, n_threads=workers.n_threads)
             return ShiftRows(trained, held, self.binning, workers, means, shares, prediction.n_strengths, memory)
 
