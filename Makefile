@@ -92,8 +92,9 @@ toys: setup  ## 2 000 pseudo-experiments: coverage, pulls, median significance; 
 fits: setup  ## 500 random measurements fitted here and by pyhf: Z, σ and CLs
 	$(BIN)/python -m validation.fits
 
-smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events
+smoothing: setup  ## smoothing of shifts against 353QH-twice: distance to the truth from nine times the events; the second needs ../shared
 	$(THREADS) $(BIN)/python -m validation.smoothing
+	$(THREADS) $(BIN)/python -m validation.smoothing --analysis examples/cms_htautau.yaml --data ../shared/data/cms_htautau
 
 smoothed-fits: setup  ## the fit of the paper's own events with and without smoothing; needs ../shared, some minutes
 	$(THREADS) $(BIN)/python -m validation.smoothed_fits

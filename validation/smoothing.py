@@ -1,11 +1,11 @@
 """Smoothing of shifts against the field's 353QH-twice: distance to the truth from nine times the events.
 
-Each fold of ten of the bundled h → γττ sample stands for a sample with a tenth of the events; the truth is that of the
-other nine. For all features, processes and shape or weight sources the relative shift (up − down)/2 of twenty bins with
-equal background is smoothed, and compared with the truth: mean of the squares in units of the statistical error of the
-shift, and of its relative size.
+Each fold of ten of the bundled h → γττ sample, or of the events of an analysis file, stands for a sample with a tenth
+of the events; the truth is that of the other nine. For all features, processes and shape or weight sources the relative
+shift (up − down)/2 of twenty bins with equal background is smoothed, and compared with the truth: mean of the squares
+in units of the statistical error of the shift, and of its relative size.
 
-Run:  python -m validation.smoothing [--folds N] [--bins N]     (make smoothing)
+Run:  python -m validation.smoothing [--folds N] [--bins N] [--analysis FILE --data FOLDER]     (make smoothing)
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+from qbdt.analysis import load, read_analysis
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.data.samples import tautaugamma
 from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill
 from qbdt.inference.templates.smoothing import smooth_values
 from qbdt.tables import Table
+
+TENTHS = 10
+"""Folds, of which each stands for a small sample."""
 
 
 def smooth_353qh_twice(values: Floats) -> Floats:
@@ -68,12 +73,24 @@ def _interpolate_flat(values: Floats) -> Floats:
     return found
 
 
+def read_events(path: Path, folder: Path) -> Dataset:
+    """Events of an analysis file, in ten folds."""
+    analysis = read_analysis(path)
+    assert analysis.folds is not None, f"{path}: folds are needed"
+    folds = analysis.folds.model_copy(update={"k": TENTHS})
+    return load(analysis.model_copy(update={"folds": folds}), folder)
+
+
 def compare(dataset: Dataset, n_folds: int, n_bins: int) -> dict[str, list[tuple[float, float]]]:
     """Squared distances, in units of the error and of the relative shift, by the name of the method."""
     found: dict[str, list[tuple[float, float]]] = {}
     for feature in dataset.features:
-        one = dataset.transform(lambda events, name=feature: {"score": events.column(name)})  # type: ignore[misc]
-        bins = ScoreBins.of(equal_yield_edges(one, n_bins, Role.BACKGROUND))
+        known = dataset.select(lambda events, name=feature: np.isfinite(events.column(name)))  # type: ignore[misc]
+        one = known.transform(lambda events, name=feature: {"score": events.column(name)})  # type: ignore[misc]
+        edges = equal_yield_edges(one, n_bins, Role.BACKGROUND)
+        if len(edges) <= n_bins / 2:
+            continue  # a number of something
+        bins = ScoreBins.of(edges)
         for fold in range(n_folds):
             small = fill(one.fold(fold), bins, errors=True).scaled(10.0)
             truth = fill(one.without_fold(fold), bins).scaled(10.0 / 9.0)
@@ -87,7 +104,8 @@ def _compare_templates(small: TemplateSet, truth: TemplateSet) -> list[tuple[str
     for process in small.processes:
         exact = truth.process(process.name)
         for source, shift in process.shifts.items():
-            assert shift.variance is not None
+            if shift.variance is None:
+                continue  # a normalisation
             usable = (process.nominal > 0) & (exact.nominal > 0) & (shift.variance > 1e-12 * process.nominal**2)
             if usable.sum() < len(usable) / 2:
                 continue  # a source that does not act here, or scales all events alike
@@ -109,8 +127,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--bins", type=int, default=20)
+    parser.add_argument("--analysis", type=Path, help="analysis file; the bundled sample if not given")
+    parser.add_argument("--data", type=Path, default=Path(), help="folder of its files")
     options = parser.parse_args()
-    found = compare(tautaugamma(k=10), options.folds, options.bins)
+    dataset = tautaugamma(k=TENTHS) if options.analysis is None else read_events(options.analysis, options.data)
+    found = compare(dataset, options.folds, options.bins)
     means = {name: np.mean(values, axis=0) for name, values in found.items()}
     raw, field = (np.array(found[name])[:, 0] for name in ("none", "353QH twice"))
     ours = np.array(found["by the noise"])[:, 0]
