@@ -32,6 +32,9 @@ BASIS_ROWS = 20_000
 BLOCK = 8_192
 """Rows that are rotated at a time, so that what is computed on the way stays small."""
 
+ROUNDING = 1e-12
+"""Share of a family's effect that rounding makes: components beyond all of it are none."""
+
 IDLE = 1e-12
 """Mean squared shift of a process below which a family does not vary."""
 
@@ -152,7 +155,8 @@ def find_basis(family: WeightFamily, n_weights: int, rows: Mapping[str, FamilyRo
     vectors = vectors[:, ::-1]
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     explained = {p: np.cumsum(np.einsum("ik,ij,jk->k", vectors, g, vectors)) for p, g in varied.items()}
-    enough = max(int(np.searchsorted(share, family.keep)) + 1 for share in explained.values())
+    wanted = min(family.keep, 1 - ROUNDING)
+    enough = max(int(np.searchsorted(share, wanted)) + 1 for share in explained.values())
     n_components = min(enough, vectors.shape[1], family.most or enough)
     kept = {process: min(float(share[n_components - 1]), 1.0) for process, share in explained.items()}
     return FamilyBasis(family, n_weights, np.ascontiguousarray(vectors[:, :n_components]), kept, size)
