@@ -110,6 +110,8 @@ def fit_freely(likelihood: Likelihood) -> BestFit:
 
 def _turn_sources(likelihood: Likelihood, found: Minimum, hold: Mapping[str, float]) -> Minimum:
     """Look for a lower minimum on the other side of each asymmetric source; return the lowest."""
+    if found.twice_nll < 1e-6:  # there is none below 0
+        return found
     try:
         turned = [i for i in likelihood.expectation.asymmetric if likelihood.names[i] not in found.fixed]
     except FitError:  # a modifier of another program, without a formula here
