@@ -152,10 +152,13 @@ class _Pyhf:
     def fit(self, kind: str, data: Any, mu: float | None) -> tuple[Any, float]:
         """Best parameters and −2 ln L, with the strength free or held."""
         starts: list[list[float] | None] = [None]
+        found: list[tuple[Any, float]] = []
+        failure = None
         if self.ours is not None:
             best = self.ours[kind]
-            starts.append((best.minimum if mu is None else best.profile(mu, {})).values.tolist())
-        found, failure = [], None
+            point = (best.minimum if mu is None else best.profile(mu, {})).values
+            starts.append(point.tolist())
+            found.append((point, -2 * float(np.asarray(self.model.logpdf(point, data)).item())))
         for start in starts:
             try:
                 found.append(self.fit_from(start, data, mu))

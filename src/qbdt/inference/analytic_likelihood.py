@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.expectation import Expectation
 from qbdt.inference.likelihood import Likelihood, Minimum
 
-__all__ = ["AnalyticLikelihood", "ManyFits", "fit_many"]
+__all__ = ["AnalyticLikelihood", "ManyFits", "fit_from", "fit_many"]
 
 MAX_STEPS = 100
 """Newton steps after which fits that have not converged are given to MIGRAD, one by one."""
@@ -49,9 +48,7 @@ class AnalyticLikelihood(Likelihood):
         self, spec: Mapping[str, Any], data: Floats | Mapping[str, Floats] | None = None, linear: bool = False
     ) -> None:
         super().__init__(spec, data, linear)
-        config = self.pyhf.config
-        first = {name: config.par_slice(name).start for name in config.par_order}
-        self.expectation = Expectation(self.spec, tuple(self.channels), first, linear)
+        _ = self.expectation  # refuses modifiers without a formula
 
     def expected(self, values: Floats) -> Floats:
         """Expected events per bin at a point."""
@@ -127,12 +124,18 @@ def fit_many(
     return ManyFits(np.concatenate([f.values for f in found]), np.concatenate([f.twice_nll for f in found]))
 
 
+def fit_from(likelihood: Likelihood, starts: Floats, hold: Mapping[str, float]) -> ManyFits:
+    """Fit the data of a likelihood from several points at once, by Newton steps alone; NaN where they fail."""
+    n = len(starts)
+    held = {name: np.full(n, value) for name, value in hold.items()}
+    counts, centres = (np.tile(values, (n, 1)) for values in (likelihood.data, likelihood.constraints.centres))
+    return _Batch(likelihood, counts, centres, held).search(starts)
+
+
 class _Batch:
     """One batch of fits: Newton steps with the Gauss–Newton matrix, parameters at a bound held there."""
 
-    def __init__(
-        self, likelihood: AnalyticLikelihood, counts: Floats, centres: Floats, hold: Mapping[str, Floats]
-    ) -> None:
+    def __init__(self, likelihood: Likelihood, counts: Floats, centres: Floats, hold: Mapping[str, Floats]) -> None:
         self.likelihood, self.counts, self.centres, self.hold = likelihood, counts, centres, hold
         self.fixed = likelihood.constant | np.isin(likelihood.names, list(hold))
         self.terms = likelihood.constraints
@@ -144,7 +147,8 @@ class _Batch:
 
     def search(self, start: Floats | None) -> ManyFits:
         """Newton steps alone; −2 ln L of fits in which they fail is not finite."""
-        point = np.repeat((self.likelihood.start if start is None else start)[None], len(self.counts), axis=0)
+        first = self.likelihood.start if start is None else start
+        point = np.broadcast_to(first, (len(self.counts), first.shape[-1])).copy()
         for name, values in self.hold.items():
             point[:, self.likelihood.names.index(name)] = values
         value = self.twice_nll(point)

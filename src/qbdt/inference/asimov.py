@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.errors import FitError
 from qbdt.inference.likelihood import invert
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.newton_fit import maximise
@@ -18,6 +19,10 @@ from qbdt.inference.templates.template_set import ModelArrays
 from qbdt.statistics import FittedSensitivity, information_matrix
 
 __all__ = ["AsimovFit", "expected_errors", "fit_asimov", "measure_sensitivity"]
+
+ALIKE = 1e-5
+"""Smallest eigenvalue of the information on all factors, each scaled to 1, that a fit can use. Below, a combination of
+them is measured some hundred times worse than one alone, and its error depends on the last digits of the fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +98,22 @@ def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str,
     names = [*measurement.factors, *measurement.sources]
     information += np.diag([0.0] * len(measurement.factors) + [1.0] * len(measurement.sources))
     free = [i for i, name in enumerate(names) if name not in measurement.fixed]
+    factors = [i for i in free if i < len(measurement.factors)]
+    _require_distinct(information[np.ix_(factors, factors)], [names[i] for i in factors])
     covariance = invert(information[np.ix_(free, free)], [names[i] for i in free])
     errors = dict(zip((names[i] for i in free), np.sqrt(np.diag(covariance)).tolist(), strict=True))
     return {name: errors.get(name, 0.0) for name in names}
+
+
+def _require_distinct(information: Floats, names: list[str]) -> None:
+    """Refuse factors that no fit tells apart, even with all sources held."""
+    scale = np.sqrt(np.diag(information))
+    if len(names) < 2 or np.any(scale <= 0):
+        return
+    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    if values[0] < ALIKE:
+        first, second = (names[i] for i in sorted(np.argsort(-np.abs(vectors[:, 0]))[:2]))
+        raise FitError(f"{first} and {second} change all bins alike, so that no fit tells them apart: fix or join them")
 
 
 def _region_slopes(measurement: Measurement, name: str, variance: Floats) -> Floats:

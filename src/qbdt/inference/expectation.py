@@ -26,6 +26,9 @@ __all__ = ["Expectation"]
 
 Index = NDArray[np.intp]
 
+ASYMMETRIC = 0.05
+"""Difference of the effects up and down, of their sum, above which a source is asymmetric."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Term:
@@ -49,6 +52,11 @@ class Expectation:
         Number of the first parameter of each modifier among all parameters, by name.
     linear
         Interpolate shapes piecewise linearly instead of with code 4p.
+
+    Attributes
+    ----------
+    asymmetric
+        Numbers of the parameters whose effects up and down differ.
     """
 
     def __init__(
@@ -61,6 +69,7 @@ class Expectation:
         self._shifts: list[_Term] = []
         self._factors: list[_Term] = []
         self._scales: list[tuple[Index, Index]] = []
+        self.asymmetric: set[int] = set()
         bins, owners, nominal = [], [], []
         n_bins = n_entries = 0
         for name in channels:
@@ -86,15 +95,22 @@ class Expectation:
             case "normfactor":
                 self._factors.append(_Term(first, entries, lambda x: (x[:, None], np.ones((len(x), 1)))))
             case "normsys":
+                self._note_asymmetry(first, np.log(data["hi"]), -np.log(data["lo"]))
                 self._factors.append(_Term(first, entries, _interpolate_norm(float(data["lo"]), float(data["hi"]))))
             case "histosys":
                 up, down = np.asarray(data["hi_data"]) - nominal, nominal - np.asarray(data["lo_data"])
+                self._note_asymmetry(first, up, down)
                 interpolate = _interpolate_linearly(up, down) if self._linear else _interpolate_smoothly(up, down)
                 self._shifts.append(_Term(first, entries, interpolate))
             case "staterror" | "shapesys":
                 self._scales.append((first + np.arange(entries.size), entries))
             case _:
                 raise FitError(f"modifier {modifier['name']} is a {kind}, which this package does not write")
+
+    def _note_asymmetry(self, parameter: int, up: Floats, down: Floats) -> None:
+        """Remember parameters with different effects up and down: their likelihood may have two minima."""
+        if np.max(np.abs(up - down)) > ASYMMETRIC * np.max(np.abs(up) + np.abs(down)):
+            self.asymmetric.add(parameter)
 
     def __call__(self, values: Floats) -> Floats:
         """Expected events, shape (points, bins), at points of shape (points, parameters)."""

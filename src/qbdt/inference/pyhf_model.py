@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.expectation import Expectation
 from qbdt.inference.mc_statistics import take_constraints
 
 __all__ = ["Constraints", "Parameter", "PyhfModel"]
@@ -129,6 +131,14 @@ class PyhfModel:
         self.names = tuple(parameter.name for parameter in self.parameters)
         self.constraints = _constraints(config, poisson)
         self.channels = {name: int(config.channel_nbins[name]) for name in config.channels}
+        self.linear = linear
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """Expectation and derivatives by formula, for many points at once."""
+        config = self.pyhf.config
+        first = {name: config.par_slice(name).start for name in config.par_order}
+        return Expectation(self.spec, tuple(self.channels), first, self.linear)
 
     def join(self, counts: Mapping[str, Floats]) -> Floats:
         """Put the bins of all channels one after the other, in pyhf's order, which is that of `channels`."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import fit_from
 from qbdt.inference.fit_summary import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
@@ -27,6 +28,9 @@ SCAN_REACH = 2.5
 FAR = 1.0
 """−2 Δln L beyond which asymmetric shapes may have another minimum than the one predicted from the best fit, so that a
 second search starts from the nominal values: one standard deviation. `make fits` draws models with another at two."""
+
+TURN = 0.5
+"""Where, at least, searches on the other side of an asymmetric source start, in standard deviations."""
 
 LONGEST_STEP = 5.0
 """Largest factor by which one step of the search for an end of the interval changes the distance."""
@@ -80,7 +84,7 @@ class BestFit:
         if found.twice_nll - self.minimum.twice_nll <= FAR:
             return found
         again = self.likelihood.follow(hold, self.likelihood.start)
-        return again if again.twice_nll < found.twice_nll - 1e-6 else found
+        return _turn_sources(self.likelihood, again if again.twice_nll < found.twice_nll - 1e-6 else found, hold)
 
     def predict(self, name: str, value: float, held: Collection[str] = ()) -> Floats:
         """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit.
@@ -100,8 +104,28 @@ class BestFit:
 
 def fit_freely(likelihood: Likelihood) -> BestFit:
     """Minimise −2 ln L with all parameters free: the one fit that all results start from."""
-    minimum = likelihood.minimise()
+    minimum = _turn_sources(likelihood, likelihood.minimise(), {})
     return BestFit(likelihood, minimum, likelihood.hessian(minimum), likelihood.names[likelihood.poi])
+
+
+def _turn_sources(likelihood: Likelihood, found: Minimum, hold: Mapping[str, float]) -> Minimum:
+    """Look for a lower minimum on the other side of each asymmetric source; return the lowest."""
+    if found.twice_nll < 1e-6:  # there is none below 0
+        return found
+    try:
+        turned = [i for i in likelihood.expectation.asymmetric if likelihood.names[i] not in found.fixed]
+    except FitError:  # a modifier of another program, without a formula here
+        return found
+    if not turned:
+        return found
+    starts = np.tile(found.values, (len(turned), 1))
+    value = found.values[turned]
+    starts[np.arange(len(turned)), turned] = np.where(value > 0, -1.0, 1.0) * np.maximum(np.abs(value), TURN)
+    others = fit_from(likelihood, starts, {name: found.values[likelihood.names.index(name)] for name in found.fixed})
+    lowest = int(np.argmin(np.where(np.isfinite(others.twice_nll), others.twice_nll, np.inf)))
+    if not others.twice_nll[lowest] < found.twice_nll - 1e-6:
+        return found
+    return likelihood.follow(hold, others.values[lowest])
 
 
 def summarise(

@@ -217,7 +217,10 @@ class Ensemble:
     @cached_property
     def _binning(self) -> Binning:
         """Features that are cut on, with the thresholds in use as edges, or all categories that a tree knows."""
-        used = sorted({int(i) for tree in self.trees for i in tree.nodes["feature"] if i >= 0})
+        features, thresholds = (
+            np.concatenate([tree.nodes[name] for tree in self.trees]) for name in ("feature", "threshold")
+        )
+        used = [int(i) for i in np.unique(features) if i >= 0]
         edges, categories = [], {}
         for i in used:
             known = [tree.categories[i] for tree in self.trees if i in tree.categories]
@@ -226,8 +229,7 @@ class Ensemble:
                 categories[self.features[i]] = values
                 edges.append(category_edges(values))
             else:
-                used_at = [tree.nodes["threshold"][tree.nodes["feature"] == i] for tree in self.trees]
-                edges.append(np.unique(np.concatenate(used_at)))
+                edges.append(np.unique(thresholds[features == i]))
             if edges[-1].size > MAX_THRESHOLDS:
                 name, found = self.features[i], edges[-1].size
                 raise DataError(f"feature {name} is cut at {found} places: at most {MAX_THRESHOLDS} can be scored")
@@ -322,16 +324,17 @@ def _reachable(tree: Tree) -> tuple[list[int], list[tuple[int, int]]]:
     """Leaves from left to right, and for each inner node which of them (as bits) a row that goes right can reach."""
     leaves: list[int] = []
     splits: list[tuple[int, int]] = []
+    feature, left, right = (tree.nodes[name].tolist() for name in ("feature", "left", "right"))
 
     def visit(node: int) -> None:
-        if tree.nodes["feature"][node] < 0:
+        if feature[node] < 0:
             leaves.append(node)
             return
         begin = len(leaves)
-        visit(int(tree.nodes["left"][node]))
-        lost = sum(1 << leaf for leaf in range(begin, len(leaves)))
+        visit(left[node])
+        lost = (1 << len(leaves)) - (1 << begin)
         splits.append((node, EVERY & ~lost))
-        visit(int(tree.nodes["right"][node]))
+        visit(right[node])
 
     visit(0)
     return leaves, splits

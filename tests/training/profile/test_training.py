@@ -1,5 +1,6 @@
 """The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
 
+import threading
 import traceback
 from typing import Any
 
@@ -17,6 +18,7 @@ from qbdt.threads import Workers
 from qbdt.training.kernels.growth import grow_pair_tree
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
+from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.profile.ratio import FittedRatio, choose_size
@@ -312,3 +314,20 @@ def test_a_monotonic_map_of_the_score(trained, dataset):
     assert np.array_equal(staged[-1], model.score(events))
     assert set(model.to_frame()["sum"]) == {"ratio", "shift"}
     assert model.leaves(events).shape == (events.n_rows, len(model.trees))
+
+
+def test_the_last_fold_at_work_has_all_threads():
+    class Events:
+        n_bytes = 1
+
+        def fork(self, workers):
+            return self
+
+    rows: Any = Events()
+    may_end = threading.Event()
+    jobs = [lambda events, own: own.n_threads, lambda events, own: may_end.wait(60) and own.n_threads]
+    with Workers(4) as workers:
+        found = fit_at_once(rows, workers, jobs, threading.Event())
+        first = next(found)
+        may_end.set()
+        assert (first, next(found)) == (1, 4)

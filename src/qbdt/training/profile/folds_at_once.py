@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from operator import methodcaller
 from typing import TypeVar
 
@@ -24,6 +25,11 @@ SHARED_BYTES = 2**27
 """Memory of a fold's rows, some 1.5 million, from which spare threads share them. Below, a fold grows its trees in one
 call, while threads of several folds that share rows would wait for Python: on 16 cores 200 000 rows took 35 s so,
 longer than with two threads."""
+
+
+ENOUGH = 4
+"""Threads that grow the trees of the last fold faster by sharing its rows than one of them does in one call; two do
+not."""
 
 
 class Cancelled(Exception):
@@ -56,9 +62,10 @@ def _fit_side_by_side(
     n_together: int,
 ) -> Iterator[Result]:
     n_threads = max(1, workers.n_threads // n_together) if events.n_bytes >= SHARED_BYTES else 1
+    threads = _Threads(workers.n_threads, n_threads, len(jobs))
 
     def do(job: Callable[[ProfiledEvents, Workers], Result]) -> Result:
-        with Workers(n_threads) as own:
+        with threads.lend() as own:
             forked = events.fork(own)
             assert forked is not None
             return job(forked, own)
@@ -73,6 +80,36 @@ def _fit_side_by_side(
                 cancel.set()
                 for future in futures:
                     future.cancel()
+
+
+class _Threads:
+    """The threads of a training: so many for each job, and all of them for the last one, which would be alone."""
+
+    def __init__(self, n_all: int, n_each: int, n_jobs: int) -> None:
+        self._n_all, self._n_each, self._n_left = n_all, n_each, n_jobs
+        self._lent: list[Workers] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lend(self) -> Iterator[Workers]:
+        """Threads of one job, until it ends; their number may grow meanwhile."""
+        with Workers(self._n_all) as own:
+            own.n_threads = self._n_each
+            with self._lock:
+                self._lent.append(own)
+                self._give_all()
+            try:
+                yield own
+            finally:
+                with self._lock:
+                    self._n_left -= 1
+                    self._lent.remove(own)
+                    self._give_all()
+
+    def _give_all(self) -> None:
+        if self._n_left == 1 and self._n_all >= ENOUGH:
+            for own in self._lent:
+                own.n_threads = self._n_all
 
 
 def _count_together(events: ProfiledEvents, workers: Workers, n_jobs: int) -> int:
