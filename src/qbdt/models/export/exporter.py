@@ -193,6 +193,10 @@ class _OneFile:
             found.append(
                 "with several threads onnxruntime may add up trees in another order: last digits can differ then"
             )
+            if any(tree.is_set.any() for member in self.model.members for tree in member.trees):
+                found.append(
+                    "onnxruntime before 1.30 gets divisions by category wrong, without a word: use 1.30 or newer"
+                )
         return found
 
 
