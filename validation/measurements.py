@@ -1,10 +1,11 @@
 """Measurements with known densities: several strengths, a mass, partners, and a working point that is not the nominal.
 
-Events are made on the spot; limits come from numerical integration of the true densities, without any binning. For each
-problem the scores that training finds are put into few cells, chosen on other events, and the uncertainties of a fit to
-these are compared with the limits.
+Events are made on the spot; limits come from numerical integration of the true densities, without any binning: of the
+density and of its differences under the sources, as the varied samples have them. For each problem the scores that
+training finds are put into few cells, chosen on other events, and the uncertainties of a fit to these are compared with
+the limits.
 
-Run:  python -m validation.measurements [--n N] [--trees N] [--problem NAME] [--seed N]     (make measurements)
+Run:  python -m validation.measurements [--n N] [--trees N] [--problem NAME] [--seeds N]     (make measurements)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ class Problem:
     sample
         Draws n events of every process, with a seed.
     derivatives
-        Of the expected density by every parameter, and the density itself, at points of a grid times their volume.
+        Of the expected density by every parameter (for sources half the difference of up and down), and the density
+        itself, at points of a grid times their volume.
     names
         Parameters: strengths first, then sources.
     settings
@@ -128,16 +130,20 @@ def draw_inferno(n: int, seed: int, signals: Sequence[str]) -> Dataset:
 
 
 def inferno_densities(signals: Sequence[str]) -> tuple[Floats, Floats]:
-    """Derivatives by the strengths, r, rate and norm, and the density, in boxes."""
+    """Differences by the strengths, r, rate and norm, and the density, in boxes."""
     (x0, x1, x2), volume = grid((-7, 11, 90), (-11, 11, 80), (0, 5, 80))
+
+    def background(r: float = 0.0, rate: float = 0.0) -> Floats:
+        x2_density = (3 + rate) * np.exp(-(3 + rate) * x2)
+        return YIELDS["background"] * normal(x0, 2.0 + r, math.sqrt(5)) * normal(x1, 0.0, 3.0) * x2_density
+
     each = [
         YIELDS[name] * normal(x0, PLACES[name][0], 1.0) * normal(x1, PLACES[name][1], 1.0) * 2 * np.exp(-2 * x2)
         for name in signals
     ]
-    b = YIELDS["background"] * normal(x0, 2.0, math.sqrt(5)) * normal(x1, 0.0, 3.0) * 3 * np.exp(-3 * x2)
-    slopes = [SIZES["r"] * (x0 - 2) / 5, SIZES["rate"] * (1 / 3 - x2), np.full_like(x0, NORM)]
-    rows = np.stack([*each, *(slope * b for slope in slopes)]) * volume
-    return rows, (sum(each) + b) * volume
+    b = background()
+    moved = [(background(**{name: size}) - background(**{name: -size})) / 2 for name, size in SIZES.items()]
+    return np.stack([*each, *moved, NORM * b]) * volume, (sum(each) + b) * volume
 
 
 def two_signals() -> Problem:
@@ -231,17 +237,20 @@ def draw_mass(n: int, seed: int) -> Dataset:
 
 
 def mass_densities() -> tuple[Floats, Floats]:
-    """Derivatives by the strength, the mass, the scale and the free background, and the density, in boxes."""
+    """Differences by the strength, the mass, the scale and the free background, and the density, in boxes."""
     (x, y), volume = grid((20, 220, 2000), (0, 1, 40))
-    width = RESOLUTION[0] + y * (RESOLUTION[1] - RESOLUTION[0])
-    s = 300.0 * normal(x, PEAK, width)
-    parts = {Z_PEAK: Z_SHARE * normal(x, Z_PEAK, Z_WIDTH), WIDE: (1 - Z_SHARE) * normal(x, WIDE, WIDE_WIDTH)}
-    widths = {Z_PEAK: Z_WIDTH, WIDE: WIDE_WIDTH}
-    b = 6000.0 * sum(parts.values())
-    # x → x(1 + ε) changes a density f by −ε (x f)' = −ε (f + x f').
-    slope_s = -SCALE * s * (1 - x * (x - PEAK) / width**2)
-    slope_b = -SCALE * 6000.0 * sum(f * (1 - x * (x - at) / widths[at] ** 2) for at, f in parts.items())
-    rows = np.stack([s, SHIFT * s * (x - PEAK) / width**2, slope_s + slope_b, 0.5 * b]) * volume
+    resolution = RESOLUTION[0] + y * (RESOLUTION[1] - RESOLUTION[0])
+
+    def signal(shift: float = 0.0, factor: float = 1.0) -> Floats:
+        return 300.0 * normal(x, factor * (PEAK + shift), factor * resolution)
+
+    def background(factor: float = 1.0) -> Floats:
+        z, wide = (normal(x, factor * at, factor * w) for at, w in ((Z_PEAK, Z_WIDTH), (WIDE, WIDE_WIDTH)))
+        return np.asarray(6000.0 * (Z_SHARE * z + (1 - Z_SHARE) * wide))
+
+    up, down = (signal(0.0, factor) + background(factor) for factor in (1 + SCALE, 1 - SCALE))
+    s, b = signal(), background()
+    rows = np.stack([s, (signal(SHIFT) - signal(-SHIFT)) / 2, (up - down) / 2, 0.5 * b]) * volume
     return rows, (s + b) * volume
 
 
@@ -339,20 +348,24 @@ class Outcome:
         """Whether all are within the tolerance."""
         return max(self.ratios.values()) <= 1 + self.problem.tolerance
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Rows of a table."""
-        sizes = [*np.sqrt(np.diag(self.limit)).tolist(), math.nan]
-        return [
-            (
-                self.problem.name,
-                name,
-                str(self.n_cells),
-                f"{size:.4f}",
-                f"{size * ratio:.4f}",
-                f"{100 * ratio - 100:+.1f} %",
-            )
-            for (name, ratio), size in zip(self.ratios.items(), sizes, strict=False)
-        ]
+
+def average(outcomes: Sequence[Outcome]) -> Outcome:
+    """Mean covariance of fits of the same problem, with other events each time."""
+    expected = np.mean([one.expected for one in outcomes], axis=0)
+    covariance = np.mean([one.covariance for one in outcomes], axis=0)
+    return replace(outcomes[0], covariance=covariance, expected=tuple(expected.tolist()))
+
+
+def tabulate(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """Rows of a table: means over fits of one problem, and the spread of σ."""
+    mean = average(outcomes)
+    sizes = [*np.sqrt(np.diag(mean.limit)).tolist(), math.nan]
+    rows = []
+    for (name, ratio), size in zip(mean.ratios.items(), sizes, strict=False):
+        spread = np.std([one.ratios[name] for one in outcomes], ddof=1) if len(outcomes) > 1 else 0.0
+        above = f"{100 * ratio - 100:+.1f} ± {100 * spread:.1f} %"
+        rows.append((mean.problem.name, name, str(mean.n_cells), f"{size:.4f}", f"{size * ratio:.4f}", above))
+    return rows
 
 
 def evaluate(
@@ -420,16 +433,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=100_000, help="simulated events of each process")
     parser.add_argument("--trees", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=3, help="how often, with other events each time")
     parser.add_argument("--problem", choices=list(PROBLEMS), action="append")
     parser.add_argument("--threads", type=int)
     options = parser.parse_args()
     started = time.perf_counter()
     names = options.problem or list(PROBLEMS)
-    outcomes = run(names, options.n, options.seed, options.threads, n_trees=options.trees)
+    seeds = range(1, 10 * options.seeds + 1, 10)
+    found = [run(names, options.n, seed, options.threads, n_trees=options.trees) for seed in seeds]
+    each = {name: [one[name] for one in found] for name in names}
     header = ("problem", "parameter", "cells", "limit", "fit", "above")
-    rows = tuple(row for one in outcomes.values() for row in one.rows())
-    print(Table(f"{options.n} simulated events of each process", header, rows))
+    rows = tuple(row for outcomes in each.values() for row in tabulate(outcomes))
+    print(Table(f"{options.n} simulated events of each process, {options.seeds} times; mean ± spread", header, rows))
+    outcomes = {name: average(own) for name, own in each.items()}
     for one in outcomes.values():
         print(f"expected by training, {one.problem.name}: {', '.join(f'{sigma:.4f}' for sigma in one.expected)}")
     held = check(outcomes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from validation.measurements import PROBLEMS, check, run, through_file
+from validation.measurements import PROBLEMS, check, run, tabulate, through_file
 
 from qbdt.training.partner import Partner
 
@@ -28,6 +28,12 @@ def test_few_events_come_near_the_limit(outcomes, name, most):
     """Of 2 000 events each; `make measurements` has 100 000 and the criteria themselves."""
     assert 0.95 < max(outcomes[name].ratios.values()) < most
     assert outcomes[name].n_cells <= outcomes[name].problem.cells
+
+
+def test_means_of_several_fits(outcomes):
+    (row,) = tabulate([outcomes["mass"], outcomes["mass"]])
+    assert row[:3] == ("a mass", "mass", str(outcomes["mass"].n_cells))
+    assert row[-1].endswith("± 0.0 %")
 
 
 def test_a_file_is_as_good_as_the_numbers():

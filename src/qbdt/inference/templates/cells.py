@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,13 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
+from qbdt.inference.templates.box_joining import (
+    Boxes,
+    find_neighbours,
+    join_neighbours,
+    join_to_few,
+    move_to_nearest,
+)
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
@@ -46,9 +52,6 @@ GROUPS = 40
 
 SPARE = 4
 """Cells more than asked for that are tried: some are lost where they have too few events."""
-
-ROUNDS = 50
-"""Most rounds in which boxes go over to nearer cells: far more than it takes."""
 
 WEAK = 1e-6
 """Information about each parameter that there is at least, so that a matrix can be inverted."""
@@ -215,7 +218,7 @@ def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entr
     boxes = [_make_boxes(grid, values, templates, target) for templates in filled]
     chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
     fewest = min(int(labels.max()) + 1 for labels in chosen)
-    chosen = [_reduce(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
+    chosen = [join_to_few(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
     cells = [_label_grid(grid, labels) for labels in chosen]
     return FoldedCells(tuple(_match_cells(cells, fill(scored, grid).asimov)), scored.folds)
 
@@ -292,12 +295,12 @@ def _quantiles(scored: Dataset, name: str, number: int) -> Floats:
     return np.unique(found[found > value.min()])
 
 
-def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> _Boxes:
+def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> Boxes:
     """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
     model = templates.arrays()
     variance = np.maximum(model.signal + model.background + model.mc_variance, 0.0)
     smoothed = _smooth_scores(grid, values, templates, target, variance)
-    return _Boxes(smoothed, variance, model.background, model.mc_variance)
+    return Boxes(smoothed, variance, model.background, model.mc_variance)
 
 
 def _block_labels(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -311,46 +314,17 @@ def _block_labels(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArra
     return blocks[tuple(places)].ravel(), blocks
 
 
-def _choose_labels(grid: ScoreCells, boxes: _Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
+def _choose_labels(grid: ScoreCells, boxes: Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
     """Cell of each box: of some numbers of cells to begin with, the choice that loses least."""
     numbers = range(max(n_cells, 1), n_cells + SPARE + 1)
     block, blocks = _block_labels(grid, max(BLOCKS, 2 * n_cells))
-    found = [labels[block] for labels in _join_neighbours(boxes.join(block), _neighbours(blocks), numbers)]
-    tried = [_reduce(boxes, _move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
+    found = [labels[block] for labels in join_neighbours(boxes.join(block), find_neighbours(blocks), numbers)]
+    tried = [join_to_few(boxes, move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
     return min(tried, key=boxes.loss)
 
 
 def _label_grid(grid: ScoreCells, labels: NDArray[np.intp]) -> ScoreCells:
     return ScoreCells(grid.names, grid.edges, labels.reshape(grid.labels.shape))
-
-
-class _Boxes(NamedTuple):
-    """Contents of boxes: efficient scores in units of the figure (parameter, box), variance, background and its Σw²."""
-
-    scores: Floats
-    variance: Floats
-    background: Floats
-    squares: Floats
-
-    def join(self, labels: NDArray[np.intp]) -> _Boxes:
-        """Return the contents of cells: sums, and means of the scores."""
-        n = int(labels.max()) + 1
-        variance, background, squares = (
-            np.bincount(labels, weights=values, minlength=n).astype(np.float64)
-            for values in (self.variance, self.background, self.squares)
-        )
-        sums = np.stack([np.bincount(labels, weights=self.variance * own, minlength=n) for own in self.scores])
-        return _Boxes(sums / np.maximum(variance, 1e-300), variance, background, squares)
-
-    def loss(self, labels: NDArray[np.intp]) -> float:
-        """Σ v |y − ȳ|² over all boxes: what cells lose of the figure."""
-        apart = np.sum((self.scores - self.join(labels).scores[:, labels]) ** 2, axis=0)
-        return float(self.variance @ apart)
-
-    def find_poor(self, min_entries: float) -> NDArray[np.bool_]:
-        """Which have no background, or fewer than `min_entries` effective simulated events of it, (Σw)²/Σw²."""
-        positive = np.maximum(self.background, 0.0)
-        return np.asarray((self.background <= 0) | (positive**2 < min_entries * self.squares))
 
 
 def _smooth_scores(
@@ -417,73 +391,6 @@ def _second_order(values: Floats) -> Floats:
     """Return 1, all x and all products of two."""
     products = [values[:, i] * values[:, j] for i in range(values.shape[1]) for j in range(i + 1)]
     return np.column_stack([np.ones(len(values)), values, *products])
-
-
-def _neighbours(labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Pairs of boxes that share a face."""
-    found = []
-    for axis in range(labels.ndim):
-        n = labels.shape[axis]
-        one, other = (np.take(labels, where, axis=axis) for where in (np.arange(n - 1), np.arange(1, n)))
-        found.append(np.stack([one.ravel(), other.ravel()], axis=1))
-    return np.concatenate(found)
-
-
-def _join_neighbours(boxes: _Boxes, pairs: NDArray[np.intp], numbers: Sequence[int]) -> list[NDArray[np.intp]]:
-    """Cell of each box after joining, one by one, the neighbours that cost least, for some numbers of cells."""
-    labels, kept = np.arange(len(boxes.variance)), []
-    scores, variance = boxes.scores.copy(), boxes.variance.copy()
-    for left in range(len(variance), 0, -1):
-        if left in numbers or (left == len(variance) and left < numbers[0]):
-            kept.append(labels)
-        if left <= numbers[0]:
-            break
-        i, j = pairs.T
-        both = np.maximum(variance[i] + variance[j], 1e-300)
-        cost = variance[i] * variance[j] / both * np.sum((scores[:, i] - scores[:, j]) ** 2, axis=0)
-        low, high = pairs[int(np.argmin(cost))]
-        total = variance[low] + variance[high]
-        if total > 0:
-            scores[:, low] = (variance[low] * scores[:, low] + variance[high] * scores[:, high]) / total
-        variance[low] = total
-        scores, variance = np.delete(scores, high, axis=1), np.delete(variance, high)
-        renamed = np.arange(left)
-        renamed[high] = low
-        renamed[high + 1 :] -= 1
-        labels, pairs = renamed[labels], np.sort(renamed[pairs], axis=1)
-        pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-    return kept
-
-
-def _move_to_nearest(boxes: _Boxes, labels: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Let boxes go over to the cell whose mean they are nearest to, until none moves: Lloyd's algorithm."""
-    for _ in range(ROUNDS):
-        means = boxes.join(labels).scores
-        distances = np.sum((boxes.scores[:, :, None] - means[:, None, :]) ** 2, axis=0)
-        nearest = np.unique(np.argmin(distances, axis=1), return_inverse=True)[1].reshape(-1)
-        if np.array_equal(nearest, labels):
-            break
-        labels = nearest
-    return labels
-
-
-def _reduce(boxes: _Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: float) -> NDArray[np.intp]:
-    """Join cells at the least cost until there are few enough; those below the floor first."""
-    while True:
-        cells = boxes.join(labels)
-        poor = cells.find_poor(min_entries)
-        if len(poor) == 1 or (len(poor) <= n_cells and not poor.any()):
-            return labels
-        v = cells.variance
-        apart = np.sum((cells.scores[:, :, None] - cells.scores[:, None, :]) ** 2, axis=0)
-        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
-        np.fill_diagonal(cost, np.inf)
-        if poor.any():
-            cost[~poor] = np.inf
-        one, other = np.unravel_index(int(np.argmin(cost)), cost.shape)
-        numbers = np.arange(len(poor))
-        numbers[one] = other
-        labels = np.unique(numbers[labels], return_inverse=True)[1].reshape(-1)
 
 
 def _match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:

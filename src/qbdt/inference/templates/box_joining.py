@@ -1,0 +1,116 @@
+"""Boxes of a fine grid of scores, joined to cells such that Σ v |y − ȳ|² of their efficient scores y is small.
+
+Neighbouring boxes are joined, each time the two that cost least; then boxes go over to the cell whose mean they are
+nearest to, until none moves. Cells below a floor on effective simulated events are joined with the cheapest other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+
+__all__ = ["Boxes", "find_neighbours", "join_neighbours", "join_to_few", "move_to_nearest"]
+
+ROUNDS = 50
+"""Most rounds in which boxes go over to nearer cells: far more than it takes."""
+
+
+class Boxes(NamedTuple):
+    """Contents of boxes: efficient scores in units of the figure (parameter, box), variance, background and its Σw²."""
+
+    scores: Floats
+    variance: Floats
+    background: Floats
+    squares: Floats
+
+    def join(self, labels: NDArray[np.intp]) -> Boxes:
+        """Return the contents of cells: sums, and means of the scores."""
+        n = int(labels.max()) + 1
+        variance, background, squares = (
+            np.bincount(labels, weights=values, minlength=n).astype(np.float64)
+            for values in (self.variance, self.background, self.squares)
+        )
+        sums = np.stack([np.bincount(labels, weights=self.variance * own, minlength=n) for own in self.scores])
+        return Boxes(sums / np.maximum(variance, 1e-300), variance, background, squares)
+
+    def loss(self, labels: NDArray[np.intp]) -> float:
+        """Σ v |y − ȳ|² over all boxes: what cells lose of the figure."""
+        apart = np.sum((self.scores - self.join(labels).scores[:, labels]) ** 2, axis=0)
+        return float(self.variance @ apart)
+
+    def find_poor(self, min_entries: float) -> NDArray[np.bool_]:
+        """Which have no background, or fewer than `min_entries` effective simulated events of it, (Σw)²/Σw²."""
+        positive = np.maximum(self.background, 0.0)
+        return np.asarray((self.background <= 0) | (positive**2 < min_entries * self.squares))
+
+
+def find_neighbours(labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Pairs of boxes that share a face."""
+    found = []
+    for axis in range(labels.ndim):
+        n = labels.shape[axis]
+        one, other = (np.take(labels, where, axis=axis) for where in (np.arange(n - 1), np.arange(1, n)))
+        found.append(np.stack([one.ravel(), other.ravel()], axis=1))
+    return np.concatenate(found)
+
+
+def join_neighbours(boxes: Boxes, pairs: NDArray[np.intp], numbers: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Cell of each box after joining, one by one, the neighbours that cost least, for some numbers of cells."""
+    labels, kept = np.arange(len(boxes.variance)), []
+    scores, variance = boxes.scores.copy(), boxes.variance.copy()
+    for left in range(len(variance), 0, -1):
+        if left in numbers or (left == len(variance) and left < numbers[0]):
+            kept.append(labels)
+        if left <= numbers[0]:
+            break
+        i, j = pairs.T
+        both = np.maximum(variance[i] + variance[j], 1e-300)
+        cost = variance[i] * variance[j] / both * np.sum((scores[:, i] - scores[:, j]) ** 2, axis=0)
+        low, high = pairs[int(np.argmin(cost))]
+        total = variance[low] + variance[high]
+        if total > 0:
+            scores[:, low] = (variance[low] * scores[:, low] + variance[high] * scores[:, high]) / total
+        variance[low] = total
+        scores, variance = np.delete(scores, high, axis=1), np.delete(variance, high)
+        renamed = np.arange(left)
+        renamed[high] = low
+        renamed[high + 1 :] -= 1
+        labels, pairs = renamed[labels], np.sort(renamed[pairs], axis=1)
+        pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    return kept
+
+
+def move_to_nearest(boxes: Boxes, labels: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Let boxes go over to the cell whose mean they are nearest to, until none moves: Lloyd's algorithm."""
+    for _ in range(ROUNDS):
+        means = boxes.join(labels).scores
+        distances = np.sum((boxes.scores[:, :, None] - means[:, None, :]) ** 2, axis=0)
+        nearest = np.unique(np.argmin(distances, axis=1), return_inverse=True)[1].reshape(-1)
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+    return labels
+
+
+def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: float) -> NDArray[np.intp]:
+    """Join cells at the least cost until there are few enough; those below the floor first."""
+    while True:
+        cells = boxes.join(labels)
+        poor = cells.find_poor(min_entries)
+        if len(poor) == 1 or (len(poor) <= n_cells and not poor.any()):
+            return labels
+        v = cells.variance
+        apart = np.sum((cells.scores[:, :, None] - cells.scores[:, None, :]) ** 2, axis=0)
+        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
+        np.fill_diagonal(cost, np.inf)
+        if poor.any():
+            cost[~poor] = np.inf
+        one, other = np.unravel_index(int(np.argmin(cost)), cost.shape)
+        numbers = np.arange(len(poor))
+        numbers[one] = other
+        labels = np.unique(numbers[labels], return_inverse=True)[1].reshape(-1)
