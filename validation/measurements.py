@@ -360,7 +360,7 @@ def tabulate(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     """Rows of a table: means over fits of one problem, and the spread of σ."""
     mean = average(outcomes)
     sizes = [*np.sqrt(np.diag(mean.limit)).tolist(), math.nan]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for (name, ratio), size in zip(mean.ratios.items(), sizes, strict=False):
         spread = np.std([one.ratios[name] for one in outcomes], ddof=1) if len(outcomes) > 1 else 0.0
         above = f"{100 * ratio - 100:+.1f} ± {100 * spread:.1f} %"

@@ -40,10 +40,7 @@ def tree_from_dict(content: Any, features: tuple[str, ...], categories: Mapping[
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict):
             raise ModelFileError(f"{what}, node {i} is not a node")
-        try:
-            nodes[i] = _read_node(entry, features, categories, f"{what}, node {i}")
-        except OverflowError:
-            raise ModelFileError(f"{what}, node {i}: a whole number that no tree can hold") from None
+        nodes[i] = _read_node(entry, features, categories, f"{what}, node {i}")
     inner = np.flatnonzero(nodes["feature"] >= 0)
     children = np.concatenate([nodes["left"][inner], nodes["right"][inner]])
     after = np.all(nodes["left"][inner] > inner) and np.all(nodes["right"][inner] > inner)
@@ -89,7 +86,7 @@ def _node_to_dict(tree: Tree, place: int, features: Sequence[str]) -> dict[str, 
 def _read_node(
     entry: Mapping[str, Any], features: tuple[str, ...], categories: Mapping[str, Floats], what: str
 ) -> tuple[Any, ...]:
-    depth = get(entry, "depth", int)
+    depth = _read_whole(entry, "depth", what)
     yields = [number(entry.get(name), f"{what}, {name}", MOST.get(name, LARGEST_YIELD)) for name in YIELDS]
     if "feature" not in entry:
         return (-1, 0.0, False, -1, -1, depth, *yields, pack_codes(()))
@@ -98,7 +95,7 @@ def _read_node(
         raise ModelFileError(f"{what}: unknown feature {name!r}")
     if entry.get("missing") not in ("left", "right"):
         raise ModelFileError(f"{what}: missing must be left or right")
-    children = (get(entry, "left", int), get(entry, "right", int))
+    children = (_read_whole(entry, "left", what), _read_whole(entry, "right", what))
     threshold, codes = 0.0, np.zeros(0, dtype=np.intp)
     if name in categories:
         codes = _read_left_codes(entry, categories[name], what)
@@ -106,6 +103,13 @@ def _read_node(
         threshold = number(entry.get("threshold"), f"{what}, threshold")
     way = (features.index(name), threshold, entry["missing"] == "left")
     return (*way, *children, depth, *yields, pack_codes(codes))
+
+
+def _read_whole(entry: Mapping[str, Any], name: str, what: str) -> int:
+    found: int = get(entry, name, int)
+    if abs(found) >= 2**31:  # old releases of NumPy would wrap it around
+        raise ModelFileError(f"{what}, {name}: a whole number that no tree can hold")
+    return found
 
 
 def _read_left_codes(entry: Mapping[str, Any], known: Floats, what: str) -> NDArray[np.intp]:
