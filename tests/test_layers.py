@@ -1,4 +1,4 @@
-"""The house rules, held by parsing imports: they point down, and rooms are entered through their front doors."""
+"""The house rules, held by parsing: imports point down, rooms have front doors, functions and modules are short."""
 
 import ast
 from pathlib import Path
@@ -20,6 +20,11 @@ LEVELS = {
 }
 
 MOST_EXPORTS = 16
+
+LONGEST_FUNCTION = 60
+"""Lines from `def` to the end, with signature and docstring; a command's options are its signature and do not count."""
+
+LONGEST_MODULE = 400
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -89,3 +94,20 @@ def test_front_doors_are_narrow_and_say_what_is_behind_them(path):
     exported = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
     for node in exported:
         assert len(ast.literal_eval(node.value)) <= MOST_EXPORTS, f"{path}: too many names"
+
+
+def count_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function; of a typer command those after its signature, which declares the options of the terminal."""
+    is_command = any(".command(" in ast.unparse(decorator) for decorator in function.decorator_list)
+    start = function.body[0].lineno if is_command else function.lineno
+    return (function.end_lineno or start) - start + 1
+
+
+def test_functions_and_modules_are_short():
+    long = []
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        functions = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        long += [f"{path}: {f.name} {n} lines" for f in functions if (n := count_lines(f)) > LONGEST_FUNCTION]
+        long += [f"{path}: {n} lines"] * ((n := text.count("\n")) > LONGEST_MODULE)
+    assert not long

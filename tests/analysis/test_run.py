@@ -16,7 +16,7 @@ from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_folder import read_run
 from qbdt.analysis.schema import Analysis, Fit
 from qbdt.analysis.scored_files import write_scored
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.files import FolderLock

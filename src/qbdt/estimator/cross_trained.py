@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from qbdt.data import Events, FoldRule
 from qbdt.data.columns import as_columns, number_categories
 from qbdt.errors import ConfigError
-from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters, read_classes
+from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters
+from qbdt.estimator.labels import read_classes
 from qbdt.estimator.table_estimator import describe_features, make_unweighted
 from qbdt.models import read_cross_trained, score_events, write_model
 from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train

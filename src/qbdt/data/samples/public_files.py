@@ -13,10 +13,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.readers import read_columns
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
