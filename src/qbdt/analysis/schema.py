@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.analysis.figure_schema import FigureText, Variable
-from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, Placeholders
