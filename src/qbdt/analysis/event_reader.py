@@ -20,7 +20,7 @@ from qbdt.analysis.input_files import (
     list_missing,
     match_sources,
     name_files,
-    said_of,
+    named_in_errors,
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
@@ -102,7 +102,7 @@ class EventReader:
         samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
         if not samplers:
             return {}
-        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        key = digest([self._analysis.describe_training(), list_files(self._analysis, self._folder)])
         if key not in _BASES:
             _BASES.clear()
             _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
@@ -123,7 +123,7 @@ class EventReader:
         return found
 
     def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
-        with said_of(process):
+        with named_in_errors(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
             tables = (self._open(process, path, files.tree, Share()) for path in some)
@@ -135,7 +135,7 @@ class EventReader:
         return [self._in_era(era, one) for era, one in eras.items()]
 
     def normalisations(self) -> list[Normalisation]:
-        """Return what the weights of each sample are multiplied with, era by era."""
+        """Return the factors on the weights of each sample, era by era."""
         found = [
             one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
         ]
@@ -324,7 +324,7 @@ class EventReader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        with said_of(f"samples.{process}"):
+        with named_in_errors(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
         return Normalisation(process, self._era, luminosity, cross_section, generated)
@@ -375,7 +375,7 @@ class EventReader:
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with said_of(what):
+        with named_in_errors(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")

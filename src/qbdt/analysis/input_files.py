@@ -22,16 +22,16 @@ __all__ = [
     "list_missing",
     "match_sources",
     "name_files",
-    "said_of",
+    "named_in_errors",
     "vary_columns",
 ]
 
 PLACEHOLDERS = ("{process}", "{file}")
-"""What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+"""Stand in the paths of varied files for the process's name, and for each of its nominal files."""
 
 
 @contextmanager
-def said_of(what: str) -> Iterator[None]:
+def named_in_errors(what: str) -> Iterator[None]:
     """Put what is read in front of a message."""
     try:
         yield
@@ -111,7 +111,7 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
                 f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
             )
         found += matched
-    with said_of(f"systematics.{name}"):
+    with named_in_errors(f"systematics.{name}"):
         for process in found:
             source.find_size(process)  # refuses two sizes
     return list(dict.fromkeys(found))

@@ -61,7 +61,7 @@ def fit_regions(
 
 
 def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
-    """Return what the control regions of an analysis will know in its fit, for training; recorded data are not seen.
+    """Information of the control regions of an analysis in its fit, for training; recorded data are not seen.
 
     Parameters
     ----------

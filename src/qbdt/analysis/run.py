@@ -230,8 +230,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     wanted = {
         "training": digest(_describe_training(analysis, data)),
-        "scores": digest([analysis.what_is_trained(), list_files(analysis, data)]),
-        "fit": digest(analysis.what_is_shown()),
+        "scores": digest([analysis.describe_training(), list_files(analysis, data)]),
+        "fit": digest(analysis.describe_results()),
         "qbdt": version("qbdt"),
     }
     known = folder.find("run")
@@ -250,13 +250,13 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 
 
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
-    """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
+    """Content that the training depends on, without recorded data, sources that are only fitted, and names."""
     chosen = analysis.training.systematics
     used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
     samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
-    return [seen.what_is_trained(), list_files(seen, data)]
+    return [seen.describe_training(), list_files(seen, data)]
 
 
 def _set_fit_aside(folder: StepFolder, settings: str) -> None:

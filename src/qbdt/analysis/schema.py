@@ -81,7 +81,7 @@ class Folds(Section):
 
 
 CONTROL_REGIONS = "control regions"
-"""What `with` says for the control regions of the same analysis."""
+"""Value of `with` for the control regions of the same analysis."""
 
 
 def _as_partner(value: Any) -> Any:
@@ -216,11 +216,11 @@ class Analysis(Section):
     training: Training = Field(Training(), description="settings of the training")
     fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
-    def what_is_trained(self) -> dict[str, Any]:
+    def describe_training(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
         return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
 
-    def what_is_shown(self) -> dict[str, Any]:
+    def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
         return self.model_dump(mode="json", include=_AFTER_TRAINING)
 

@@ -105,7 +105,7 @@ class _Part(NamedTuple):
 
 
 class FlatTable(NamedTuple):
-    """What sources over a table are bound to: rows of each process, features, and columns that are none.
+    """A table that sources are bound to: rows of each process, features, and columns that are none.
 
     It is `weighted` where weights are given, and `numbered` where identifiers of events are, as an array. `split`
     divides the table of a shape variation, given as (columns, y, weight, apart, context), into processes.

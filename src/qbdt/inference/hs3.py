@@ -22,7 +22,7 @@ VERSION = "0.2"
 """Of the standard."""
 
 CONSTRAINTS = {"staterror": "Gauss", "shapesys": "Poisson"}
-"""What constrains the factors of the bins of one sample, by pyhf's name of the modifier."""
+"""Constraint of the factors of the bins of one sample, by pyhf's name of the modifier."""
 
 
 def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Any]:

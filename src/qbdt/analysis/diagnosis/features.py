@@ -26,7 +26,7 @@ __all__ = ["FeatureRank", "rank_features", "scramble_feature"]
 
 @dataclass(frozen=True)
 class FeatureRank:
-    """What one feature is worth.
+    """Worth of one feature.
 
     Attributes
     ----------

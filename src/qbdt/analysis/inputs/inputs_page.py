@@ -92,7 +92,7 @@ def _without_data(analysis: Analysis) -> Analysis:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is drawn: the analysis, the one that also reads expressions, and the names of all variables."""
+    """Content of the page: the analysis, the one that also reads expressions, and the names of all variables."""
 
     analysis: Analysis
     read: Analysis

@@ -1,4 +1,4 @@
-"""What a training will take, and whether its events fit into memory; out of core by itself where they do not."""
+"""Memory and time of a training, and whether its events fit into memory; out of core by itself where they do not."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Plan:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What the training of all models takes: the memory of the largest, the time of all."""
+        """Estimate for the training of all models: the memory of the largest, the time of all."""
         training, (whole, models) = self.analysis.training, self.contents
         given = {name: getattr(training, name) for name in ("method", "n_trees", "n_leaves")}
         settings = Settings(**{name: value for name, value in given.items() if value is not None})

@@ -52,7 +52,7 @@ UNIT_WEIGHT = Expression("1")
 
 @dataclass(frozen=True)
 class Request:
-    """What to read.
+    """Columns, weights and selection to read.
 
     Parameters
     ----------

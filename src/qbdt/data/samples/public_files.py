@@ -1,4 +1,4 @@
-"""Public files: what their loaders share, and the paper's own events.
+"""Public files: functions that their loaders share, and the paper's own events.
 
 The sources of the paper's files are one-sided (up only) and act on the background only; docs/data.md lists the files'
 faults.
