@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.input_files import named_in_errors
+from qbdt.analysis.input_files import said_of
 from qbdt.analysis.sample_schema import DataDriven
 from qbdt.analysis.schema import Analysis, Source
 from qbdt.data import Dataset, Role, Sample, Systematic
@@ -161,7 +161,7 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
     for source, rule in analysis.systematics.items():
         acting = {process: names[process] for process in acts_on[source] if process in names}
         if acting:
-            with named_in_errors(f"systematics.{source}"):
+            with said_of(f"systematics.{source}"):
                 found[source] = rule.act_on(acting)
     return found
 

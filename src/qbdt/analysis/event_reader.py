@@ -20,7 +20,7 @@ from qbdt.analysis.input_files import (
     list_missing,
     match_sources,
     name_files,
-    named_in_errors,
+    said_of,
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
@@ -123,7 +123,7 @@ class EventReader:
         return found
 
     def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
-        with named_in_errors(process):
+        with said_of(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
             tables = (self._open(process, path, files.tree, Share()) for path in some)
@@ -324,7 +324,7 @@ class EventReader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        with named_in_errors(f"samples.{process}"):
+        with said_of(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
         return Normalisation(process, self._era, luminosity, cross_section, generated)
@@ -375,7 +375,7 @@ class EventReader:
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with named_in_errors(what):
+        with said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")

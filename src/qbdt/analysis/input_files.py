@@ -22,7 +22,7 @@ __all__ = [
     "list_missing",
     "match_sources",
     "name_files",
-    "named_in_errors",
+    "said_of",
     "vary_columns",
 ]
 
@@ -31,7 +31,7 @@ PLACEHOLDERS = ("{process}", "{file}")
 
 
 @contextmanager
-def named_in_errors(what: str) -> Iterator[None]:
+def said_of(what: str) -> Iterator[None]:
     """Put what is read in front of a message."""
     try:
         yield
@@ -111,7 +111,7 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
                 f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
             )
         found += matched
-    with named_in_errors(f"systematics.{name}"):
+    with said_of(f"systematics.{name}"):
         for process in found:
             source.find_size(process)  # refuses two sizes
     return list(dict.fromkeys(found))

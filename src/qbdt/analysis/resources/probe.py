@@ -16,7 +16,7 @@ import numpy as np
 
 from qbdt.analysis.data_driven import Transfer
 from qbdt.analysis.event_reader import EventReader, VariedColumns
-from qbdt.analysis.input_files import named_in_errors
+from qbdt.analysis.input_files import said_of
 from qbdt.analysis.loader import fold_rule
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
@@ -49,7 +49,7 @@ class _ProbeReader(EventReader):
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with named_in_errors(what):
+        with said_of(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             some = files[:: -(-len(files) // PROBED_FILES)]
             in_all = _sum_sizes(files) / max(_sum_sizes(some), 1)
