@@ -49,6 +49,7 @@ def physics(
     out: Annotated[Path | None, typer.Option("--out", "--output", "-o", help="File for all numbers (JSON).")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
     device: Device = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; P1 takes one.")] = 1,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -77,6 +78,7 @@ def physics(
         events,
         () if no_checks else tuple(check or CHECKS),
         device,
+        jobs,
     )
     found = run_physics(options, bar(quiet))
     content = _write(found, out, markdown)
