@@ -68,7 +68,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y, sample_weight, systematics, process, event_id
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
-        template = self._make_template()
+        template = QBDTClassifier() if self.estimator is None else clone(self.estimator)
         dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
         rule = self.folds or dataset.folds
         if rule is None:
@@ -128,10 +128,6 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def _n_threads(self) -> int | None:
         return None if self.estimator is None else self.estimator.n_threads
-
-    def _make_template(self) -> QBDTClassifier:
-        """Return an untrained estimator with the parameters of that given."""
-        return QBDTClassifier() if self.estimator is None else clone(self.estimator)
 
     def _make_events(self, X: Any) -> Events:
         """Events with the features of the models and, where X has them, the columns of the fold rule."""
