@@ -202,10 +202,9 @@ def test_a_run_whose_folder_is_removed_does_not_end_well(analysis, files, copy, 
 
     def remove(*arguments, **options):
         shutil.rmtree(copy)
-        return {}
 
     (copy / "result.json").unlink()
-    monkeypatch.setattr(module, "_fit", remove)
+    monkeypatch.setattr(module, "write_fit_folder", remove)
     with pytest.raises(OutputError):
         run_analysis(analysis, files, copy)
 
