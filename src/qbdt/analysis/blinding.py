@@ -1,4 +1,4 @@
-"""What is shown of recorded data before an analysis is approved: nothing where the signal would be seen.
+"""Blinding: before an analysis is approved, recorded data are hidden where the signal would be seen.
 
 Blind results are those on the Asimov data. Of the recorded data only bins are shown in which the signal is too small
 to be seen, s/√b at most `fit: blind_above`, and control regions: those that neither histogram the score nor train.

@@ -17,7 +17,7 @@ from qbdt.files import choose_words
 __all__ = ["separate_models", "split_eras"]
 
 ERA = "{era}"
-"""What in paths and names of trees stands for the name of the era."""
+"""Stands in paths and names of trees for the name of the era."""
 
 ERA_NUMBER = "era_number"
 """Column with the number of the era, 0, 1, …, for selections and weights, and as a feature that trees divide by."""

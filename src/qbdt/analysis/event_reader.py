@@ -102,7 +102,7 @@ class EventReader:
         samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
         if not samplers:
             return {}
-        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        key = digest([self._analysis.describe_training(), list_files(self._analysis, self._folder)])
         if key not in _BASES:
             _BASES.clear()
             _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
@@ -135,7 +135,7 @@ class EventReader:
         return [self._in_era(era, one) for era, one in eras.items()]
 
     def normalisations(self) -> list[Normalisation]:
-        """Return what the weights of each sample are multiplied with, era by era."""
+        """Return the factors on the weights of each sample, era by era."""
         found = [
             one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
         ]

@@ -28,7 +28,7 @@ OWNED = (
     "combine",
     "figures",
 )
-"""What a fit writes: an earlier one's are replaced together, other files in the folder stay."""
+"""Files of a fit: an earlier one's are replaced together, other files in the folder stay."""
 
 
 def fit_scored(

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 PLACEHOLDERS = ("{process}", "{file}")
-"""What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+"""Stand in the paths of varied files for the process's name, and for each of its nominal files."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ PB_TO_FB = 1000.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What the weights of a sample are multiplied with.
+    """Factor on the weights of a sample.
 
     Attributes
     ----------

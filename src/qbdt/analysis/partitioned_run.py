@@ -90,7 +90,7 @@ class PartitionedRun(ABC):
 
     @abstractmethod
     def tables(self) -> tuple[Table, ...]:
-        """What the training cost, for people."""
+        """Tables of the cost of the training."""
 
     def read(
         self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
@@ -190,7 +190,7 @@ class ClusterRun(PartitionedRun):
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic, device=self.device)
 
     def count(self) -> int:
-        """Return what was asked for, or two for each thread."""
+        """Return the number asked for, or two for each thread."""
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
     def tables(self) -> tuple[Table, ...]:
@@ -231,7 +231,7 @@ class DiskRun(PartitionedRun):
         return OutOfCore(partitions, rule, self.folder)
 
     def count(self) -> int:
-        """Return what was chosen."""
+        """Return the number given."""
         return self.n_partitions
 
     def tables(self) -> tuple[Table, ...]:

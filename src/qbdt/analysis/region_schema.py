@@ -38,7 +38,7 @@ Decorrelate = Annotated[
         {"anyOf": [{"enum": ["region", "process"]}, {"type": "array", "items": {"enum": ["region", "process"]}}]}
     ),
 ]
-"""What a source's nuisance parameter is split by."""
+"""Ways to split a source's nuisance parameter."""
 
 
 class Region(Section):
@@ -96,7 +96,7 @@ class Region(Section):
 
     @property
     def expression(self) -> Expression | None:
-        """What is histogrammed, where it is neither the score nor the yield."""
+        """Expression that is histogrammed, where it is neither the score nor the yield."""
         return None if self.observable in (SCORE, YIELD) else Expression(self.observable)
 
     @property

@@ -223,10 +223,7 @@ def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
     if plain is None:
         return None
     if plain.get("dataset") is not None:
-        plain = {
-            key: plain[key]
-            for key in ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
-        }
+        plain = {key: plain[key] for key in WITH_DATASET}
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 

@@ -46,7 +46,7 @@ GeneratedEvents = Annotated[Generated, BeforeValidator(_as_generated)]
 
 
 class SampleEra(Section):
-    """What is different of a sample in one era."""
+    """Differences of a sample in one era."""
 
     files: OptionalNames = Field([], description="paths or wildcards; those of the sample, with {era}, by default")
     tree: str | None = Field(None, description="TTree or RNTuple")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.analysis.figure_schema import FigureText, Variable
-from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, Placeholders
@@ -82,7 +81,7 @@ class Folds(Section):
 
 
 CONTROL_REGIONS = "control regions"
-"""What `with` says for the control regions of the same analysis."""
+"""Value of `with` for the control regions of the same analysis."""
 
 
 def _as_partner(value: Any) -> Any:
@@ -217,11 +216,11 @@ class Analysis(Section):
     training: Training = Field(Training(), description="settings of the training")
     fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
-    def what_is_trained(self) -> dict[str, Any]:
+    def describe_training(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
         return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
 
-    def what_is_shown(self) -> dict[str, Any]:
+    def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
         return self.model_dump(mode="json", include=_AFTER_TRAINING)
 

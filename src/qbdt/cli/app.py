@@ -1,4 +1,4 @@
-"""The command line: the application, what all commands share, and how errors end.
+"""The command line: the application, options that commands share, and the end of errors.
 
 Exit codes: 0 done, 2 something the user can mend (one message, no traceback), 130 interrupted, 1 a bug in qbdt.
 They are documented in docs/command-line.md and do not change.
@@ -82,7 +82,7 @@ app = typer.Typer(
 )
 
 USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What a wrong option raises; newer releases of typer bring click along under a private name."""
+"""Error that a wrong option raises; newer releases of typer bring click along under a private name."""
 
 INTERRUPTED = 130
 
@@ -137,7 +137,7 @@ def read_memory(text: str | None) -> int | None:
 
 
 def origin(**paths: Path | None) -> dict[str, Any]:
-    """What a file that a command writes says about where it comes from: the command, versions and input paths."""
+    """Provenance of a file that a command writes: the command, versions and input paths."""
     return provenance(shlex.join(["qbdt", *sys.argv[1:]]), **paths)
 
 

@@ -1,4 +1,4 @@
-"""`TableEstimator`: what the estimators have in common, tables as input and trees as result."""
+"""`TableEstimator`: the base of the estimators, with tables as input and trees as result."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
 
 
 def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return what a model file keeps of features: whether they had names, and categories where there are some."""
+    """Entries of a model file on features: whether they had names, and categories where there are some."""
     return {"named": named, "categories": categories} if categories else {"named": named}
 
 

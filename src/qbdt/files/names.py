@@ -16,7 +16,7 @@ LONGEST = 150
 """Bytes of a name that stay: with its ending and a scratch name around it, every file system takes it (255)."""
 
 HARMFUL = frozenset("/\\%~*?[]{}:;|<>\"'`$&!#=")
-"""What means something to a file system, a shell, a wildcard or this module."""
+"""Characters with a meaning for a file system, a shell, a wildcard or this module."""
 
 
 def choose_file_names(names: Iterable[str]) -> list[str]:

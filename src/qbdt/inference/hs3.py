@@ -22,7 +22,7 @@ VERSION = "0.2"
 """Of the standard."""
 
 CONSTRAINTS = {"staterror": "Gauss", "shapesys": "Poisson"}
-"""What constrains the factors of the bins of one sample, by pyhf's name of the modifier."""
+"""Constraint of the factors of the bins of one sample, by pyhf's name of the modifier."""
 
 
 def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str,
     """
     spec, poisson = take_constraints(spec)
     observed = {one["name"]: one["data"] for one in spec["observations"]}
-    axes = {name: _axis(name, region.edges.tolist()) for name, region in measurement.regions.items()}
+    axes = {n: {"name": f"obs_{n}", "edges": r.edges.tolist()} for n, r in measurement.regions.items()}
     regions = [_region(channel, axes[channel["name"]], poisson) for channel in spec["channels"]]
     constraints = list(_constraints(spec))
     data = [
@@ -97,10 +97,6 @@ def read_hs3(plain: Mapping[str, Any]) -> dict[str, Any]:
         return _read(plain)
     except (KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
         raise FitError(f"the HS3 document cannot be read: {error}") from error
-
-
-def _axis(region: str, edges: Sequence[float]) -> dict[str, Any]:
-    return {"name": f"obs_{region}", "edges": list(edges)}
 
 
 def _region(channel: Mapping[str, Any], axis: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:

@@ -262,7 +262,7 @@ READERS: dict[str, Callable[..., SingleModel]] = {
     EFFICIENT: _read_efficient,
     REGRESSION: _read_regression,
 }
-"""What reads each kind of training."""
+"""Reader of each kind of training."""
 
 
 def _read_trees(

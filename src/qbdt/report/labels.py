@@ -1,6 +1,6 @@
-"""What figures write: titles of processes, variables and sources, colours, and the line above the axes.
+"""Text and colours of figures: titles of processes, variables and sources, and the line above the axes.
 
-In: what an analysis says about itself. Out: text that Matplotlib draws; a name without a label is drawn as it is.
+In: labels of an analysis. Out: text that Matplotlib draws; a name without a label is drawn as it is.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def run_tasks(
 
 
 _given: list[Any] = []
-"""What a process works with: the function, and what was loaded."""
+"""Function and loaded data of a worker process."""
 
 
 def _start(work: Callable[..., Any], load: Callable[[], Any]) -> None:

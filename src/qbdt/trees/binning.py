@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Categories, Codes, Fixed, Floats
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Categories, Codes, Floats, Indices
 from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
@@ -67,7 +67,7 @@ class Binning:
     categories: Categories = field(default_factory=dict)
 
     @property
-    def n_cuts(self) -> Fixed:
+    def n_cuts(self) -> Indices:
         """Number of edges of each feature."""
         return np.array([edges.size for edges in self.edges], dtype=np.int64)
 
@@ -77,7 +77,7 @@ class Binning:
         return {self.features.index(name): values for name, values in self.categories.items()}
 
     @cached_property
-    def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Fixed]:
+    def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Indices]:
         """Edges in the form that the kernel reads, and the cells that shorten its search."""
         n = len(self.edges)
         padded = np.full((n, BINS), np.nan)

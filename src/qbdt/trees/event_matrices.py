@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Indices
 from qbdt.data import Events
 
 __all__ = ["CHUNK", "chunk_matrices", "chunk_ranges"]
@@ -24,7 +24,7 @@ def chunk_ranges(n_rows: int) -> list[tuple[int, int]]:
 
 def chunk_matrices(
     events: Events, features: Sequence[str], begin: int, end: int
-) -> Iterator[tuple[NDArray[Any], Fixed, NDArray[np.int32]]]:
+) -> Iterator[tuple[NDArray[Any], Indices, NDArray[np.int32]]]:
     """Return the columns of some rows as few matrices without copying, each with its feature numbers and row numbers.
 
     Columns that lie at equal distances in memory, as those of one table do, are read together as one matrix.

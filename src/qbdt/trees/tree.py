@@ -140,7 +140,7 @@ class Tree:
         return chain[::-1]
 
     def condition(self, node: int, features: tuple[str, ...], *, left: bool) -> str:
-        """What holds for the rows that go left, or right, at a node: `pt<40`, `year in {2016, 2018}`."""
+        """Condition on the rows that go left, or right, at a node: `pt<40`, `year in {2016, 2018}`."""
         name = features[self.nodes["feature"][node]]
         if self.is_set[node]:
             values = self.left_categories(node) if left else self.right_categories(node)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic

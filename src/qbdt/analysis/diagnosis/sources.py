@@ -1,4 +1,4 @@
-"""What drives each source: its cost in σ_μ, the bins of the score it moves, and the features and regions it lives in.
+"""Each source in detail: its cost in σ_μ, the bins of the score it moves, and the features and regions it lives in.
 
 The statistical error of a shift Δ_k knows that varied events are copies of nominal ones: what an event and its copies
 add to a bin is summed before it is squared, so an event that a source does not touch adds no error.

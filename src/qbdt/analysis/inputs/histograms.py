@@ -47,7 +47,7 @@ def fill_variable(dataset: Dataset, name: str, edges: Floats, title: str) -> Tem
 
 
 def source_shape(dataset: Dataset, source: str, name: str, edges: Floats, role: Role) -> SourceShape | None:
-    """What a source does to all processes of a role, with statistical errors; None where it acts on none of them."""
+    """Effect of a source on all processes of a role, with statistical errors; None where it acts on none of them."""
     systematic = dataset.systematic(source)
     if not any(s.name in systematic.processes for s in dataset.of_role(role)):
         return None

@@ -1,4 +1,4 @@
-"""What looks wrong with eras and families of weights, beside the faults that events show by themselves."""
+"""Checks of eras and families of weights, beside those of the events themselves."""
 
 from __future__ import annotations
 

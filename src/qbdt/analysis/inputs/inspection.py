@@ -1,4 +1,4 @@
-"""What an analysis reads, in numbers, before anything is trained: `qbdt inspect`."""
+"""Numbers on the inputs of an analysis, before anything is trained: `qbdt inspect`."""
 
 from __future__ import annotations
 

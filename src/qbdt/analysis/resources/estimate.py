@@ -69,7 +69,7 @@ class Contents:
 
     @property
     def of_one_model(self) -> Contents:
-        """What one model is trained on: all folds but one."""
+        """Events that one model is trained on: all folds but one."""
         share = 1 if self.n_folds == 1 else (self.n_folds - 1) / self.n_folds
         return replace(
             self,
@@ -111,7 +111,7 @@ def _size_row(events: Events) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a training takes, about.
+    """Approximate memory and time of a training.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class TuningTrial:
 
     @property
     def value(self) -> float:
-        """What is minimised: the mean of `full`."""
+        """The figure that is minimised: the mean of `full`."""
         return float(np.mean(self.full))
 
 

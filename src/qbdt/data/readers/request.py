@@ -52,7 +52,7 @@ UNIT_WEIGHT = Expression("1")
 
 @dataclass(frozen=True)
 class Request:
-    """What to read.
+    """Columns, weights and selection to read.
 
     Parameters
     ----------
@@ -199,11 +199,11 @@ def read_family_rows(
                 n_found += len(weight)
                 if n_found >= n_rows:
                     break
-    return {name: _join_rows(rows) for name, rows in found.items() if rows}
-
-
-def _join_rows(rows: Sequence[FamilyRows]) -> FamilyRows:
-    return FamilyRows(np.concatenate([r.weight for r in rows]), np.concatenate([r.shifts for r in rows]))
+    return {
+        name: FamilyRows(np.concatenate([r.weight for r in rows]), np.concatenate([r.shifts for r in rows]))
+        for name, rows in found.items()
+        if rows
+    }
 
 
 def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:

@@ -73,7 +73,7 @@ class TableFile(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call it: the path, with the tree."""
+        """Name in messages: the path, with the tree."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.public_files import read_tree
 from qbdt.data.systematic import Systematic
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
+from qbdt.data.sample import Role, Sample
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 

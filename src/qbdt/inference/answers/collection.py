@@ -22,7 +22,7 @@ __all__ = ["Answers", "collect_answers"]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What was asked for beyond the fit.
+    """Results beyond the fit.
 
     Attributes
     ----------

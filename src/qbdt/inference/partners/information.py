@@ -1,4 +1,4 @@
-"""`read_partner`: what a control region, another channel or a workspace of somebody else knows, for training.
+"""`read_partner`: the information of a control region, another channel or any workspace, for training.
 
 It is the expected second derivative of −ln L at the nominal point, over all parameters of the model but for the terms
 that constrain sources: these are counted once, by the training. MC statistics and other private parameters are

@@ -20,7 +20,7 @@ __all__ = ["Bins", "ScoreBins", "equal_yield_edges"]
 
 
 class Bins(Protocol):
-    """What templates are filled in: bins of the score, or cells of several scores."""
+    """Bins of templates: of the score, or cells of several scores."""
 
     @property
     def n_bins(self) -> int:

@@ -33,7 +33,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """What one source does to one process.
+    """Effect of one source on one process.
 
     Attributes
     ----------

@@ -100,7 +100,7 @@ class Contestant(Method):
         return replace(self, fit=fit)
 
 
-CODE = ("statistics.py", "training", "trees")
+CODE = ("statistics", "training", "trees")
 """Code that scores of our own methods depend on: cached scores of other code are not used."""
 
 

@@ -1,4 +1,4 @@
-"""What a fit quotes with some scores: the one measure by which methods are tuned and compared."""
+"""Sensitivity of a fit with some scores: the one measure by which methods are tuned and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared: events of an analysis, contestants with its settings, divisions into folds, and the fit."""
+"""The plan of a comparison: events of an analysis, contestants with its settings, divisions into folds, and the fit."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Plan:
         return self.analysis.training.systematics
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what results depend on; more contestants and divisions may be added to earlier ones."""
+        """Settings that results depend on; more contestants and divisions may be added to earlier ones."""
         return {"analysis": self.analysis.model_dump(mode="json"), "budget": self.budget}
 
 

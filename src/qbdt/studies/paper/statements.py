@@ -1,4 +1,4 @@
-"""What holds and what does not: claims tested against the numbers of a study, never written down beforehand."""
+"""Claims of the paper tested against the numbers of a study: no outcome is written down beforehand."""
 
 from __future__ import annotations
 

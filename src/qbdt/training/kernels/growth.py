@@ -137,14 +137,11 @@ def grow_pair_tree(
 
     Parameters
     ----------
-    given, rules
-        The rows, and what decides on cuts.
-    n_features, n_trained
-        Number of features; number of first segments that are trained on.
-    ranges
-        Rows of each node as (node, segment, [segment, begin, end]); those of the root are there.
-    histograms
-        Room for that of one node per leaf.
+    given, rules, n_features, n_trained
+        The rows, what decides on cuts, and the numbers of features and of first segments that are trained on.
+    ranges, histograms
+        Rows of each node as (node, segment, [segment, begin, end]), those of the root filled in; room for the
+        histograms of one node per leaf.
     record, noted, depths
         Zeros, which receive the notes on each node, and how many cuts are above it; `noted` is the memory of `record`
         as floating-point numbers.

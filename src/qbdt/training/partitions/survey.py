@@ -1,4 +1,4 @@
-"""`Survey`: what all partitions of a training must agree on, found in one pass over the events."""
+"""`Survey`: properties that all partitions of a training must share, found in one pass over the events."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Survey:
 
 
 def _describe(empty: Dataset) -> dict[str, Any]:
-    """What all partitions have in common."""
+    """Properties that all partitions share."""
     return {
         "features": empty.features,
         "samples": [(sample.name, str(sample.role)) for sample in empty.samples],

@@ -25,7 +25,7 @@ class SourceShift:
 
 @dataclass(frozen=True)
 class RegressionExpectation:
-    """What held-out events say of the predictions, in units of the target.
+    """Errors and shifts of the predictions on held-out events, in units of the target.
 
     Attributes
     ----------

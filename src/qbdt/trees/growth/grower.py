@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Nodes, pack_codes
+from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes, pack_codes
 from qbdt.trees.growth.feature_rules import FREE, Limits
 from qbdt.trees.growth.growth_rules import Growth
 from qbdt.trees.growth.splits import Criterion, Split, Yield
@@ -29,7 +29,7 @@ class RowStore(Protocol):
     def histogram(self, node: int) -> Fixed:
         """Integer sums of the nominal channels for every feature and bin."""
 
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """Integer sums of all other channels for some words of eight features, one row each."""
 
     def size(self, node: int) -> int:
@@ -46,7 +46,7 @@ class Grown(NamedTuple):
     """
 
     nodes: Nodes
-    cuts: Fixed
+    cuts: Indices
     leaves: tuple[int, ...]
 
     def with_thresholds(self, edges: Sequence[Floats]) -> Nodes:
@@ -101,7 +101,7 @@ class TreeGrower:
         store: RowStore,
         criterion: Criterion,
         rule: Growth,
-        features: Fixed,
+        features: Indices,
         max_depth: int,
         systematics: SystematicHistograms | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Fixed, Indices
 from qbdt.trees.rows import NodeHistograms
 
 __all__ = ["NodeSystematics", "SystematicHistograms"]
@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 28
 
 
 class _Rows(Protocol):
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed: ...
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed: ...
 
     def size(self, node: int) -> int: ...
 

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import FoldRule
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.objects.object_files import Objects
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
