@@ -148,8 +148,8 @@ def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray
 
     Examples
     --------
-    >>> significance(10.0, 100.0).round(6), significance(10.0, 100.0, 50.0).round(6)
-    (np.float64(0.96824), np.float64(0.638549))
+    >>> float(significance(10.0, 100.0).round(6)), float(significance(10.0, 100.0, 50.0).round(6))
+    (0.96824, 0.638549)
     """
     signal, background, variance = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (s, b, sigma2)))
     _require_positive(background)
@@ -173,8 +173,8 @@ def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike 
 
     Examples
     --------
-    >>> background_variance(100.0, [5.0]).round(6)
-    np.float64(20.0)
+    >>> float(background_variance(100.0, [5.0]).round(6))
+    20.0
     """
     background = np.asarray(b, dtype=np.float64)
     _require_positive(background)
@@ -189,8 +189,8 @@ def purity(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.fl
 
     Examples
     --------
-    >>> purity(1.0, 3.0)
-    np.float64(0.25)
+    >>> float(purity(1.0, 3.0))
+    0.25
     """
     signal, background = np.asarray(s, dtype=np.float64), np.asarray(b, dtype=np.float64)
     _require_positive(background)
