@@ -15,8 +15,6 @@ from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.inference.templates import TemplateSet
 
-__all__ = ["BLIND", "describe_blinding", "find_open_data", "open_data"]
-
 BLIND = "Blind: results are expected ones, on Asimov data; recorded data are hidden where they could show the signal."
 UNBLINDED = "Unblinded: results are on recorded data."
 NO_DATA = "No recorded data: results are expected ones, on Asimov data."

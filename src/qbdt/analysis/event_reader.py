@@ -25,16 +25,9 @@ from qbdt.analysis.input_files import (
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
-from qbdt.analysis.schema import (
-    Analysis,
-    FamilySource,
-    Generated,
-    SampleFiles,
-    ShapeSource,
-    ShapeVariation,
-    Source,
-    WeightSource,
-)
+from qbdt.analysis.sample_schema import Generated, SampleFiles
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.source_schema import FamilySource, ShapeSource, ShapeVariation, Source, WeightSource
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
@@ -54,8 +47,6 @@ from qbdt.data.readers import (
 from qbdt.errors import DataError, find_repeated
 from qbdt.files import digest
 from qbdt.progress import Progress
-
-__all__ = ["Bases", "EventReader"]
 
 VariedColumns = dict[str, Floats]
 Bases = Mapping[str, FamilyBasis]

@@ -16,8 +16,6 @@ from qbdt.progress import Progress, silent
 from qbdt.report import Labels
 from qbdt.report.figures import write_figures
 
-__all__ = ["fit_scored", "write_fit_folder"]
-
 OWNED = (
     "fit.json",
     "templates.json",

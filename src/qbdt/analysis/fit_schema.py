@@ -10,8 +10,6 @@ from qbdt.analysis.schema_fields import ExpressionText, LabelText
 from qbdt.inference import FitSettings
 from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["FigureText", "Fit", "Variable"]
-
 
 class Fit(FitSettings):
     """Settings of the fit of an analysis.

@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import list_files
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns
 from qbdt.analysis.schema import (
@@ -25,22 +24,6 @@ from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
 from qbdt.training import Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
-
-__all__ = [
-    "FilePartition",
-    "find_families",
-    "find_normalisations",
-    "fold_rule",
-    "list_files",
-    "load",
-    "load_eras",
-    "load_for_training",
-    "load_partitions",
-    "load_regions",
-    "require_folds",
-    "restrict_sources",
-    "training_settings",
-]
 
 AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 

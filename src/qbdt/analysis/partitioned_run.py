@@ -37,8 +37,6 @@ from qbdt.training import Model
 from qbdt.training.partitions import OutOfCore, PartitionedEvents, copy_rows
 from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce, require_device
 
-__all__ = ["ClusterRun", "DiskRun", "PartitionedRun"]
-
 SAMPLE = 2_000_000
 """Scored rows that come to the driver, to choose the constant c and the edges on: all where there are not more."""
 

@@ -22,16 +22,6 @@ from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.files import choose_words
 
-__all__ = [
-    "RegionEvents",
-    "add_region_columns",
-    "list_models",
-    "read_conditions",
-    "read_observables",
-    "require_filled",
-    "require_none_shared",
-]
-
 ALWAYS = Expression("1 > 0")
 """Holds for every event: the condition of a region without a selection."""
 

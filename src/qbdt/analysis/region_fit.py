@@ -22,8 +22,6 @@ from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.training import Partner
 
-__all__ = ["RegionFiller", "fit_regions", "read_control_regions"]
-
 RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
 """Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
 

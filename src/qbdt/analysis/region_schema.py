@@ -14,8 +14,6 @@ from qbdt.data import Expression
 from qbdt.inference import FitSettings
 from qbdt.settings import Section, as_list, one_or_many
 
-__all__ = ["Decorrelate", "Region"]
-
 SCORE, YIELD = "score", "yield"
 
 

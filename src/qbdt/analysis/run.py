@@ -16,11 +16,11 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
+from qbdt.analysis.input_files import list_files
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
     fold_rule,
-    list_files,
     load_regions,
     require_folds,
     require_trainable,
@@ -45,8 +45,6 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
-
-__all__ = ["Run", "run_analysis"]
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import CrossTrainedModel
 
-__all__ = ["RunFolder", "model_file", "move_to_fit", "read_run", "read_tables"]
-
 WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
 """Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
 

@@ -10,8 +10,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from qbdt.analysis.schema_fields import Colour, ExpressionText, LabelText
 from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["DataDriven", "Era", "FriendFiles", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
-
 
 class Generated(Section):
     """How many events were generated, or the sum of their weights, before any selection.

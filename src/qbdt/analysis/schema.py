@@ -9,15 +9,11 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
+from qbdt.analysis.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.source_schema import (
     FamilySource,
-    NormSource,
-    ShapeSource,
-    ShapeVariation,
     Source,
-    WeightSource,
 )
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
@@ -26,27 +22,6 @@ from qbdt.training import Settings
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
-
-__all__ = [
-    "Analysis",
-    "BuiltinDataset",
-    "Era",
-    "FamilySource",
-    "FigureText",
-    "Fit",
-    "Folds",
-    "Generated",
-    "NormSource",
-    "Region",
-    "SampleEra",
-    "SampleFiles",
-    "ShapeSource",
-    "ShapeVariation",
-    "Source",
-    "Training",
-    "Variable",
-    "WeightSource",
-]
 
 
 class Folds(Section):

@@ -19,8 +19,6 @@ from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.files import choose_file_names, choose_words, make_folder, replace_folder
 
-__all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_scored", "write_tables"]
-
 ANALYSIS_FILE = "scored.yaml"
 
 

@@ -25,25 +25,6 @@ from qbdt.errors import QBDTError
 from qbdt.files import provenance
 from qbdt.progress import Progress, silent, visible
 
-__all__ = [
-    "AnalysisFile",
-    "DataFolder",
-    "Device",
-    "Force",
-    "Json",
-    "Memory",
-    "Quiet",
-    "Threads",
-    "Unblind",
-    "app",
-    "bar",
-    "main",
-    "note",
-    "origin",
-    "print_json",
-    "read_memory",
-]
-
 ORDER = (
     "demo",
     "init",

@@ -15,8 +15,6 @@ from qbdt.errors import OutputError
 if TYPE_CHECKING:
     from qbdt.studies.benchmark import PhysicsResults
 
-__all__: list[str] = []
-
 bench = typer.Typer(name="bench", help="Benchmarks against other libraries.", no_args_is_help=True)
 app.add_typer(bench)
 

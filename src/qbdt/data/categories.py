@@ -16,8 +16,6 @@ from qbdt.data.events import Events
 from qbdt.data.sample import Role
 from qbdt.errors import DataError
 
-__all__ = ["find_categories", "require_categories"]
-
 LARGEST = 2**31 - 1
 """Largest value of a category."""
 

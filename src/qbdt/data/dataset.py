@@ -23,8 +23,6 @@ from qbdt.errors import DataError, find_repeated, hint_at
 if TYPE_CHECKING:
     from qbdt.data.summary import DatasetSummary
 
-__all__ = ["Dataset"]
-
 Named = TypeVar("Named")
 
 

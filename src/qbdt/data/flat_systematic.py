@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from qbdt.errors import DataError
 
-__all__ = ["FlatSystematic", "Kind", "LabelledTable", "check_name"]
-
 LabelledTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
 """Features, labels and weights of a shape variation over one table."""
 

@@ -20,19 +20,6 @@ from qbdt.data.systematic import Systematic
 from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation, check_weights
 from qbdt.errors import DataError
 
-__all__ = [
-    "Apart",
-    "FlatTable",
-    "Rows",
-    "add_identifiers",
-    "bind",
-    "concatenate",
-    "from_arrays",
-    "order_events",
-    "signal_mask",
-    "take_identifiers",
-]
-
 PROCESS_OF = {True: "signal", False: "background"}
 
 Rows: TypeAlias = dict[str, NDArray[np.integer[Any]]]

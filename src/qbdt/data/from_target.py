@@ -17,8 +17,6 @@ from qbdt.data.sample import Role, Sample
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
-__all__ = ["TARGET", "from_target"]
-
 TARGET = "target"
 """Column of a regression's events, no feature, that holds the target."""
 

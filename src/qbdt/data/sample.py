@@ -10,8 +10,6 @@ import numpy as np
 from qbdt.data.events import Events
 from qbdt.errors import DataError
 
-__all__ = ["Role", "Sample", "Tally"]
-
 LARGEST_WEIGHT = 1e100
 """Weights of a sample may be this large at most, and its inverse at least: their squares, and sums and ratios of these,
 stay far from where double precision ends (1e308, 1e-308)."""

@@ -15,8 +15,6 @@ from qbdt.data.flat_systematic import Kind
 from qbdt.data.sample import Sample
 from qbdt.tables import Table, format_count, render_html
 
-__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
-
 
 @dataclass(frozen=True)
 class SampleSummary:

@@ -27,8 +27,6 @@ from qbdt.data.variations import (
 )
 from qbdt.errors import DataError
 
-__all__ = ["Systematic", "find_components"]
-
 Additive = TypeVar("Additive", float, Floats)
 
 Size: TypeAlias = float | tuple[float, float]

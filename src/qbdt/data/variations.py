@@ -18,8 +18,6 @@ from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, Selection
 from qbdt.errors import DataError
 
-__all__ = ["Replacement", "Rescaling", "Reweighting", "Scaling", "Variation", "check_weights", "relative_changes"]
-
 
 class Variation(ABC):
     """Effect of one direction of a source on one process."""

@@ -26,8 +26,6 @@ from qbdt.data.systematic import Systematic
 from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError, hint_at
 
-__all__ = ["move_dataset"]
-
 
 def move_dataset(dataset: Dataset, at: Mapping[str, float]) -> Dataset:
     """Return the dataset at a working point; see `Dataset.at_working_point`."""

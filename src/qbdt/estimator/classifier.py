@@ -39,8 +39,6 @@ from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice
 from qbdt.trees.device import open_device
 
-__all__ = ["QBDTClassifier", "Sources", "make_parameters"]
-
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 Sources = Sequence[FlatSystematic | Systematic]
 

@@ -19,8 +19,6 @@ from qbdt.estimator.table_estimator import describe_features, make_unweighted
 from qbdt.models import read_cross_trained, score_events, write_model
 from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train
 
-__all__ = ["CrossTrainedClassifier"]
-
 
 class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """One model per fold, each event scored by the one that saw neither it nor a shifted copy of it.

@@ -13,8 +13,6 @@ from sklearn.utils.validation import column_or_1d
 from qbdt.data.columns import as_columns, require_unmasked
 from qbdt.errors import DataError, ModelFileError
 
-__all__ = ["PROCESS", "add_process", "find_signal", "name_strengths", "read_classes", "read_labels"]
-
 PROCESS = "process of the label"
 """Column that names the process of each row, where y has several signal labels."""
 

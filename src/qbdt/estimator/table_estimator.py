@@ -17,8 +17,6 @@ from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
 from qbdt.trees import Tree
 
-__all__ = ["COMMON_PARAMETERS", "Columns", "TableEstimator", "describe_features", "make_unweighted"]
-
 Columns = Mapping[str, NDArray[Any]]
 
 COMMON_PARAMETERS = {

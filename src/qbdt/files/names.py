@@ -10,8 +10,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
-__all__ = ["choose_file_names", "choose_words"]
-
 LONGEST = 150
 """Bytes of a name that stay: with its ending and a scratch name around it, every file system takes it (255)."""
 

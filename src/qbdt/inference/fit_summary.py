@@ -13,9 +13,6 @@ from qbdt.errors import FitError
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
 
-__all__ = ["FitSummary", "FittedParameter", "Impact", "Scan", "StrengthSummary"]
-
-
 NO_MC_STAT = ", no MC stat"
 """Ending of the names of fits in which the MC-statistics factors are held."""
 

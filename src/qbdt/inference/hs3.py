@@ -16,8 +16,6 @@ from qbdt.files import write_text
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
 
-__all__ = ["describe_hs3", "is_hs3", "read_hs3", "write_hs3"]
-
 VERSION = "0.2"
 """Of the standard."""
 

@@ -14,8 +14,6 @@ import numpy as np
 from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.measurement import Measurement
 
-__all__ = ["NoiseConstraint", "find_noise_constraints"]
-
 SMALLEST = 0.9
 """Noise that constrains a nuisance parameter less than this is not worth a warning."""
 

@@ -18,8 +18,6 @@ from qbdt.tables import Table, render_html
 if TYPE_CHECKING:  # answers are made of fits, whose results are here
     from qbdt.inference.answers.collection import Answers
 
-__all__ = ["BackgroundUncertainty", "FitResult", "SourceSignificance"]
-
 
 @dataclass(frozen=True)
 class SourceSignificance:

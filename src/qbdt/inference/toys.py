@@ -20,8 +20,6 @@ from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.inference.workspace import build_workspace
 from qbdt.tables import Table
 
-__all__ = ["ToyStudy", "Toys", "draw_toys", "fit_toys", "fit_toys_with_pyhf"]
-
 
 @dataclass(frozen=True, eq=False)
 class Toys:

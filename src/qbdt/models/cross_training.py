@@ -18,8 +18,6 @@ from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
 from qbdt.training.partitions import PartitionedEvents
 
-__all__ = ["cross_train", "require_writable", "train_into"]
-
 TREES_BETWEEN_WRITES = 10
 """An unfinished model is written after so many trees at most often."""
 

@@ -28,8 +28,6 @@ from qbdt.training.profile import EfficientScores, ProfiledEnsemble
 from qbdt.training.regression import Loss, RegressionExpectation, TrainedRegression
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
 
-__all__ = ["from_dict", "to_dict"]
-
 PAPER, PROFILED, EFFICIENT, CROSS_TRAINED = "paper", "profiled", "efficient", "cross-trained"
 REGRESSION = "regression"
 """Values of the key `model`; files of version 1 do not have it and hold the paper's."""

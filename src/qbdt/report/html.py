@@ -17,8 +17,6 @@ from qbdt.report.document import Code, Document, Figure, Fold, Section, Statemen
 from qbdt.report.style import styled
 from qbdt.tables import Table
 
-__all__ = ["render_html", "svg", "typeset"]
-
 _SYMBOL = re.compile(
     r"(?<![\w.])(?P<symbol>Δ?[α-ωΔ]|Δ[a-zA-Z]|[A-Za-z](?=_[μθk]))_(?P<index>[μθk]{1,2}|[a-z0-9]{1,4}|sys)(?!\w)"
 )

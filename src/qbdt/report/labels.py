@@ -11,8 +11,6 @@ from typing import Any
 
 from qbdt.report.style import COLOURS, SIGNAL
 
-__all__ = ["PLAIN", "Labels"]
-
 LIGHTER = 0.5
 """How much of white is in a colour that is used a second time."""
 

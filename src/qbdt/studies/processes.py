@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-__all__ = ["run_tasks"]
-
 Task = TypeVar("Task")
 Events = TypeVar("Events")
 Result = TypeVar("Result")

@@ -12,8 +12,6 @@ from qbdt.training.kernels.growth import CUT, FEATURE, GAIN, LEFT_CHILD, LEFT_SU
 from qbdt.training.kernels.growth import SUMS as FIRST_SUM
 from qbdt.trees.growth import Grown
 
-__all__ = ["LEFT", "SUMS", "PairJudge", "make_pair_tree", "make_tree"]
-
 LEFT, SUMS = slice(LEFT_SUMS, LEFT_SUMS + 2), slice(FIRST_SUM, FIRST_SUM + 2)
 """Fields of the two sums left of a node's cut, and of the node's own."""
 

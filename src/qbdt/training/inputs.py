@@ -14,8 +14,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import FeatureRules
 
-__all__ = ["describe_events", "draw_features", "draw_rows", "make_feature_rules"]
-
 
 def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
     """Categories and monotonic constraints of the features, in the order of the binning."""

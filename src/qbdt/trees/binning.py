@@ -22,15 +22,6 @@ from qbdt.trees.event_matrices import chunk_matrices, chunk_ranges
 from qbdt.trees.kernels.codes import GUIDE_CELLS, encode
 from qbdt.trees.quantiles import QuantileSketch, quantile_edges
 
-__all__ = [
-    "Binning",
-    "BinningChoice",
-    "FixedBins",
-    "category_edges",
-    "make_binning",
-    "quantile_binning",
-]
-
 FixedBins: TypeAlias = tuple[int, float, float]
 """Number of equal-width bins, low edge, high edge."""
 

@@ -23,8 +23,6 @@ from qbdt.trees.binning import Binning, category_edges
 from qbdt.trees.kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
 from qbdt.trees.tree import Tree
 
-__all__ = ["Ensemble", "PackedTrees"]
-
 CHUNK = 8192
 """Rows scored at a time: their codes stay in the second-level cache."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Indices
 from qbdt.data import Events
 
-__all__ = ["CHUNK", "chunk_matrices", "chunk_ranges"]
-
 CHUNK = 16384
 """Rows encoded at a time by one thread."""
 

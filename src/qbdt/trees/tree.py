@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes, unpack_codes
 from qbdt.statistics import purity
 
-__all__ = ["Tree", "cut_table", "set_table"]
-
 
 def cut_table(cut: int, missing_left: bool) -> NDArray[np.uint8]:
     """For each bin code, 1 where a cut sends it right: codes from `cut` on; missing values as told."""

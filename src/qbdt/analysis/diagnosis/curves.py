@@ -18,8 +18,6 @@ from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
-
 Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 

@@ -21,8 +21,6 @@ from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
 from qbdt.training import FoldedEnsemble, gain_shares
 
-__all__ = ["FeatureRank", "rank_features", "scramble_feature"]
-
 
 @dataclass(frozen=True)
 class FeatureRank:

@@ -20,8 +20,6 @@ from qbdt.data import Role
 from qbdt.inference.templates import TemplateSet
 from qbdt.tables import Table
 
-__all__ = ["MoreEvents", "ProcessStatistics", "describe_statistics", "expect_more", "simulation_tables"]
-
 FACTORS = (2.0, 10.0, None)
 EXPONENTS = np.arange(0.3, 1.55, 0.1)
 """γ: 1/2 where MC noise of leaves adds linearly, 1 where it adds in quadrature; deep trees learn more slowly."""

@@ -18,9 +18,6 @@ from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
 from qbdt.inference.templates import TemplateSet
 
-__all__ = ["FeatureEffect", "SourceEffect", "describe_sources", "measure_feature"]
-
-
 REGIONS = 8
 """Bins of a feature, of equal yield."""
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.schema import Variable
+from qbdt.analysis.fit_schema import Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill
 from qbdt.report.figures.inputs import SourceShape
-
-__all__ = ["choose_edges", "correlate", "fill_variable", "source_shape"]
 
 BINS = 30
 """Bins of a variable, where the analysis does not say how many."""

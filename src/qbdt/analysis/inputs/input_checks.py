@@ -14,8 +14,6 @@ from qbdt.data.checks import Finding
 from qbdt.data.families import FamilyBasis
 from qbdt.progress import Progress, silent
 
-__all__ = ["check_eras", "check_families"]
-
 YIELD_FACTOR = 1.5
 """Ratio of yields per luminosity of one process in two eras from which on it is worth a question: conditions of running
 change them by 10 or 20 %."""

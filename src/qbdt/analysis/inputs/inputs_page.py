@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding, find_open_data
+from qbdt.analysis.fit_schema import Variable
 from qbdt.analysis.inputs.cut_flow import count_cuts
 from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
 from qbdt.analysis.inputs.yields import yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.schema import Analysis, Variable
+from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Kind, Role
 from qbdt.files import choose_words
@@ -24,8 +25,6 @@ from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Fold, Headline, Section
 from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable
-
-__all__ = ["inputs_document"]
 
 
 def inputs_document(

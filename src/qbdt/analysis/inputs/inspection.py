@@ -18,8 +18,6 @@ from qbdt.data.families import FamilyBasis, make_families_table
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 
-__all__ = ["Inspection", "inspect_inputs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Inspection:

@@ -17,8 +17,6 @@ from qbdt.data import Dataset, Events
 from qbdt.training import Settings
 from qbdt.training.profile import N_FOLDS, count_together
 
-__all__ = ["BASE", "Contents", "Estimate", "count_events", "estimate_training", "format_time"]
-
 BASE = 420_000_000
 """Bytes of Python, its packages, compiled kernels and the chunk that is read."""
 

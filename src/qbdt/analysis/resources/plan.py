@@ -23,8 +23,6 @@ from qbdt.threads import count_cores
 from qbdt.training import Settings
 from qbdt.training.partitions import OutOfCore
 
-__all__ = ["Plan"]
-
 LEAST = 50_000_000
 """Bytes of events below which partitions would be so many that reading them takes all the time."""
 

@@ -24,8 +24,6 @@ from qbdt.data import Events
 from qbdt.data.readers import Request, Share, expand, read_request
 from qbdt.progress import silent
 
-__all__ = ["probe_events"]
-
 PROBED_ROWS = 10_000
 """Rows of a file that are read: a selection that keeps one in ten is known to 3 %."""
 

@@ -19,8 +19,6 @@ from qbdt.report.style import save
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 
-__all__ = ["Tuning", "TuningTrial", "best_section", "write_tuning"]
-
 SHOWN = 10
 """Trials in the table."""
 

@@ -22,8 +22,6 @@ from qbdt.data.identity import hash_columns
 from qbdt.data.sample import Role, Sample
 from qbdt.tables import Table
 
-__all__ = ["Finding", "find_faults", "make_findings_table"]
-
 UNIT_FACTOR = 30.0
 """Typical sizes of one feature in two processes that differ by more than this are no physics."""
 

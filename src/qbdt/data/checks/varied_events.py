@@ -19,8 +19,6 @@ from qbdt.data.events import Events
 from qbdt.data.flat_systematic import Kind
 from qbdt.data.sample import Role
 
-__all__ = ["check_varied_events"]
-
 ROWS = 6_000
 """Rows of a sample that are looked at, about."""
 

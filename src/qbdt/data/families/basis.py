@@ -15,17 +15,6 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.tables import Table
 
-__all__ = [
-    "BASIS_ROWS",
-    "FamilyBasis",
-    "FamilyRows",
-    "FamilySampler",
-    "find_bases",
-    "find_basis",
-    "make_families_table",
-    "make_sources",
-]
-
 BASIS_ROWS = 20_000
 """Selected events of each process, about, on which principal components are found: more change nothing that is seen."""
 

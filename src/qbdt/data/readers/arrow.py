@@ -15,8 +15,6 @@ from qbdt.data.lists import has_lists
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError
 
-__all__ = ["OPENERS", "MemoryTable"]
-
 
 class MemoryTable:
     """A table in memory (numpy, pandas, Arrow, awkward, a mapping of columns), read as if it were a file."""

@@ -28,15 +28,6 @@ from qbdt.data.readers.table import TableFile, expand, open_table
 from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
-__all__ = [
-    "NOMINAL",
-    "Request",
-    "family_column",
-    "read_events",
-    "read_family_rows",
-    "read_request",
-]
-
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
 

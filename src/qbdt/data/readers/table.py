@@ -21,18 +21,6 @@ from qbdt.data.readers.file_index import find_matches
 from qbdt.errors import DataError, QBDTError
 from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
-__all__ = [
-    "CHUNK_BYTES",
-    "WHOLE",
-    "Share",
-    "TableFile",
-    "each_readable",
-    "expand",
-    "open_table",
-    "readable",
-    "write_tables",
-]
-
 Item = TypeVar("Item")
 
 NamedTables: TypeAlias = Iterable[tuple[str, Mapping[str, NDArray[Any]]]]

@@ -22,9 +22,6 @@ from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.public_files import read_tree
 from qbdt.data.systematic import Systematic
 
-__all__ = ["CMS_FEATURES", "cms_htautau"]
-
-
 WHERE = "CMS Open Data record 12350 has the events"
 HIGGS_BR_TAUTAU = 0.0632
 CLEANING_DR = 0.5

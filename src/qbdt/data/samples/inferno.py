@@ -17,8 +17,6 @@ from qbdt.data.sample import Role, Sample
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
-__all__ = ["BACKGROUND_YIELD", "SIGNAL_YIELD", "inferno", "shift_background"]
-
 SIGNAL_YIELD = 50.0
 BACKGROUND_YIELD = 1000.0
 NOMINAL_RATE = 3.0

@@ -22,8 +22,6 @@ from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 
-__all__ = ["paper_tautaugamma", "read_tree"]
-
 PAPER_FILES = "the author's repository xialigang/QBDT has the paper's events"
 
 

@@ -21,8 +21,6 @@ from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.inference.workspace import build_workspace, describe_measurement, read_workspace
 from qbdt.training import STRENGTH, Partner
 
-__all__ = ["read_partner"]
-
 CONSTRAINED = ("source", "mc_stat")
 """Kinds of parameters whose constraints are normal distributions of the parameter's width."""
 

@@ -35,8 +35,6 @@ from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
-__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
-
 BOXES = 2500
 """About how many boxes the fine grid has, whatever the number of scores."""
 

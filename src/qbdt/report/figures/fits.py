@@ -15,16 +15,6 @@ from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
 
-__all__ = [
-    "correlation",
-    "likelihood_scan",
-    "limit_curve",
-    "pulls",
-    "ranking",
-    "strength_contours",
-    "write_figures",
-]
-
 NARROW = 7
 """Parameters up to which a matrix of correlations is too narrow for all of the line above."""
 

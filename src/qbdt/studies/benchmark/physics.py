@@ -41,8 +41,6 @@ from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_
 from qbdt.studies.processes import run_tasks
 from qbdt.trees.device import open_device
 
-__all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
-
 SYNTHETIC = "P1"
 NO_SOURCES, IDLE = "no sources", "7 sources without effect"
 REAL, NOISY = "25 real sources", "25 real and 25 noise sources"

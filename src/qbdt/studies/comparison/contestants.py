@@ -35,8 +35,6 @@ from qbdt.studies.trainers import (
     fit_xgboost,
 )
 
-__all__ = ["CONTESTANTS", "OURS", "Contestant", "get_contestant", "select_contestants"]
-
 Ranges: TypeAlias = Mapping[str, Sequence[Any]]
 
 

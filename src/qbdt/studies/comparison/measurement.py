@@ -6,8 +6,6 @@ from qbdt.data import Dataset
 from qbdt.inference import FitSettings, build_templates, measure_sensitivity
 from qbdt.statistics import FittedSensitivity
 
-__all__ = ["measure_fit", "measure_scores"]
-
 FLOOR = 10.0
 """Least effective number of simulated background events in a bin."""
 

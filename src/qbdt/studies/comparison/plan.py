@@ -16,8 +16,6 @@ from qbdt.studies.comparison.contestants import CONTESTANTS, Contestant, get_con
 from qbdt.studies.comparison.nested_training import LEAST_INNER, Division
 from qbdt.trees.device import open_device
 
-__all__ = ["STANDARD", "Events", "Plan"]
-
 STANDARD = ("qbdt profile", "QBDT (paper)", "scikit-learn HGB", "XGBoost", "LightGBM")
 """Contestants that take part by default, those that are installed."""
 

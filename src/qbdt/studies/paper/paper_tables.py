@@ -18,18 +18,6 @@ from qbdt.studies.paper.numbers import (
 from qbdt.studies.paper.study import Study
 from qbdt.tables import Table
 
-__all__ = [
-    "make_appendix_table",
-    "make_background_table",
-    "make_case_table",
-    "make_delta_mu_table",
-    "make_differences_table",
-    "make_halves_table",
-    "make_main_table",
-    "make_methods_table",
-    "make_sigma_theta_table",
-]
-
 NONE = "–"
 
 QUANTITIES = {

@@ -31,8 +31,6 @@ from qbdt.studies.paper.numbers import CASES, SOURCES
 from qbdt.studies.paper.paper_methods import PaperMethod
 from qbdt.studies.trainers import Trained
 
-__all__ = ["evaluate_published_split", "split_by_parity"]
-
 CURVE_POINTS = 25
 """Points of a training curve."""
 

@@ -23,8 +23,6 @@ from qbdt.studies.paper.paper_methods import PROFILED
 from qbdt.studies.paper.random_halves import Difference, standard_deviations
 from qbdt.studies.paper.study import Study
 
-__all__ = ["judge", "make_statements"]
-
 TOLERANCE = 0.05
 """Largest difference to the paper's significances that counts as reproduced."""
 

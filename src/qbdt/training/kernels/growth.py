@@ -18,20 +18,6 @@ from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
 from qbdt.training.kernels.pairs import add_pairs, first_largest, pair_value, scan_pairs
 from qbdt.trees.kernels import divide_in_place
 
-__all__ = [
-    "CUT",
-    "FEATURE",
-    "GAIN",
-    "LEFT_CHILD",
-    "LEFT_SUMS",
-    "MISSING_SIDE",
-    "N_FIELDS",
-    "SUMS",
-    "NodeRows",
-    "PairRules",
-    "grow_pair_tree",
-]
-
 FEATURE, CUT, MISSING_SIDE, LEFT_CHILD, GAIN = 0, 1, 2, 5, 8
 LEFT_SUMS, SUMS = 3, 6
 N_FIELDS = 9

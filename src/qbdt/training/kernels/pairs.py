@@ -14,8 +14,6 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
 from qbdt.trees.kernels import add_pair, add_pair_word
 
-__all__ = ["add_pairs", "first_largest", "pair_value", "scan_ordered_pairs", "scan_pairs"]
-
 BLOCK = 1024
 """Rows gathered at a time: a block of words and pairs stays in the first-level cache."""
 

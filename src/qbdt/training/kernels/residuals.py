@@ -11,16 +11,6 @@ from numba import njit
 
 from qbdt.arrays import Fixed, Floats, Indices, Rows
 
-__all__ = [
-    "add_outputs",
-    "add_up_to",
-    "logistic_pairs",
-    "number_leaves",
-    "shift_pairs",
-    "sum_nominal",
-    "sum_weights",
-]
-
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def logistic_pairs(

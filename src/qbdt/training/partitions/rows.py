@@ -13,8 +13,6 @@ from qbdt.arrays import Fixed, Indices
 from qbdt.trees.device import DeviceArray, DeviceRows
 from qbdt.trees.rows import BinnedRows, NodeHistograms
 
-__all__ = ["DevicePartitionRows", "PartitionRows"]
-
 
 class _OwnHistograms(ABC):
     """One partition's share of the histograms of nodes, whose rows may be anywhere."""

@@ -20,8 +20,6 @@ from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import NodeHistograms
 
-__all__ = ["SpreadPartitions"]
-
 P = ParamSpec("P")
 
 

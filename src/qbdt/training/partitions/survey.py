@@ -18,8 +18,6 @@ from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
 
-__all__ = ["Survey", "count_before", "require_same_rows", "survey_events", "survey_partition"]
-
 RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
 """Counts the rows of each set of events that a method tells apart."""
 

@@ -17,8 +17,6 @@ from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import count_together
 from qbdt.training.profile.profiled_events import ProfiledEvents
 
-__all__ = ["Cancelled", "fit_at_once"]
-
 Result = TypeVar("Result")
 
 SHARED_BYTES = 2**27

@@ -34,8 +34,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees import Tree
 from qbdt.trees.device import DeviceMemory, open_device
 
-__all__ = ["train_profiled"]
-
 Result = TypeVar("Result")
 
 

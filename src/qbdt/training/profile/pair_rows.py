@@ -26,8 +26,6 @@ from qbdt.trees import Binning
 from qbdt.trees.growth import Grown, LeafGrowth, RowStore, TreeGrower
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
-__all__ = ["STEP", "PairRows", "fixed_scale", "grow_next", "with_yields"]
-
 Result = TypeVar("Result")
 
 STEP = 0.2

@@ -11,8 +11,6 @@ from qbdt.tables import Table
 from qbdt.training.model import TrainedModel
 from qbdt.training.regression.losses import Loss
 
-__all__ = ["RegressionExpectation", "SourceShift", "TrainedRegression"]
-
 
 @dataclass(frozen=True)
 class SourceShift:

@@ -16,8 +16,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from qbdt.errors import ConfigError, DeviceError, require
 
-__all__ = ["Device", "DeviceArray", "Kernels", "kernel_source", "open_device"]
-
 DeviceArray: TypeAlias = Any
 """An array in the memory of a device; slices of it are arrays too."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import BINS, Fixed, Floats, Indices
 
-__all__ = ["FREE", "Arranged", "FeatureRules", "Limits", "category_order", "permute_bins"]
-
 
 class Limits(NamedTuple):
     """Limits of the output of a node."""

@@ -17,8 +17,6 @@ from qbdt.trees.growth.systematic_histograms import SystematicHistograms
 from qbdt.trees.rows import NodeHistograms
 from qbdt.trees.tree import cut_table, set_table
 
-__all__ = ["Grown", "RowStore", "TreeGrower"]
-
 
 class RowStore(Protocol):
     """Owner of bin codes, weights and node membership of all rows while a tree grows, wherever they are.

@@ -11,8 +11,6 @@ from qbdt.arrays import Fixed, Floats, Indices
 from qbdt.trees.growth.feature_rules import FREE, Arranged, FeatureRules, Limits
 from qbdt.trees.growth.systematic_histograms import NodeSystematics
 
-__all__ = ["Criterion", "Split", "Yield"]
-
 
 class Split(NamedTuple):
     """A cut on one feature: codes below `cut` go left. Feature −1: no cut is allowed.

@@ -16,8 +16,6 @@ import numpy as np
 from qbdt.arrays import Fixed, Indices
 from qbdt.trees.rows import NodeHistograms
 
-__all__ = ["NodeSystematics", "SystematicHistograms"]
-
 NodeSystematics: TypeAlias = Callable[[Sequence[int]], list[Fixed]]
 """Gives the systematic histograms of a node for some words: one flat array each."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import FEATURES_PER_WORD, MISSING, Codes, Fixed, Floats, Rows
 
-__all__ = ["GUIDE_CELLS", "encode", "hash_rows"]
-
 GUIDE_CELLS = 1024
 """Equal cells between the first and the last edge of a feature; each knows how many edges lie below it."""
 

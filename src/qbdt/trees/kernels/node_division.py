@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import FEATURES_PER_WORD, Fixed, Rows, Words
 
-__all__ = ["copy_divided", "divide_in_place", "divide_rows"]
-
 
 @njit(cache=True, nogil=True)
 def divide_in_place(

@@ -15,8 +15,6 @@ from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
 
-__all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
-
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
 

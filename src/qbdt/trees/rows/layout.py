@@ -16,8 +16,6 @@ from qbdt.errors import DataError
 from qbdt.trees.kernels.histogram import PLANE
 from qbdt.trees.kernels.lanes import LANES
 
-__all__ = ["Channel", "Extras", "Layout", "Segment", "Side"]
-
 
 class Side(IntEnum):
     """Which boosting factor a segment's rows get."""

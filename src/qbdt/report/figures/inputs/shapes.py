@@ -12,8 +12,6 @@ from qbdt.arrays import Floats
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import DOWN, UP, figure, styled
 
-__all__ = ["SourceShape", "feature_correlation", "source_shapes"]
-
 
 class SourceShape(NamedTuple):
     """Effect of one source on the events of one role, in bins of a variable.
