@@ -13,10 +13,7 @@ import numpy as np
 from qbdt.analysis.event_reader import Bases, EventReader
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns
-from qbdt.analysis.schema import (
-    Analysis,
-    Folds,
-)
+from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, FoldRule
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, FitError

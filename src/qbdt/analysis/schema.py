@@ -11,10 +11,7 @@ from qbdt.analysis.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.region_schema import Region
 from qbdt.analysis.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, Placeholders
-from qbdt.analysis.source_schema import (
-    FamilySource,
-    Source,
-)
+from qbdt.analysis.source_schema import FamilySource, Source
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
 from qbdt.settings import Names, OptionalNames, Section

@@ -14,26 +14,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from qbdt.data import Dataset, FlatSystematic, FoldRule, Kind, Systematic
-from qbdt.data.columns import (
-    as_columns,
-    drop_columns,
-    has_names,
-    name_columns,
-    number_categories,
-    require_unmasked,
-)
+from qbdt.data.columns import as_columns, drop_columns, has_names, name_columns, number_categories, require_unmasked
 from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.estimator.labels import PROCESS, add_process, find_signal, name_strengths, read_classes, read_labels
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
-from qbdt.training import (
-    Callback,
-    Monitor,
-    Partner,
-    Settings,
-    TrainedModel,
-    train,
-)
+from qbdt.training import Callback, Monitor, Partner, Settings, TrainedModel, train
 from qbdt.training.profile import EfficientScores
 from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice

@@ -14,16 +14,7 @@ from qbdt.errors import ModelFileError
 from qbdt.models.file_text import get, names, number, numbers
 from qbdt.models.tree_content import read_source_values, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import (
-    STRENGTH,
-    AnyTrainedModel,
-    CrossTrainedModel,
-    End,
-    Ending,
-    Settings,
-    SingleModel,
-    TrainedModel,
-)
+from qbdt.training import STRENGTH, AnyTrainedModel, CrossTrainedModel, End, Ending, Settings, SingleModel, TrainedModel
 from qbdt.training.profile import EfficientScores, ProfiledEnsemble
 from qbdt.training.regression import Loss, RegressionExpectation, TrainedRegression
 from qbdt.trees import Binning, Ensemble, Tree, category_edges

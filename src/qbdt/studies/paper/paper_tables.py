@@ -6,15 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.studies.paper.numbers import (
-    CASES,
-    DELTA_MU,
-    SIGMA_B,
-    SIGMA_THETA,
-    SIGNIFICANCE,
-    SOURCE_SIGNIFICANCE,
-    SOURCES,
-)
+from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGMA_B, SIGMA_THETA, SIGNIFICANCE, SOURCE_SIGNIFICANCE, SOURCES
 from qbdt.studies.paper.study import Study
 from qbdt.tables import Table
 

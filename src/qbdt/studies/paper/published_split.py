@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, ModuloFolds
-from qbdt.inference import (
-    FitSettings,
-    background_uncertainty,
-    fit_asimov,
-    fit_templates,
-    source_significances,
-)
+from qbdt.inference import FitSettings, background_uncertainty, fit_asimov, fit_templates, source_significances
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, score_histogram
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
