@@ -75,3 +75,33 @@ def test_importing_it_imports_nothing_slow():
     code = f"import sys, qbdt; print(*[name for name in {slow} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_a_fit_imports_neither_pandas_nor_statistics_of_scipy():
+    """They are set aside while scikit-learn is imported, and nobody notices who imports them afterwards."""
+    code = (
+        "import sys, numpy as np; from qbdt import QBDTClassifier\n"
+        "x = np.linspace(-1, 1, 40)[:, None]; y = (x[:, 0] > 0) * 1\n"
+        "first = QBDTClassifier(n_trees=1, n_threads=1).fit(x, y).predict_proba(x)\n"
+        "print([name for name in ('scipy.stats', 'pandas', 'rich') if name in sys.modules])\n"
+        "import sklearn.utils.fixes, pandas, scipy\n"
+        "print(scipy.stats.norm.cdf(0.0), np.ravel(sklearn.utils.fixes._mode(np.array([1, 2, 2]))[0])[0])\n"
+        "frame = pandas.DataFrame(x, columns=['m'])\n"
+        "model = QBDTClassifier(n_trees=1, n_threads=1).fit(frame, y)\n"
+        "print(model.feature_names_in_, (model.predict_proba(frame) == first).all())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "0.5 2", "['m'] True"]
+
+
+def test_modules_that_are_imported_or_may_be_by_a_thread_are_not_set_aside():
+    code = (
+        "import json, sys, threading; from qbdt.estimator.scikit_learn import set_aside\n"
+        "unused = {'json': None, 'colorsys': None}\n"
+        "with set_aside(unused): print(sys.modules['json'] is json, sys.modules['colorsys'])\n"
+        "done = threading.Event(); threading.Thread(target=done.wait).start()\n"
+        "with set_aside(unused): print('colorsys' in sys.modules)\n"
+        "done.set(); import colorsys\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True None", "False"]

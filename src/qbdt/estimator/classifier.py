@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from qbdt.data import Dataset, FlatSystematic, FoldRule, Kind, Systematic
 from qbdt.data.columns import (
@@ -24,6 +21,7 @@ from qbdt.data.columns import (
     require_unmasked,
 )
 from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.estimator.scikit_learn import ClassifierMixin, check_classification_targets, check_is_fitted, column_or_1d
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
 from qbdt.training import (

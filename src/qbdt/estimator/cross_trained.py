@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from qbdt.data import Events, FoldRule
 from qbdt.data.columns import as_columns, number_categories
 from qbdt.errors import ConfigError
 from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters, read_classes
+from qbdt.estimator.scikit_learn import BaseEstimator, ClassifierMixin, check_is_fitted, clone
 from qbdt.estimator.table_estimator import describe_features, make_unweighted
 from qbdt.models import read_cross_trained, score_events, write_model
 from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from qbdt.data import FlatSystematic, Kind, Systematic, from_target
 from qbdt.data.columns import as_columns, drop_columns, name_columns, number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
+from qbdt.estimator.scikit_learn import RegressorMixin, check_is_fitted, column_or_1d
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
 from qbdt.training import Settings

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from qbdt.data import Events
 from qbdt.data.columns import as_columns, has_names, number_categories, read_categories
 from qbdt.errors import DataError
+from qbdt.estimator.scikit_learn import BaseEstimator, check_is_fitted, validate_data
 from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
 from qbdt.trees import Tree
