@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes, Rows
+from qbdt.arrays import BINS, FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Floats, Indices, Nodes, Rows
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.device_growth import DeviceGrowth, grow_pairs
 from qbdt.training.grown_records import PairJudge, make_pair_tree
@@ -66,6 +66,7 @@ class PairRows(PartitionRows, ABC):
         self._trained = self.layout.whole[:n_trained]
         self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
         self._room: Fixed = np.empty((0, 0), dtype=np.int64)  # for histograms of nodes
+        self._codes: Codes | None = None  # of each feature, where trees grow in one call
 
     @abstractmethod
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
@@ -109,7 +110,10 @@ class PairRows(PartitionRows, ABC):
         if self._room.shape[0] != n_leaves:
             self._room = np.empty((n_leaves, 2 * n_features * BINS), dtype=np.int64)
         record, depths = np.zeros((n_nodes, N_FIELDS), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        given = NodeRows(self._words, self._pairs, self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
+        if self._codes is None:
+            self._codes = np.array([self._codes_of(f)[::FEATURES_PER_WORD] for f in range(n_features)])
+        lists = (self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
+        given = NodeRows(self._words, self._codes, self._pairs, *lists)
         noted = record.view(np.float64)
         n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, noted, depths)
         self._nodes = list(ranges[:n])
