@@ -130,8 +130,10 @@ class PairRows(PartitionRows, ABC):
         """Do some work for all ranges (label, begin, end), cut into shares; results in no particular order."""
 
         def do_share(share: Fixed) -> list[Result]:
-            return [work(int(label), int(low), int(high)) for label, low, high in share]
+            return [work(*one) for one in share.tolist()]
 
+        if self._workers.n_threads == 1:
+            return do_share(ranges)
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         return [one for found in self._workers.run(do_share, [(share,) for share in shares]) for one in found]
 
@@ -177,9 +179,12 @@ def _grow_at_once(
 
 def with_yields(nodes: Nodes, s: Floats, b: Floats) -> Nodes:
     """Write s and b into every node of a tree, from those of its leaves."""
-    leaves = np.flatnonzero(nodes["feature"] < 0)
-    nodes["s"][leaves], nodes["b"][leaves] = s, b
-    for i in np.flatnonzero(nodes["feature"] >= 0)[::-1]:
-        for name in ("s", "b"):
-            nodes[name][i] = nodes[name][nodes["left"][i]] + nodes[name][nodes["right"][i]]
+    is_leaf = nodes["feature"] < 0
+    left, right = nodes["left"].tolist(), nodes["right"].tolist()
+    for name, of_leaves in (("s", s), ("b", b)):
+        nodes[name][is_leaf] = of_leaves
+        sums = nodes[name].tolist()
+        for i in np.flatnonzero(~is_leaf)[::-1].tolist():
+            sums[i] = sums[left[i]] + sums[right[i]]
+        nodes[name] = sums
     return nodes
