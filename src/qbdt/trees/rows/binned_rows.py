@@ -72,7 +72,8 @@ class BinnedRows:
     def _codes_of(self, feature: int) -> Codes:
         """Codes of a word's features, from that of one feature of row 0 on."""
         word, place = divmod(feature, FEATURES_PER_WORD)
-        return self._words[word].view(np.uint8)[place:]
+        codes: Codes = self._words[word].view(np.uint8)
+        return codes[place:]
 
     def _divide_shared(self, ranges: Indices, shares: Sequence[Indices], arguments: tuple[Any, ...]) -> Indices:
         """Divide a node by several threads; return where the right rows begin in each range."""
