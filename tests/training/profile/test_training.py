@@ -20,10 +20,10 @@ from qbdt.training.kernels.growth import grow_pair_tree
 from qbdt.training.monitor import Monitor
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.folds_at_once import fit_at_once
-from qbdt.training.profile.turns import TREES_PER_TURN, Cancelled, Turns
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.profile.ratio import FittedRatio, choose_size
+from qbdt.training.profile.turns import TREES_PER_TURN, Cancelled, Turns
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
@@ -354,7 +354,7 @@ def test_jobs_take_turns_and_one_is_at_work_at_a_time():
     for thread in threads:
         thread.join()
     joined = "".join(order)
-    assert sorted(joined[:: TREES_PER_TURN]) == ["a", "a", "b", "b"]
+    assert sorted(joined[::TREES_PER_TURN]) == ["a", "a", "b", "b"]
     assert all(len(set(joined[i : i + TREES_PER_TURN])) == 1 for i in range(0, len(joined), TREES_PER_TURN))
     turns.cancel()
     with pytest.raises(Cancelled):
