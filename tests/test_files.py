@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, whole_files, write_text
+from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, require_folder, whole_files, write_text
 
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
@@ -68,6 +68,18 @@ def test_a_damaged_step_is_done_again(tmp_path):
 def test_digest_of_a_file(tmp_path):
     (tmp_path / "a").write_text("abc")
     assert digest_file(tmp_path / "a").startswith("ba7816bf")
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file is no folder"):
+        require_folder(tmp_path / "file" / "a" / "b", made=True)
+    require_folder(tmp_path / "a" / "b", made=True)
+    require_folder(tmp_path / "file", made=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="may not be written"):
+        require_folder(tmp_path / "a" / "b", made=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_two_processes_do_not_share_a_scratch_folder(tmp_path):

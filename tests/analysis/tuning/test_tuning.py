@@ -20,6 +20,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.errors import ConfigError, DataError, FitError, OutputError
+from qbdt.files import FolderLock
 from qbdt.statistics import Sensitivity
 from qbdt.training.methods import train as run_training
 from qbdt.training.settings import Settings
@@ -225,3 +226,6 @@ def test_the_command(tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert len(json.loads(done.stdout)["trials"]) == 1
     assert (tmp_path / "tuning" / "best.yaml").exists()
+    with FolderLock(tmp_path / "tuning"):
+        refused = CliRunner().invoke(app, ["tune", "a.yaml"])
+    assert "another process is working in this folder" in str(refused.exception)

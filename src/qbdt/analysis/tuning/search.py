@@ -18,7 +18,7 @@ from qbdt.analysis.tuning.result import Tuning, TuningTrial
 from qbdt.analysis.tuning.space import Dimension, space_of
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError, FitError, OutputError, require
-from qbdt.files import digest
+from qbdt.files import digest, make_folder
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, SingleModel, train
@@ -114,7 +114,7 @@ def _open_study(folder: Path, claim: str) -> Any:
     """Open the study of a folder; refuse that of another analysis."""
     optuna = require("optuna", "qbdt tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     storage = optuna.storages.RDBStorage(f"sqlite:///{(folder / STUDY_FILE).resolve()}")
     study = optuna.create_study(storage=storage, study_name="qbdt", direction="minimize", load_if_exists=True)
     if study.user_attrs.setdefault("claim", claim) != claim:
