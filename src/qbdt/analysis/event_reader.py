@@ -178,7 +178,7 @@ class EventReader:
 
     def _with(self, analysis: Analysis) -> EventReader:
         """Return a reader of another analysis in the same era."""
-        reader = EventReader(analysis, self._folder, self._rule, self._progress, self._partition)
+        reader = type(self)(analysis, self._folder, self._rule, self._progress, self._partition)
         reader._era, reader._bases = self._era, self._bases
         return reader
 

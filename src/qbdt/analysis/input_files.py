@@ -22,11 +22,11 @@ PLACEHOLDERS = ("{process}", "{file}")
 
 @contextmanager
 def said_of(what: str) -> Iterator[None]:
-    """Put what is read in front of a message."""
+    """Put what is read, if it has a name, in front of a message."""
     try:
         yield
     except (DataError, ExpressionError) as error:
-        raise type(error)(f"{what}: {error}") from error
+        raise type(error)(f"{what}: {error}" if what else str(error)) from error
 
 
 def insert_process(text: str, process: str) -> str:

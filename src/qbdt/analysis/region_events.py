@@ -55,6 +55,17 @@ def list_models(regions: Mapping[str, Region]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked)) or ("",)
 
 
+def list_training_regions(regions: Mapping[str, Region], model: str) -> list[str]:
+    """Names of the regions whose events train a model."""
+    return [name for name, region in regions.items() if region.trains and region.model_name == model]
+
+
+def name_training_regions(regions: Mapping[str, Region], model: str | None = None) -> str:
+    """Where a model (the first by default) is trained, for messages about its events; empty without regions."""
+    names = list_training_regions(regions, list_models(regions)[0] if model is None else model)
+    return f"regions.{names[0]}" if len(names) == 1 else f"regions {', '.join(names)}" if names else ""
+
+
 def add_region_columns(dataset: Dataset, regions: Mapping[str, Region]) -> Dataset:
     """Compute the columns of regions from the features of events that are in memory, and drop events of no region."""
     if not regions:
@@ -112,9 +123,7 @@ class RegionEvents:
         if not self.regions:
             return self.whole
         name = list_models(self.regions)[0] if model is None else model
-        conditions = [
-            _condition(r) for r, region in self.regions.items() if region.trains and region.model_name == name
-        ]
+        conditions = [_condition(region) for region in list_training_regions(self.regions, name)]
         if not conditions:
             what = f"no region with model: {name}" if name else "none"
             raise DataError(f"regions: {what} has train: true; at least one is needed to train")

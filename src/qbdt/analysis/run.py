@@ -16,7 +16,7 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
-from qbdt.analysis.input_files import list_files
+from qbdt.analysis.input_files import list_files, said_of
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
@@ -29,7 +29,7 @@ from qbdt.analysis.loader import (
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
-from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
+from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.resources import Plan
 from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
@@ -182,7 +182,7 @@ class _LocalRun:
         require_folds(self._events.whole.folds)
         models = list_models(analysis.regions)
         for model in models:
-            require_trainable(self._events.of_training_regions(model), analysis)
+            require_trainable(self._events, analysis, model)
         for basis in find_families(analysis, folder).values():
             note(basis.describe())
         for finding in find_faults(self._events.simulated() if analysis.fit.blind else self._events.every_event()):
@@ -320,16 +320,17 @@ class _Job:
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
         models: dict[str, Model] = {}
         for model, own in events.items():
-            trained = train_into(
-                self._root / model_file(model),
-                restrict_sources(own, self.analysis.training.systematics),
-                settings,
-                resume=True,
-                progress=self.progress,
-                say=self.note.of_model(model),
-                n_threads=self.n_threads,
-                device=self.device,
-            )
+            with said_of(name_training_regions(self.analysis.regions, model)):
+                trained = train_into(
+                    self._root / model_file(model),
+                    restrict_sources(own, self.analysis.training.systematics),
+                    settings,
+                    resume=True,
+                    progress=self.progress,
+                    say=self.note.of_model(model),
+                    n_threads=self.n_threads,
+                    device=self.device,
+                )
             if not trained.complete:
                 raise KeyboardInterrupt
             models[model] = trained.ensemble

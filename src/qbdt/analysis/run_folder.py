@@ -237,7 +237,7 @@ def _load_events(analysis: Analysis, data: Path | None, known: str | None, progr
 
 def _load_checked(analysis: Analysis, folder: Path, progress: Progress) -> RegionEvents:
     events = load_regions(add_variables(analysis, list_drawn(analysis)), folder, progress)
-    require_trainable(events.of_training_regions(), analysis)
+    require_trainable(events, analysis)
     return events
 
 

@@ -109,9 +109,10 @@ class Binning:
 
     def encode_rows(self, events: Events, begin: int, end: int, out: Codes, start: int) -> None:
         """Write the codes of rows begin … end − 1 into `out` from row `start` on."""
+        flat, places, step = _flat_places(out, len(self.features), start)
         for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
             with np.errstate(over="ignore"):
-                encode(matrix, rows, columns, *self.lookup, out, start)
+                encode(matrix, rows, columns, *self.lookup, flat, places, step)
             for place, feature in enumerate(columns.tolist() if self.categories else ()):
                 if feature in self._value_of_code:
                     codes = out[feature // FEATURES_PER_WORD, start : start + rows.size, feature % FEATURES_PER_WORD]
@@ -124,6 +125,19 @@ class Binning:
         with Workers(1) as workers:
             self.encode(events, out, 0, workers)
         return out.transpose(1, 0, 2).reshape(events.n_rows, -1)[:, : len(self.features)]
+
+
+def _flat_places(codes: Codes, n_features: int, start: int) -> tuple[NDArray[np.uint8], Fixed, int]:
+    """Return the memory of codes (word, row, feature in word), the place of each feature's row `start`, and the step.
+
+    Features may be next to each other in memory, as in training, or rows, as in scoring.
+    """
+    order = sorted(range(3), key=lambda axis: -codes.strides[axis])
+    memory = codes.transpose(order)
+    assert memory.flags.c_contiguous
+    words, within = np.divmod(np.arange(n_features), FEATURES_PER_WORD)
+    per_word, step, per_feature = codes.strides
+    return memory.reshape(-1), words * per_word + within * per_feature + start * step, step
 
 
 def make_binning(

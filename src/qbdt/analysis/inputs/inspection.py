@@ -86,7 +86,7 @@ def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progr
         As for `load`.
     """
     events = load_regions(analysis, folder, progress)
-    require_trainable(events.of_training_regions(), analysis)
+    require_trainable(events, analysis)
     blind = analysis.fit.blind
     dataset = events.simulated() if blind else events.every_event()
     hidden = tuple(sample.name for sample in events.whole.of_role(Role.DATA)) if blind else ()
