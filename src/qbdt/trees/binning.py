@@ -127,7 +127,7 @@ class Binning:
         return out.transpose(1, 0, 2).reshape(events.n_rows, -1)[:, : len(self.features)]
 
 
-def _flat_places(codes: Codes, n_features: int, start: int) -> tuple[NDArray[np.uint8], Fixed, int]:
+def _flat_places(codes: Codes, n_features: int, start: int) -> tuple[NDArray[np.uint8], Indices, int]:
     """Return the memory of codes (word, row, feature in word), the place of each feature's row `start`, and the step.
 
     Features may be next to each other in memory, as in training, or rows, as in scoring.
