@@ -178,8 +178,8 @@ def remember(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 def main() -> None:
     """Try one case."""
-    region_fit.fit_templates = remember(region_fit.fit_templates)
-    region_fit.fit_measurement = remember(region_fit.fit_measurement)
+    for name in ("fit_templates", "fit_measurement"):
+        setattr(region_fit, name, remember(getattr(region_fit, name)))
     estimate.BASE, plan.LEAST = 0, 1  # as if Python itself took nothing: a few events go out of core
     shim, case, every, first = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     with tempfile.TemporaryDirectory() as folder:

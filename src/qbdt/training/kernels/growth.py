@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Indices, Rows, Words
+from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Codes, Fixed, Floats, Indices, Rows, Words
 from qbdt.training.kernels.pairs import add_pairs, first_largest, pair_value, scan_pairs
 from qbdt.trees.kernels import divide_in_place
 
@@ -27,10 +27,12 @@ N_FIELDS = 9
 class NodeRows(NamedTuple):
     """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split.
 
-    The room is a list of rows, and whether rows with each bin code go right.
+    Histograms read the codes of a row, eight to a word; `codes`, (feature, row), are the same for splits, which read
+    one of each row: so an eighth of the memory. The room is a list of rows, and whether rows with each code go right.
     """
 
     words: Words
+    codes: Codes
     pairs: Fixed
     rows: Rows
     scratch: Rows
@@ -77,9 +79,8 @@ def _fill_table(own: Fixed, child: Fixed, unit: float, table: NDArray[np.uint8])
 def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed) -> bool:
     """Divide the rows of a node as noted; return whether the left child is the smaller one, or as large."""
     first = own[LEFT_CHILD]
-    middles = divide_in_place(
-        given.words, own[FEATURE], given.goes_right, given.rows, node == 0, ranges[node], given.scratch
-    )
+    codes = given.codes[own[FEATURE]]
+    middles = divide_in_place(codes, 1, given.goes_right, given.rows, node == 0, ranges[node], given.scratch)
     more = np.int64(0)
     for p in range(middles.size):
         ranges[first, p, 0], ranges[first + 1, p, 0] = ranges[node, p, 0], ranges[node, p, 0]

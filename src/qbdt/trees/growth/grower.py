@@ -50,8 +50,8 @@ class Grown(NamedTuple):
     def with_thresholds(self, edges: Sequence[Floats]) -> Nodes:
         """Return the nodes with bin edges for bin codes; `edges` are those of every feature."""
         nodes: Nodes = self.nodes.copy()
-        for i in np.flatnonzero(self.cuts):
-            nodes["threshold"][i] = edges[nodes["feature"][i]][self.cuts[i] - 1]
+        cuts = zip(nodes["feature"].tolist(), self.cuts.tolist(), strict=True)
+        nodes["threshold"] = [edges[feature][cut - 1] if cut else 0.0 for feature, cut in cuts]
         return nodes
 
 

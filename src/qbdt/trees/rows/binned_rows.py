@@ -59,15 +59,21 @@ class BinnedRows:
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         table = np.array(goes_right)  # it is read-only where it was received over the network
-        arguments = (self._words, feature, table, self._rows, node == 0)
         if len(shares) == 1:
-            middle = divide_in_place(*arguments, ranges, self._scratch)
+            codes, step = self._codes_of(feature), FEATURES_PER_WORD
+            middle = divide_in_place(codes, step, table, self._rows, node == 0, ranges, self._scratch)
         else:
-            middle = self._divide_shared(ranges, shares, arguments)
+            middle = self._divide_shared(ranges, shares, (self._words, feature, table, self._rows, node == 0))
         left, right = ranges.copy(), ranges.copy()
         left[:, 2], right[:, 1] = middle, middle
         self._nodes += [left, right]
         return len(self._nodes) - 2, len(self._nodes) - 1
+
+    def _codes_of(self, feature: int) -> Codes:
+        """Codes of a word's features, from that of one feature of row 0 on."""
+        word, place = divmod(feature, FEATURES_PER_WORD)
+        codes: Codes = self._words[word].view(np.uint8)
+        return codes[place:]
 
     def _divide_shared(self, ranges: Indices, shares: Sequence[Indices], arguments: tuple[Any, ...]) -> Indices:
         """Divide a node by several threads; return where the right rows begin in each range."""
