@@ -94,11 +94,11 @@ def test_numbers_of_the_paper_are_copied_from_the_tables():
     assert f"is {ours / best:.2f} times that" in text
     assert f"({ours:.3f} against {best:.3f} with 20 optimised bins)" in text
     [inferno] = [rows for title, rows in read_tables().items() if title.startswith("P1: ")][:1]
-    ours, exact = (
+    learnt, exact = (
         find_row(inferno, method=method, binning="optimised", bins="20")["B1"]
         for method in ("qbdt profile", "exact t* (true densities)")
     )
-    assert f"({ours} against {exact} events in its benchmark 1, 20 optimised bins)" in text
+    assert f"({learnt} against {exact} events in its benchmark 1, 20 optimised bins)" in text
 
 
 def test_the_comparison_on_cms_files_is_copied_from_its_results():

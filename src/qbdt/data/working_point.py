@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbdt.data.dataset import Dataset, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
-from qbdt.data.systematic import Kind, Systematic
+from qbdt.data.flat_systematic import Kind
+from qbdt.data.sample import Sample
+from qbdt.data.systematic import Systematic
 from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError, hint_at
-
-__all__ = ["move_dataset"]
 
 
 def move_dataset(dataset: Dataset, at: Mapping[str, float]) -> Dataset:

@@ -15,8 +15,6 @@ from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 
-__all__ = ["train"]
-
 
 def train(
     dataset: Dataset | PartitionedEvents,

@@ -44,7 +44,16 @@ def compile_program(include, folder, library, soname):
     (folder / "main.cpp").write_text(source)
     (folder / soname).symlink_to(library)
     where = [f"-L{folder}", f"-l:{soname}", f"-Wl,-rpath,{library.parent}:{folder}", "-Wl,--allow-shlib-undefined"]
-    command = [CompiledHeader.compiler(), "-std=c++17", "-Wall", "-Wextra", "-Werror", "-idirafter", ".", "main.cpp"]
+    command = [
+        str(CompiledHeader.compiler()),
+        "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-idirafter",
+        ".",
+        "main.cpp",
+    ]
     done = subprocess.run([*command, *where, "-o", "main"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
 
@@ -86,7 +95,7 @@ def test_c_interface_of_xgboost_reads_the_files(tmp_path):
 def test_onnxruntime_in_cpp_gives_the_bits_of_the_model(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     library = next((Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so.1*"), None)
-    probe = [CompiledHeader.compiler(), "-x", "c++", "-E", "-"]
+    probe = [str(CompiledHeader.compiler()), "-x", "c++", "-E", "-"]
     include = "#include <onnxruntime_cxx_api.h>"
     if subprocess.run(probe, input=include, capture_output=True, text=True, check=False).returncode or library is None:
         pytest.skip("the C++ headers of onnxruntime are not installed")

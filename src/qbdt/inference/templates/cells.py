@@ -24,18 +24,10 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.box_joining import (
-    Boxes,
-    find_neighbours,
-    join_neighbours,
-    join_to_few,
-    move_to_nearest,
-)
+from qbdt.inference.templates.box_joining import Boxes, find_neighbours, join_neighbours, join_to_few, move_to_nearest
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
-
-__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
 
 BOXES = 2500
 """About how many boxes the fine grid has, whatever the number of scores."""
