@@ -11,6 +11,7 @@ import qbdt.analysis.tuning.search as module
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis
+from qbdt.analysis.tuning.figures import search_history
 from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning
 from qbdt.analysis.tuning.search import tune
@@ -192,6 +193,21 @@ def test_settings_that_cannot_be_fitted_are_infinitely_bad(analysis, dataset):
 
     verdict = module._verdict(Judge(dataset, analysis.fit, refuse), Settings(method="paper"))
     assert verdict == {"full": [np.inf] * 2, "stat": [np.inf] * 2}
+
+
+def test_a_search_needs_settings_to_start_from_that_can_be_fitted(analysis, dataset, tmp_path, monkeypatch):
+    def refuse(judge, fold, settings):
+        raise FitError("nothing to fit")
+
+    monkeypatch.setattr(Judge, "inside", refuse)
+    with pytest.raises(FitError, match="nothing to fit"):
+        tune(dataset, analysis, tmp_path, n_trials=2)
+
+
+def test_a_figure_of_trials_that_gave_nothing():
+    assert search_history(
+        [np.inf, np.inf], {"n_trees": [3, 4], "symmetrise": [True, False]}, 1.0, {"n_trees": 3, "symmetrise": True}
+    )
 
 
 def test_what_cannot_be_tuned(analysis, dataset):

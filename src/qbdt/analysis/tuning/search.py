@@ -131,9 +131,10 @@ def _digest_search(dataset: Dataset, analysis: Analysis, space: tuple[Dimension,
 
 
 def _judge_start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...]) -> TuningTrial:
+    """Judge the settings of the file; refuse to search where even they give nothing that can be fitted."""
     known = study.user_attrs.get("start")
     if known is None:
-        known = _verdict(judge, base)
+        known = _judge(judge, base)
         study.set_user_attr("start", known)
     settings = {dimension.name: getattr(base, dimension.name) for dimension in space}
     return TuningTrial(-1, settings, tuple(known["full"]), tuple(known["stat"]))
@@ -161,9 +162,13 @@ def _run_trial(
 def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
     """σ_μ without each outer fold; infinite where these settings give nothing that can be fitted."""
     try:
-        found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
+        return _judge(judge, settings)
     except (FitError, DataError):
         return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
+
+
+def _judge(judge: Judge, settings: Settings) -> dict[str, list[float]]:
+    found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
     return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 
