@@ -7,15 +7,15 @@ EXTRAS := baselines,export,generate,tune,dask
 STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
-.PHONY: demo test setup lint types unit coverage package docs figures bench physics validate-sample toys fits paper \
+.PHONY: demo test setup lint types kernels unit coverage package docs figures bench physics validate-sample toys fits paper \
   capacity profiling more-events weights eras measurements two-strengths regression smoothing smoothed-fits \
   defaults fuzz faults mutations nightly resources clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
 	$(BIN)/qbdt demo --force
 
-test: setup  ## everything that must pass before a commit lands; types are checked while tests run
-	@$(MAKE) --no-print-directory --jobs 2 lint types docs unit
+test: setup  ## everything that must pass before a commit lands; kernels are compiled while types are checked
+	@$(MAKE) --no-print-directory --jobs 2 types kernels lint docs unit
 
 setup: $(STAMP)
 
@@ -35,7 +35,11 @@ types: setup
 	@echo "== mypy --strict"
 	$(BIN)/mypy
 
-unit: setup
+kernels: setup  # once, since the processes of the tests would all compile them at the same time
+	@echo "== numba"
+	$(THREADS) $(BIN)/python -m tests.compile_kernels
+
+unit: kernels
 	@echo "== pytest"
 	$(THREADS) $(BIN)/python -m pytest -n 2 --dist loadgroup
 
@@ -143,9 +147,10 @@ mutations: setup  ## changes of one operator, number or check in statistics, fol
 faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
 	$(THREADS) $(BIN)/python -m tests.faults
 
-nightly: setup  ## kernels with every index checked, then as plain Python; faults, 500 fits against pyhf, an hour of fuzzing
+nightly: setup  ## kernels with every index checked, then as plain Python; 1000 examples of properties; faults, 500 fits against pyhf, an hour of fuzzing
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/bounds $(BIN)/python -m pytest -n 2 --dist loadgroup $(KERNELS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PLAIN)
+	$(THREADS) QBDT_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/data tests/inference/templates $(PLAIN)
 	$(MAKE) faults
 	$(MAKE) fits
 	$(MAKE) fuzz

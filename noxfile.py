@@ -80,11 +80,15 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session(python="3.12", venv_backend="mamba|conda", default=False)
-def root(session: nox.Session) -> None:
-    """Read exported files with ROOT itself: TMVA and RBDT. Its wheels on PyPI have neither, conda-forge's build has."""
-    session.conda_install("root", "xgboost", channel="conda-forge")
-    session.install("-e.", "pytest", "pytest-xdist", "hypothesis")
-    session.run("pytest", "-W", "default", *session.posargs, "tests/models/export/test_root.py")
+def readers(session: nox.Session) -> None:
+    """Read exported files with ROOT (its wheels on PyPI have no TMVA) and with onnxruntime in C++, from conda-forge."""
+    headers = "onnxruntime-cpp>=1.21,<1.24"  # old headers work with every newer library, not the other way round
+    session.conda_install("root", "xgboost", "cxx-compiler", headers, channel="conda-forge")
+    session.install("-e.[export]", "pytest", "pytest-xdist", "hypothesis")
+    include = Path(session.virtualenv.location) / "include"
+    session.env["CPATH"] = ":".join(map(str, (include, include / "onnxruntime", include / "onnxruntime/core/session")))
+    tests = [f"tests/models/export/test_{name}.py" for name in ("root", "native")]
+    session.run("pytest", "-W", "default", *session.posargs, *tests)
 
 
 @nox.session(python="3.11")

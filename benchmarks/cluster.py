@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.tables import Table
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.summary import fit_freely, scan_mu, summarise

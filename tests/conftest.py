@@ -1,11 +1,15 @@
 """Data that several tests use."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("qbdt", deadline=None)  # compiling and busy machines take their time; timings are not tests
+EXAMPLES = int(os.environ.get("QBDT_EXAMPLES", "50"))
+"""Examples of a property that does not say how many; `make nightly` tries more."""
+
+settings.register_profile("qbdt", deadline=None, max_examples=EXAMPLES)  # compiling takes time, which is no test
 settings.load_profile("qbdt")
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"

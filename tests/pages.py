@@ -5,7 +5,7 @@
 | `python` | executed; all blocks of a page share their names |
 | `pycon` | executed as a doctest, output compared |
 | `console` | lines after `$` go to bash; what stands below one is compared with its output |
-| `yaml title="FILE"` | written to FILE |
+| `yaml` or `cpp`, `title="FILE"` | written to FILE |
 | others | for reading only |
 
 Output is compared without regard to white space; `...` stands for anything. With a message that begins with `qbdt:`
@@ -87,7 +87,7 @@ def run_page(path: Path, folder: Path) -> int:
                     _doctest(block.code, names, where)
                 case "console":
                     _console(block, where)
-                case "yaml" if block.title:
+                case "yaml" | "cpp" if block.title:
                     target = Path(block.title)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     target.write_text(block.code, encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from sklearn import config_context
 
 from qbdt import Dataset, Events, QBDTClassifier, Sample, Systematic
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.inference.fit import run_fit
 from qbdt.inference.settings import FitSettings

@@ -7,14 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.errors import DataError
-from qbdt.statistics import (
-    background_variance,
-    binned_significance,
-    has_significance,
-    purity,
-    significance,
-    significance_value,
-)
+from qbdt.statistics import background_variance, has_significance, purity, significance, significance_value
+from qbdt.statistics.significance import binned_significance
 
 YIELD = st.floats(1e-12, 1e12)
 

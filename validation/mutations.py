@@ -26,14 +26,16 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "qbdt"
 TESTS = {
-    "statistics.py": ("tests/test_significance.py", "tests/test_statistics.py"),
+    "statistics/significance.py": ("tests/test_significance.py", "tests/test_statistics.py"),
+    "statistics/information.py": ("tests/test_statistics.py",),
+    "statistics/sensitivity.py": ("tests/test_statistics.py",),
     "data/folds.py": ("tests/data/test_folds.py",),
     "data/identity.py": ("tests/data/test_identity.py", "tests/data/test_folds.py"),
     "models/file_text.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
     "models/tree_content.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
     "models/model_content.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
 }
-UNCOMPILED = ("statistics.py",)
+UNCOMPILED = ("statistics/significance.py",)
 PACKAGES = ("numpy", "scipy.stats", "mpmath", "numba", "pydantic", "sklearn.base", "pyarrow")
 """Imported once, before processes fork; pytest wants to be the first to import its plugins, such as hypothesis."""
 CPU_SECONDS = 120

@@ -17,7 +17,7 @@ from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_text
 from qbdt.analysis.loader import load, training_settings
 from qbdt.analysis.schema import Analysis
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.inference.construction import build_templates
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.fit_summary import FitSummary

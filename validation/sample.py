@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import ks_2samp
 
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
 from qbdt.data.samples.public_files import paper_tautaugamma

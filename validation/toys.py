@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.toys import Toys, ToyStudy, draw_toys, fit_toys, fit_toys_with_pyhf
 

@@ -24,7 +24,7 @@ import numpy as np
 from qbdt.analysis.diagnosis.curves import thin_events
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.variations import Variation

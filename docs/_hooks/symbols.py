@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from qbdt.report.symbols import typeset
+from qbdt.report.html import typeset
 
 KEPT = re.compile(r"(<(code|pre|math|svg|script|style)\b.*?</\2>|<[^>]+>)", re.DOTALL)
 

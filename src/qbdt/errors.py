@@ -1,4 +1,4 @@
-"""Errors that people see, what their messages have in common, and the gate for optional packages.
+"""Errors that people see, hints in their messages, and the gate for optional packages.
 
 Every message names what is wrong, where, and what to do. The library raises these; the command line prints one line.
 """

@@ -10,12 +10,10 @@ from csv import writer
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Table", "format_count", "render_html", "show"]
 
@@ -173,6 +171,10 @@ def _html_row(cells: Sequence[str], sides: Sequence[str], element: str) -> str:
 
 def show(tables: Iterable[Table], console: Console | None = None) -> None:
     """Print tables, one that is too wide in pieces that fit; names are shown as they are, never read as markup."""
+    from rich.console import Console  # imported here: a training makes no tables
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     console = console or Console()
     for table in tables:
         console.print(Text(table.title, style="bold"))
@@ -188,6 +190,8 @@ def show(tables: Iterable[Table], console: Console | None = None) -> None:
 
 def _cut_to_width(table: Table, width: int) -> list[Table]:
     """Return the table in pieces of whole columns that fit, each with the columns that name its rows."""
+    from rich.cells import cell_len
+
     sizes = [max(cell_len(line[i]) for line in (table.header, *table.rows)) + 3 for i in range(len(table.header))]
     if sum(sizes) - 3 <= width:
         return [table]

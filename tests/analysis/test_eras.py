@@ -8,8 +8,9 @@ import pytest
 import uproot
 
 from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.input_files import list_files
 from qbdt.analysis.inputs import inspect_inputs
-from qbdt.analysis.loader import list_files, load, load_for_training, load_partitions
+from qbdt.analysis.loader import load, load_for_training, load_partitions
 from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError, DataError
 from tests.analysis.nanoaod import write_nanoaod

@@ -8,7 +8,8 @@ import uproot
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.examples import example_text
-from qbdt.analysis.loader import list_files, load, load_partitions, load_regions
+from qbdt.analysis.input_files import list_files
+from qbdt.analysis.loader import load, load_partitions, load_regions
 from qbdt.analysis.scored_files import write_scored
 from qbdt.errors import ConfigError, DataError, ExpressionError
 

@@ -194,14 +194,26 @@ def test_faults_of_the_file_end_in_one_message(old, new, message):
             "mt > 7000, obs",
             r"regions.w: no background event passes its selection: mt > 7000",
         ),
+        (
+            "mt < 50 and nb == 0",
+            "mt < 50 and nb == 0 and w > 0.05",
+            r"regions.signal: sample VBF has no events; is the selection",
+        ),
         ("mt / 2,", "mtt / 2,", "no branch mtt"),
     ],
 )
-def test_an_empty_region_and_a_missing_column_are_refused_before_training(files, tmp_path, old, new, message):
+@pytest.mark.parametrize("probed", [100, 10_000])
+def test_an_empty_region_and_a_missing_column_are_refused_before_training(
+    files, tmp_path, monkeypatch, old, new, message, probed
+):
     assert old in ANALYSIS
+    monkeypatch.setattr("qbdt.analysis.resources.probe.PROBED_ROWS", probed)
+    said: list[str] = []
     with pytest.raises(DataError, match=message):
-        run_analysis(parse_analysis(ANALYSIS.replace(old, new)), files, tmp_path / "run")
+        run_analysis(parse_analysis(ANALYSIS.replace(old, new)), files, tmp_path / "run", say=said.append)
     assert not (tmp_path / "run" / "model.qbdt").exists()
+    known = probed > N and new != "mtt / 2,"  # all events were seen by the probe: nothing is said before
+    assert said == [] if known else said[0].startswith("training takes about")
 
 
 def test_a_run_needs_a_region_that_trains(files, tmp_path):

@@ -123,6 +123,16 @@ def test_a_probe_knows_what_a_selection_keeps(selection, tolerance, files, monke
     assert found.rows == pytest.approx(exact.rows, rel=tolerance)
 
 
+def test_a_probe_counts_events_of_eras(files, monkeypatch):
+    monkeypatch.setattr("qbdt.analysis.resources.probe.PROBED_ROWS", 300)
+    text = ANALYSIS.replace("METHOD", "paper").replace("features:", "eras: {a: {}, b: {weight: w * 0.1}}\nfeatures:")
+    analysis = parse_analysis(text.replace("higgs.parquet}", "higgs.parquet, eras: {b: {files: ttbar2.parquet}}}"))
+    exact = count_events(load_regions(analysis, files).whole, lambda events: events.n_rows)
+    probe = probe_events(analysis, files).whole
+    assert exact == count_events(probe, lambda events: events.total)
+    assert sum(sample.events.n_rows for sample in probe.samples) <= 6 * 300
+
+
 CONTENTS = Contents(nominal=1000, varied=2000, n_bytes=90_000, n_features=9, n_sources=3, weights=500, n_folds=1)
 
 

@@ -10,13 +10,14 @@ import qbdt.analysis.run as module
 import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
+from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.loader import load
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_folder import read_run
-from qbdt.analysis.schema import Analysis, Fit
+from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import write_scored
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.files import FolderLock
@@ -202,10 +203,9 @@ def test_a_run_whose_folder_is_removed_does_not_end_well(analysis, files, copy, 
 
     def remove(*arguments, **options):
         shutil.rmtree(copy)
-        return {}
 
     (copy / "result.json").unlink()
-    monkeypatch.setattr(module, "_fit", remove)
+    monkeypatch.setattr(module, "write_fit_folder", remove)
     with pytest.raises(OutputError):
         run_analysis(analysis, files, copy)
 

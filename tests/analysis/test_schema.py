@@ -45,8 +45,8 @@ def test_labels_of_figures():
     assert (labels.process("higgs"), labels.process("ttbar")) == ("$H$", "ttbar")
     assert (labels.variable("pt"), labels.source("tes")) == ("$p_T$ (GeV)", "scale")
     assert (labels.colours, labels.experiment, labels.conditions) == ({"higgs": "red"}, "EXP", "13 TeV")
-    assert analysis.what_is_trained() == parse_analysis(GOOD).what_is_trained()
-    assert analysis.what_is_shown() != parse_analysis(GOOD).what_is_shown()
+    assert analysis.describe_training() == parse_analysis(GOOD).describe_training()
+    assert analysis.describe_results() != parse_analysis(GOOD).describe_results()
 
 
 @pytest.mark.parametrize(

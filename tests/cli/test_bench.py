@@ -74,6 +74,18 @@ def test_checks_with_noise_and_times(quick, tmp_path):
     assert any("25 noise sources" in criterion["claim"] for criterion in content["criteria"])
 
 
+def test_processes_change_no_number(tmp_path):
+    arguments = ["bench", "physics", "-p", "P4/8", "-c", "sklearn.tree.ExtraTreeClassifier", "--seeds", "2"]
+    arguments += ["--check", "without", "--quiet", "--json"]
+    found = {}
+    for jobs in ("1", "2"):
+        done = CliRunner().invoke(app, [*arguments, "--jobs", jobs, "--cache", str(tmp_path / jobs)])
+        assert done.exit_code == 0, done.exception
+        found[jobs] = json.loads(done.stdout)
+    assert found["1"] == found["2"]
+    assert {record["seed"] for record in found["1"]["fits"]} == {1, 2}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -82,6 +94,7 @@ def test_checks_with_noise_and_times(quick, tmp_path):
         (["-p", "P3", "--data", "absent"], "data=absent: a folder with tautaugamma/"),
         (["-c", "CatBoost"], "no contestant CatBoost"),
         (["--budget", "0"], "budget=0"),
+        (["--jobs", "0"], "jobs=0"),
         (["--check", "luck"], "no check luck"),
     ],
 )

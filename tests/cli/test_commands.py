@@ -3,6 +3,7 @@
 import errno
 import importlib.util
 import json
+import math
 import os
 import re
 import shlex
@@ -183,6 +184,36 @@ def test_closed_streams_are_no_traceback(closed):
     command = f"{sys.executable} -m qbdt --help {closed}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit addresses")
+def test_too_little_virtual_memory_is_said_before_libraries_fail():
+    command = f"ulimit -v 400000; {sys.executable} -m qbdt run a.yaml"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith("qbdt: ulimit -v allows 0.41 GB of virtual memory, which is too little")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "limit", "message"),
+    [
+        (MemoryError(), math.inf, "there is not enough memory"),
+        (MemoryError(), 4e9, "ulimit -v allows 4 GB"),
+        (ImportError("libarrow.so: failed to map segment"), 4e9, "ulimit -v allows 4 GB"),
+        (RuntimeError("can't start new thread"), 4e9, "ulimit -v allows 4 GB"),
+    ],
+)
+def test_too_little_memory_is_one_message(error, limit, message, monkeypatch, capsys):
+    module = sys.modules["qbdt.cli.app"]
+
+    def fail(**options):
+        raise error
+
+    monkeypatch.setattr(module, "app", fail)
+    monkeypatch.setattr(module, "_count_addresses", lambda: limit)
+    assert module._run() == 2
+    assert capsys.readouterr().err.startswith(f"qbdt: {message}")
 
 
 def test_a_damaged_cache_of_compiled_functions_is_named(monkeypatch, capsys):

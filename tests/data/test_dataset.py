@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Kind, Role, Sample, Systematic
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds, ModuloFolds
-from qbdt.data.systematic import Kind, Systematic
 from qbdt.errors import DataError
 
 

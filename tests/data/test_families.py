@@ -4,8 +4,7 @@ import awkward as ak
 import numpy as np
 import pytest
 
-from qbdt.data import Events, Expression, Sample, Systematic
-from qbdt.data.dataset import Dataset, Role
+from qbdt.data import Dataset, Events, Expression, Role, Sample, Systematic
 from qbdt.data.families import FamilyKind, FamilyRows, FamilySampler, WeightFamily, find_basis, make_sources
 from qbdt.errors import DataError
 

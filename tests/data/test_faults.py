@@ -5,8 +5,8 @@ import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.loader import load
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.checks.findings import find_faults
-from qbdt.data.dataset import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.bundled import tautaugamma

@@ -4,8 +4,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from qbdt.data import Dataset
 from qbdt.data.columns import as_columns, drop_columns, has_names
-from qbdt.data.dataset import Dataset
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError

@@ -13,17 +13,23 @@ import numpy as np
 VOLATILE = {"qbdt", "format", "version", "checksum", "provenance"}
 """Keys that are left out wherever they stand at the top of a file."""
 
-LATER = {"negative_weights", "blind", "blind_above", "with", "free", "strengths", "of_interest"}
-LATER |= {"limits", "contours", "goodness", "toys", "figure", "smooth", "symmetrise", "noise", "shift_variance"}
-LATER |= {"lognormal", "mc_model", "by_era", "at"}
-"""Settings that there were not when hashes were recorded; their effect is in what they change."""
+FILE = Path(__file__).parent / "hashes.json"
 
-LATER_EMPTY = {"regions", "decorrelate", "parameters", "fixed", "bounds", "groups"}
-LATER_EMPTY |= {"eras", "cross_section", "generated", "friends", "from_data", "norm", "group_impacts", "abcd"}
-"""Sections that there were not either, and that are left out where nothing stands in them."""
 
-LATER_BESIDE = {"luminosity": "samples", "correlated": "processes"}
-"""The same of keys that were there elsewhere: they are left out beside these."""
+class LearnedKeys(set[str]):
+    """Holds every key that it is asked for, from then on: for a recording of everything."""
+
+    def __contains__(self, key: object) -> bool:
+        self.add(str(key))
+        return True
+
+
+KEYS: dict[str, set[str]] = {
+    kind: set(keys) for kind, keys in json.loads(FILE.read_text(encoding="utf-8"))["keys"].items()
+}
+"""Keys of each kind of file when its hashes were recorded, with dots between those of nested ones and * for a place in
+a list. A key that came later, such as a new setting, is left out: its effect is in what it changes. One that is gone is
+a difference."""
 
 
 def text_hash(text: str) -> str:
@@ -44,20 +50,27 @@ def canonical_hash(content: Any) -> str:
 
 def model_hash(path: Path) -> str:
     """Hash of what a model file holds."""
-    content = json.loads(path.read_text(encoding="utf-8"), object_hook=_without_later)
-    return canonical_hash({key: value for key, value in content.items() if key not in VOLATILE})
+    return canonical_hash(read_known(path, "model"))
 
 
-def _without_later(content: dict[str, Any]) -> dict[str, Any]:
-    later = LATER | {key for key, beside in LATER_BESIDE.items() if beside in content}
-    kept = {key: value for key, value in content.items() if key not in later}
-    return {key: value for key, value in kept.items() if key not in LATER_EMPTY or value not in ([], {}, None)}
-
-
-def plain_hashes(path: Path, what: str) -> dict[str, str]:
+def plain_hashes(path: Path, kind: str) -> dict[str, str]:
     """Hash of each top-level key of a JSON file, so that a difference says where it is."""
-    content = json.loads(path.read_text(encoding="utf-8"), object_hook=_without_later)
-    return {f"{what}.{key}": canonical_hash(value) for key, value in content.items() if key not in VOLATILE}
+    return {f"{kind}.{key}": canonical_hash(value) for key, value in read_known(path, kind).items()}
+
+
+def read_known(path: Path, kind: str) -> dict[str, Any]:
+    """Read a file of plain data, as far as its keys were known when hashes were recorded."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = select_known({k: v for k, v in content.items() if k not in VOLATILE}, KEYS[kind])
+    return found
+
+
+def select_known(content: Any, known: set[str], path: str = "") -> Any:
+    """Keep entries whose keys are known, at any depth."""
+    if isinstance(content, dict):
+        places = {key: f"{path}.{key}".lstrip(".") for key in content}
+        return {key: select_known(content[key], known, place) for key, place in places.items() if place in known}
+    return [select_known(one, known, f"{path}.*") for one in content] if isinstance(content, list) else content
 
 
 def file_hash(path: Path) -> str:

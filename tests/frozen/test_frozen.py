@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.frozen import cases
-from tests.frozen.hashes import fingerprint
-from tests.frozen.record import FILE
+from tests.frozen.hashes import FILE, LearnedKeys, fingerprint, select_known
 
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
 
@@ -32,6 +31,16 @@ def client():
 def test_every_recorded_case_is_there():
     now = {**cases.trainings(), **cases.on_cluster(None), **cases.exports(), **cases.runs(), **cases.scores()}
     assert list(now) == list(RECORDED["cases"])
+
+
+def test_keys_that_came_later_are_left_out_and_those_that_went_are_missed():
+    known = LearnedKeys()
+    then = {"fit": {"bins": 5, "notes": [{"what": "a"}]}}
+    assert select_known(then, known) == then
+    assert known == {"fit", "fit.bins", "fit.notes", "fit.notes.*.what"}
+    now = {"fit": {"bins": 5, "smooth": True, "notes": [{"what": "a", "why": "b"}]}, "eras": {}}
+    assert select_known(now, set(known)) == then
+    assert select_known({"fit": {"notes": [{"what": "a"}]}}, set(known)) != then
 
 
 @pytest.mark.usefixtures("same_numerics")

@@ -32,6 +32,7 @@ from qbdt.models.export import export_model
 from qbdt.models.file_text import checksum, parse_text
 from tests.faults.cases import ANALYSIS
 from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
+from tests.fuzz.runs import SEEDS, use_analysis
 from tests.inference.models import smooth_templates
 
 MODELS = sorted((Path(__file__).parents[1] / "frozen" / "models").glob("*.qbdt"))
@@ -194,6 +195,7 @@ TARGETS: dict[str, Target] = {
         (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
     ),
     "export": Target(tuple(map(parse_text, MODELS)), change_plain, _use_export),
+    "run": Target(SEEDS, change_plain, use_analysis),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
 }

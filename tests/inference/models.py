@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
 

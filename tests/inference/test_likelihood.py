@@ -4,7 +4,7 @@ import numpy as np
 import pyhf
 import pytest
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.fit import fit_templates

@@ -7,7 +7,7 @@ import pyhf
 import pytest
 from scipy.stats import norm
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit import fit_measurement, fit_templates

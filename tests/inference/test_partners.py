@@ -8,7 +8,7 @@ from validation.known_densities import control_workspace
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import training_settings
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.partners import read_partner

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.inference.fit import fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import qbdt.training.methods
 import qbdt.training.paper.boosting
 from qbdt import CrossTrainedClassifier, Dataset, Events, FitSettings, QBDTClassifier, Sample, Systematic, fit_scores
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ModelFileError, OutputError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qbdt import QBDTClassifier
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import DataError, ModelFileError, OutputError
 from qbdt.models.file_text import FORMAT_VERSION, checksum

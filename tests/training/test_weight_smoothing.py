@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from validation.weights import crowded, everywhere, ratios_table, reweighted, signed, study, table, thinned
 
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.samples.inferno import inferno

@@ -12,9 +12,6 @@ from pydantic import BaseModel, ValidationError
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError, hint_at
 
-__all__ = ["parse_analysis", "read_analysis", "write_yaml"]
-
-
 LONGEST = 500_000
 """Characters of an analysis file that are read: about 5 000 systematic sources, which take a few seconds."""
 

@@ -1,4 +1,4 @@
-"""What is shown of recorded data before an analysis is approved: nothing where the signal would be seen.
+"""Blinding: before an analysis is approved, recorded data are hidden where the signal would be seen.
 
 Blind results are those on the Asimov data. Of the recorded data only bins are shown in which the signal is too small
 to be seen, s/√b at most `fit: blind_above`, and control regions: those that neither histogram the score nor train.
@@ -14,8 +14,6 @@ from qbdt.analysis.region_schema import Region
 from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.inference.templates import TemplateSet
-
-__all__ = ["BLIND", "describe_blinding", "find_open_data", "open_data"]
 
 BLIND = "Blind: results are expected ones, on Asimov data; recorded data are hidden where they could show the signal."
 UNBLINDED = "Unblinded: results are on recorded data."

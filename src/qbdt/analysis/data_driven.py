@@ -15,11 +15,10 @@ import numpy as np
 
 from qbdt.analysis.input_files import said_of
 from qbdt.analysis.sample_schema import DataDriven
-from qbdt.analysis.schema import Analysis, Source
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.source_schema import Source
 from qbdt.data import Dataset, Role, Sample, Systematic
 from qbdt.errors import DataError
-
-__all__ = ["Contribution", "Transfer", "find_ratio", "rename_process", "split_data_driven"]
 
 NEVER = "1 < 0"
 """Selection that no event passes."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
+from qbdt.analysis.region_schema import Region
+from qbdt.analysis.sample_schema import SampleFiles
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.source_schema import ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
 from qbdt.files import choose_words
 
-__all__ = ["separate_models", "split_eras"]
-
 ERA = "{era}"
-"""What in paths and names of trees stands for the name of the era."""
+"""Stands in paths and names of trees for the name of the era."""
 
 ERA_NUMBER = "era_number"
 """Column with the number of the era, 0, 1, …, for selections and weights, and as a feature that trees divide by."""

@@ -25,16 +25,9 @@ from qbdt.analysis.input_files import (
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
-from qbdt.analysis.schema import (
-    Analysis,
-    FamilySource,
-    Generated,
-    SampleFiles,
-    ShapeSource,
-    ShapeVariation,
-    Source,
-    WeightSource,
-)
+from qbdt.analysis.sample_schema import Generated, SampleFiles
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.source_schema import FamilySource, ShapeSource, ShapeVariation, Source, WeightSource
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
@@ -54,8 +47,6 @@ from qbdt.data.readers import (
 from qbdt.errors import DataError, find_repeated
 from qbdt.files import digest
 from qbdt.progress import Progress
-
-__all__ = ["Bases", "EventReader"]
 
 VariedColumns = dict[str, Floats]
 Bases = Mapping[str, FamilyBasis]
@@ -102,7 +93,7 @@ class EventReader:
         samplers = {n: FamilySampler(s.family(n)) for n, s in sources.items() if isinstance(s, FamilySource)}
         if not samplers:
             return {}
-        key = digest([self._analysis.what_is_trained(), list_files(self._analysis, self._folder)])
+        key = digest([self._analysis.describe_training(), list_files(self._analysis, self._folder)])
         if key not in _BASES:
             _BASES.clear()
             _BASES[key] = find_bases(samplers, [one._sample_families(samplers) for one in self._eras()])
@@ -135,7 +126,7 @@ class EventReader:
         return [self._in_era(era, one) for era, one in eras.items()]
 
     def normalisations(self) -> list[Normalisation]:
-        """Return what the weights of each sample are multiplied with, era by era."""
+        """Return the factors on the weights of each sample, era by era."""
         found = [
             one._normalise(p, s, s.files, s.tree) for one in self._eras() for p, s in one._analysis.samples.items()
         ]
@@ -187,7 +178,7 @@ class EventReader:
 
     def _with(self, analysis: Analysis) -> EventReader:
         """Return a reader of another analysis in the same era."""
-        reader = EventReader(analysis, self._folder, self._rule, self._progress, self._partition)
+        reader = type(self)(analysis, self._folder, self._rule, self._progress, self._partition)
         reader._era, reader._bases = self._era, self._bases
         return reader
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.analysis.blinding import open_data
-from qbdt.analysis.loader import load_regions, require_trainable
+from qbdt.analysis.loader import load_regions, require_usable
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
 from qbdt.files import make_folder, replace_folder
@@ -15,8 +15,6 @@ from qbdt.inference import FitResult, write_fit
 from qbdt.progress import Progress, silent
 from qbdt.report import Labels
 from qbdt.report.figures import write_figures
-
-__all__ = ["fit_scored", "write_fit_folder"]
 
 OWNED = (
     "fit.json",
@@ -28,7 +26,7 @@ OWNED = (
     "combine",
     "figures",
 )
-"""What a fit writes: an earlier one's are replaced together, other files in the folder stay."""
+"""Files of a fit: an earlier one's are replaced together, other files in the folder stay."""
 
 
 def fit_scored(
@@ -65,7 +63,7 @@ def fit_scored(
     """
     analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)
-    require_trainable(events.every_event(), analysis)
+    require_usable(events.every_event(), analysis)
     several = analysis.fit.joins_scores and score is None
     scored = events if several else events.with_score(score)
     result = fit_regions(scored, analysis, progress)

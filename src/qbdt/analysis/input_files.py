@@ -9,34 +9,24 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 
 from qbdt.analysis.eras import split_eras
-from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
+from qbdt.analysis.sample_schema import SampleFiles
+from qbdt.analysis.schema import Analysis
+from qbdt.analysis.source_schema import ShapeSource, Source
 from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
 from qbdt.errors import DataError, ExpressionError
 
-__all__ = [
-    "PLACEHOLDERS",
-    "divide_files",
-    "insert_process",
-    "list_files",
-    "list_missing",
-    "match_sources",
-    "name_files",
-    "said_of",
-    "vary_columns",
-]
-
 PLACEHOLDERS = ("{process}", "{file}")
-"""What in the paths of varied files stands for the process's name, and for each of its nominal files."""
+"""Stand in the paths of varied files for the process's name, and for each of its nominal files."""
 
 
 @contextmanager
 def said_of(what: str) -> Iterator[None]:
-    """Put what is read in front of a message."""
+    """Put what is read, if it has a name, in front of a message."""
     try:
         yield
     except (DataError, ExpressionError) as error:
-        raise type(error)(f"{what}: {error}") from error
+        raise type(error)(f"{what}: {error}" if what else str(error)) from error
 
 
 def insert_process(text: str, process: str) -> str:

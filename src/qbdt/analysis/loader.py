@@ -11,13 +11,10 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import list_files
+from qbdt.analysis.input_files import said_of
 from qbdt.analysis.normalisation import Normalisation
-from qbdt.analysis.region_events import RegionEvents, add_region_columns
-from qbdt.analysis.schema import (
-    Analysis,
-    Folds,
-)
+from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
+from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, FoldRule
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, FitError
@@ -25,22 +22,6 @@ from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
 from qbdt.training import Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
-
-__all__ = [
-    "FilePartition",
-    "find_families",
-    "find_normalisations",
-    "fold_rule",
-    "list_files",
-    "load",
-    "load_eras",
-    "load_for_training",
-    "load_partitions",
-    "load_regions",
-    "require_folds",
-    "restrict_sources",
-    "training_settings",
-]
 
 AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
 
@@ -63,7 +44,7 @@ def load(
         analysis without signal; not needed to score.
     """
     found = load_regions(analysis, folder, progress)
-    return require_trainable(found.of_training_regions(), analysis) if to_train else found.every_event()
+    return require_trainable(found, analysis) if to_train else found.every_event()
 
 
 def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
@@ -71,7 +52,13 @@ def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progres
     return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
 
 
-def require_trainable(dataset: Dataset, analysis: Analysis) -> Dataset:
+def require_trainable(events: RegionEvents, analysis: Analysis, model: str | None = None) -> Dataset:
+    """Events of the regions that train a model (the first by default); refuse what cannot be trained on or fitted."""
+    with said_of(name_training_regions(events.regions, model)):
+        return require_usable(events.of_training_regions(model), analysis)
+
+
+def require_usable(dataset: Dataset, analysis: Analysis) -> Dataset:
     """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
     return dataset.require_usable().require_fittable().require_full_folds()

@@ -14,8 +14,6 @@ from qbdt.inference.templates import CellTarget, choose_cells
 from qbdt.models import score_events
 from qbdt.training import Model
 
-__all__ = ["join_scores", "name_scores", "require_fit"]
-
 FLOOR = 1.5
 """Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
 

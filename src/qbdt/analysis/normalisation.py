@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.schema import Generated
+from qbdt.analysis.sample_schema import Generated
 from qbdt.data import Expression
 from qbdt.data.readers import read_histogram, sum_expression
 from qbdt.errors import DataError
 from qbdt.tables import Table
-
-__all__ = ["Normalisation", "count_generated", "normalisation_table"]
 
 PB_TO_FB = 1000.0
 """Cross sections are in pb, luminosities in fb⁻¹."""
@@ -28,7 +26,7 @@ PB_TO_FB = 1000.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """What the weights of a sample are multiplied with.
+    """Factor on the weights of a sample.
 
     Attributes
     ----------

@@ -37,8 +37,6 @@ from qbdt.training import Model
 from qbdt.training.partitions import OutOfCore, PartitionedEvents, copy_rows
 from qbdt.training.partitions.dask import OnCluster, Traffic, map_reduce, require_device
 
-__all__ = ["ClusterRun", "DiskRun", "PartitionedRun"]
-
 SAMPLE = 2_000_000
 """Scored rows that come to the driver, to choose the constant c and the edges on: all where there are not more."""
 
@@ -90,7 +88,7 @@ class PartitionedRun(ABC):
 
     @abstractmethod
     def tables(self) -> tuple[Table, ...]:
-        """What the training cost, for people."""
+        """Tables of the cost of the training."""
 
     def read(
         self, analysis: Analysis, folder: Path, progress: Progress, note: Callable[[str], None]
@@ -190,7 +188,7 @@ class ClusterRun(PartitionedRun):
         return OnCluster(partitions, rule, client=self.client, traffic=self.traffic, device=self.device)
 
     def count(self) -> int:
-        """Return what was asked for, or two for each thread."""
+        """Return the number asked for, or two for each thread."""
         return self.n_partitions or PARTITIONS_PER_THREAD * max(1, sum(self.client.nthreads().values()))
 
     def tables(self) -> tuple[Table, ...]:
@@ -231,7 +229,7 @@ class DiskRun(PartitionedRun):
         return OutOfCore(partitions, rule, self.folder)
 
     def count(self) -> int:
-        """Return what was chosen."""
+        """Return the number given."""
         return self.n_partitions
 
     def tables(self) -> tuple[Table, ...]:

@@ -22,16 +22,6 @@ from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.files import choose_words
 
-__all__ = [
-    "RegionEvents",
-    "add_region_columns",
-    "list_models",
-    "read_conditions",
-    "read_observables",
-    "require_filled",
-    "require_none_shared",
-]
-
 ALWAYS = Expression("1 > 0")
 """Holds for every event: the condition of a region without a selection."""
 
@@ -63,6 +53,17 @@ def list_models(regions: Mapping[str, Region]) -> tuple[str, ...]:
     """Names of the models of an analysis, in the order of its regions; the one without a name is empty."""
     asked = [region.model_name for region in regions.values() if region.uses_score or region.trains]
     return tuple(dict.fromkeys(asked)) or ("",)
+
+
+def list_training_regions(regions: Mapping[str, Region], model: str) -> list[str]:
+    """Names of the regions whose events train a model."""
+    return [name for name, region in regions.items() if region.trains and region.model_name == model]
+
+
+def name_training_regions(regions: Mapping[str, Region], model: str | None = None) -> str:
+    """Where a model (the first by default) is trained, for messages about its events; empty without regions."""
+    names = list_training_regions(regions, list_models(regions)[0] if model is None else model)
+    return f"regions.{names[0]}" if len(names) == 1 else f"regions {', '.join(names)}" if names else ""
 
 
 def add_region_columns(dataset: Dataset, regions: Mapping[str, Region]) -> Dataset:
@@ -122,9 +123,7 @@ class RegionEvents:
         if not self.regions:
             return self.whole
         name = list_models(self.regions)[0] if model is None else model
-        conditions = [
-            _condition(r) for r, region in self.regions.items() if region.trains and region.model_name == name
-        ]
+        conditions = [_condition(region) for region in list_training_regions(self.regions, name)]
         if not conditions:
             what = f"no region with model: {name}" if name else "none"
             raise DataError(f"regions: {what} has train: true; at least one is needed to train")

@@ -22,8 +22,6 @@ from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.training import STRENGTH, Partner
 
-__all__ = ["RegionFiller", "fit_regions", "read_control_regions"]
-
 RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
 """Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
 
@@ -52,7 +50,10 @@ def fit_regions(
     shown = find_open_data(templates, analysis)
     if shown is not None:
         templates = {name: replace(one, data=None) for name, one in templates.items()}
-    chosen = {name: _describe_choices(one) for name, one in built.items()}
+    chosen: dict[str, dict[str, Any]] = {
+        name: {"chosen_c": one.c, "chosen_edges": [list(edges) for edges in one.bins.edges]}
+        for name, one in built.items()
+    }
     if _is_plain(analysis):
         result, choices = fit_templates(templates[fit.channel], fit, progress), chosen[fit.channel]
     else:
@@ -61,7 +62,7 @@ def fit_regions(
 
 
 def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
-    """Return what the control regions of an analysis will know in its fit, for training; recorded data are not seen.
+    """Information of the control regions of an analysis in its fit, for training; recorded data are not seen.
 
     Parameters
     ----------
@@ -123,10 +124,6 @@ def _build(events: RegionEvents, analysis: Analysis, name: str, region: Region, 
         return build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)
     except FitError as error:
         raise FitError(f"region {name}: {error}" if analysis.regions else str(error)) from error
-
-
-def _describe_choices(built: Any) -> dict[str, Any]:
-    return {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
 
 
 def _drop_absent(templates: TemplateSet) -> TemplateSet:

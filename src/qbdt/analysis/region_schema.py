@@ -14,8 +14,6 @@ from qbdt.data import Expression
 from qbdt.inference import FitSettings
 from qbdt.settings import Section, as_list, one_or_many
 
-__all__ = ["Decorrelate", "Region"]
-
 SCORE, YIELD = "score", "yield"
 
 
@@ -38,7 +36,7 @@ Decorrelate = Annotated[
         {"anyOf": [{"enum": ["region", "process"]}, {"type": "array", "items": {"enum": ["region", "process"]}}]}
     ),
 ]
-"""What a source's nuisance parameter is split by."""
+"""Ways to split a source's nuisance parameter."""
 
 
 class Region(Section):
@@ -96,7 +94,7 @@ class Region(Section):
 
     @property
     def expression(self) -> Expression | None:
-        """What is histogrammed, where it is neither the score nor the yield."""
+        """Expression that is histogrammed, where it is neither the score nor the yield."""
         return None if self.observable in (SCORE, YIELD) else Expression(self.observable)
 
     @property

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
+from qbdt.analysis.fit_schema import Variable
 from qbdt.analysis.inputs import choose_edges, fill_variable
 from qbdt.analysis.run_folder import RunFolder
-from qbdt.analysis.schema import Analysis, Variable
+from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.files import choose_words
 from qbdt.inference import FitSummary, Measurement
@@ -19,8 +20,6 @@ from qbdt.inference.answers import predict
 from qbdt.inference.templates import TemplateSet, bound_shifts, merge_unusable_bins
 from qbdt.report import Figure
 from qbdt.report.figures import stacked
-
-__all__ = ["draw_region_variables"]
 
 
 def draw_region_variables(run: RunFolder) -> list[Figure]:

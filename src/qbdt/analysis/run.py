@@ -16,11 +16,11 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
+from qbdt.analysis.input_files import list_files, said_of
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
     fold_rule,
-    list_files,
     load_regions,
     require_folds,
     require_trainable,
@@ -29,7 +29,7 @@ from qbdt.analysis.loader import (
 )
 from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
-from qbdt.analysis.region_events import RegionEvents, list_models, require_filled
+from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.resources import Plan
 from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
@@ -45,8 +45,6 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
-
-__all__ = ["Run", "run_analysis"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,8 @@ def run_analysis(
         Where relative paths of its files start.
     out
         Folder for the model, scored events, templates, workspaces, figures and `result.json`; made if it is not there.
-    n_threads
-        Threads of the training.
+    n_threads, device
+        Threads of the training, and "cuda" to train and score on a GPU; results are the same.
     memory
         Bytes that may be used, by default what is free; where events do not fit, the run goes out of core. On a
         cluster Dask looks after that.
@@ -117,39 +115,21 @@ def run_analysis(
         Told how far each step has come, and which step begins or was done before.
     cluster
         Where events are read, trained on, scored and histogrammed; in this process if not given.
-    device
-        "cuda" to train and score on a GPU; results are the same.
     at
         Folder of an earlier run or fit, whose fit to recorded data says at which values of the sources to train.
-
-    Returns
-    -------
-    Run
     """
     _require_device(device, cluster)
-    analysis = analysis if at is None else move_to_fit(analysis, at)
-    analysis = separate_models(open_data(analysis) if unblind else analysis)
-    if analysis.dataset is None:
-        require_folds(fold_rule(analysis))
-    data, root = Path(folder), Path(out)
+    analysis, data, root = _prepare(analysis, at, unblind), Path(folder), Path(out)
     note = _Notes(say)
     with FolderLock(root) as lock:
-        results = _open_folder(root, analysis, data, force)
-        place: PartitionedRun | _LocalRun = cluster or _LocalRun(n_threads, device)
-        if not _has_scores(root, results, note):
-            if cluster is None:
-                place = Plan(analysis, data, memory, n_threads, device).run_on_disk(root, say) or place
-            _train_and_score(analysis, data, root, place, progress, note, n_threads=n_threads, device=device)
-            lock.require()
-            results.update("run", scored=_digest_files(root / "scored"), partitions=place.count())
-        elif cluster is None and (n_partitions := _count_partitions(results)) > 1:
-            place = DiskRun(n_partitions, root, n_threads)  # templates are then the same, and no more memory is taken
-        source = {**provenance(data=data), "files": _describe_files(analysis, data), **(origin or {})}
-        note("fit: there already" if (known := _has_fit(root, results)) else "fit")
-        if not known:
-            results.put("result", _fit(analysis, root, place, figures, source, progress))
+        job = _Job(analysis, data, _open_folder(root, analysis, data, force), progress, note, n_threads, device)
+        scored = job.has_scores()
+        place = cluster or job.choose_place(memory, scored)
+        if not scored:
+            job.train_and_score(place, lock)
+        job.fit(place, figures, origin or {})
         lock.require()
-        return Run(root, results.find("result"), tuple(note.steps))
+        return Run(root, job.results.find("result"), tuple(note.steps))
 
 
 class _Notes:
@@ -157,11 +137,15 @@ class _Notes:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.steps: list[str] = []
-        self._say = say
+        self.say = say
 
     def __call__(self, text: str) -> None:
         self.steps.append(text)
-        self._say(text)
+        self.say(text)
+
+    def of_model(self, model: str) -> Callable[[str], None]:
+        """Notes on the training of a model, which begin with its name where it has one."""
+        return lambda text: self(f"{model}: {text}" if model else text)
 
 
 def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
@@ -169,6 +153,15 @@ def _require_device(device: str | None, cluster: ClusterRun | None) -> None:
     if device is not None and cluster is not None:
         raise ConfigError(f"device={device!r}: for a run on a cluster, give ClusterRun(client, device={device!r})")
     open_device(device)
+
+
+def _prepare(analysis: Analysis, at: Path | str | None, unblind: bool) -> Analysis:
+    """Return the analysis as it is run: moved to a fit, opened, each region with its model; refused without folds."""
+    moved = analysis if at is None else move_to_fit(analysis, at)
+    prepared = separate_models(open_data(moved) if unblind else moved)
+    if prepared.dataset is None:
+        require_folds(fold_rule(prepared))
+    return prepared
 
 
 class _LocalRun:
@@ -189,7 +182,7 @@ class _LocalRun:
         require_folds(self._events.whole.folds)
         models = list_models(analysis.regions)
         for model in models:
-            require_trainable(self._events.of_training_regions(model), analysis)
+            require_trainable(self._events, analysis, model)
         for basis in find_families(analysis, folder).values():
             note(basis.describe())
         for finding in find_faults(self._events.simulated() if analysis.fit.blind else self._events.every_event()):
@@ -235,8 +228,8 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     wanted = {
         "training": digest(_describe_training(analysis, data)),
-        "scores": digest([analysis.what_is_trained(), list_files(analysis, data)]),
-        "fit": digest(analysis.what_is_shown()),
+        "scores": digest([analysis.describe_training(), list_files(analysis, data)]),
+        "fit": digest(analysis.describe_results()),
         "qbdt": version("qbdt"),
     }
     known = folder.find("run")
@@ -255,13 +248,13 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 
 
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
-    """What the training sees of an analysis: no recorded data, no sources that are only fitted, no names of its own."""
+    """Content that the training depends on, without recorded data, sources that are only fitted, and names."""
     chosen = analysis.training.systematics
     used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
     samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
     sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
-    return [seen.what_is_trained(), list_files(seen, data)]
+    return [seen.describe_training(), list_files(seen, data)]
 
 
 def _set_fit_aside(folder: StepFolder, settings: str) -> None:
@@ -275,27 +268,6 @@ def _set_fit_aside(folder: StepFolder, settings: str) -> None:
     folder.clear("result.json")
 
 
-def _has_scores(root: Path, results: StepFolder, note: Callable[[str], None]) -> bool:
-    """Whether scored events are there as they were written."""
-    if not (root / "scored" / ANALYSIS_FILE).exists():
-        return False
-    known = results.find("run").get("scored") == _digest_files(root / "scored")
-    note("scores: there already" if known else "scores: damaged, they are made anew")
-    return known
-
-
-def _count_partitions(results: StepFolder) -> int:
-    """Return the number of partitions in which the scored events were written; 1 where nothing is known of it."""
-    known = results.find("run").get("partitions", 1)
-    return known if isinstance(known, int) else 1
-
-
-def _has_fit(root: Path, results: StepFolder) -> bool:
-    """Whether a result is there with every file of its fit."""
-    written = results.find("result").get("files")
-    return isinstance(written, list) and all((root / "fit" / str(name)).exists() for name in written)
-
-
 def _list_files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
@@ -304,62 +276,87 @@ def _digest_files(folder: Path) -> dict[str, str]:
     return {name: digest_file(folder / name) for name in _list_files(folder)}
 
 
-def _train_and_score(
-    analysis: Analysis,
-    data: Path,
-    root: Path,
-    place: _LocalRun | PartitionedRun,
-    progress: Progress,
-    note: Callable[[str], None],
-    **where: Any,
-) -> None:
-    require_fit(analysis)
-    events: Mapping[str, Any] = place.read(analysis, data, progress, note)
-    settings = training_settings(analysis, place.find_partner(analysis, note))
-    models: dict[str, Model] = {}
-    for model, own in events.items():
-        trained = train_into(
-            root / model_file(model),
-            restrict_sources(own, analysis.training.systematics),
-            settings,
-            resume=True,
-            progress=progress,
-            say=_note_of(model, note),
-            **where,
-        )
-        if not trained.complete:
-            raise KeyboardInterrupt
-        models[model] = trained.ensemble
-    place.score(models, root / "scored", analysis, note)
+@dataclass(frozen=True)
+class _Job:
+    """A run under way: scores and a fit that its folder has, or gets."""
 
+    analysis: Analysis
+    data: Path
+    results: StepFolder
+    progress: Progress
+    note: _Notes
+    n_threads: int | None
+    device: str | None
 
-def _note_of(model: str, note: Callable[[str], None]) -> Callable[[str], None]:
-    """Notes on the training of a model, which begin with its name where it has one."""
-    return lambda text: note(f"{model}: {text}" if model else text)
+    @property
+    def _root(self) -> Path:
+        return self.results.path
 
+    def has_scores(self) -> bool:
+        """Whether scored events are there as they were written."""
+        if not (self._root / "scored" / ANALYSIS_FILE).exists():
+            return False
+        known = bool(self.results.find("run").get("scored") == _digest_files(self._root / "scored"))
+        self.note("scores: there already" if known else "scores: damaged, they are made anew")
+        return known
 
-def _fit(
-    analysis: Analysis,
-    root: Path,
-    place: _LocalRun | PartitionedRun,
-    figures: bool,
-    source: Mapping[str, Any],
-    progress: Progress,
-) -> dict[str, Any]:
-    """Fit the scored events, write the folder `fit`, and return the content of `result.json`."""
-    result = place.run_fit(root / "scored" / ANALYSIS_FILE, analysis, progress)
-    write_fit_folder(result, root / "fit", source, figures=figures, labels=analysis.figure_labels())
-    return {
-        "name": analysis.name,
-        "qbdt": version("qbdt"),
-        "provenance": source,
-        "analysis": analysis.model_dump(mode="json"),
-        "yaml": write_yaml(analysis),
-        "fit": result.to_dict(),
-        "tables": [table.to_dict() for table in (*result.tables(), *place.tables())],
-        "files": _list_files(root / "fit"),
-    }
+    def choose_place(self, memory: int | None, scored: bool) -> PartitionedRun | _LocalRun:
+        """Return where to look at events: in memory, or on disk where they do not fit or were scored so before.
 
+        Templates are then the same, and no more memory is taken.
+        """
+        if not scored:
+            plan = Plan(self.analysis, self.data, memory, self.n_threads, self.device)
+            return plan.run_on_disk(self._root, self.note.say) or _LocalRun(self.n_threads, self.device)
+        known = self.results.find("run").get("partitions", 1)
+        if isinstance(known, int) and known > 1:
+            return DiskRun(known, self._root, self.n_threads)
+        return _LocalRun(self.n_threads, self.device)
 
-def _describe_files(analysis: Analysis, data: Path) -> list[dict[str, Any]]:
-    return [{"path": path, "bytes": size} for path, size, _ in list_files(analysis, data)]
+    def train_and_score(self, place: PartitionedRun | _LocalRun, lock: FolderLock) -> None:
+        """Train each model by folds into its file, and write the scored events."""
+        require_fit(self.analysis)
+        events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
+        settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
+        models: dict[str, Model] = {}
+        for model, own in events.items():
+            with said_of(name_training_regions(self.analysis.regions, model)):
+                trained = train_into(
+                    self._root / model_file(model),
+                    restrict_sources(own, self.analysis.training.systematics),
+                    settings,
+                    resume=True,
+                    progress=self.progress,
+                    say=self.note.of_model(model),
+                    n_threads=self.n_threads,
+                    device=self.device,
+                )
+            if not trained.complete:
+                raise KeyboardInterrupt
+            models[model] = trained.ensemble
+        place.score(models, self._root / "scored", self.analysis, self.note)
+        lock.require()
+        self.results.update("run", scored=_digest_files(self._root / "scored"), partitions=place.count())
+
+    def fit(self, place: PartitionedRun | _LocalRun, figures: bool, origin: Mapping[str, Any]) -> None:
+        """Fit the scored events, and write the folder `fit` and `result.json`, where they are not there already."""
+        written = self.results.find("result").get("files")
+        if isinstance(written, list) and all((self._root / "fit" / str(name)).exists() for name in written):
+            self.note("fit: there already")
+            return
+        self.note("fit")
+        files = [{"path": path, "bytes": size} for path, size, _ in list_files(self.analysis, self.data)]
+        source = {**provenance(data=self.data), "files": files, **origin}
+        result = place.run_fit(self._root / "scored" / ANALYSIS_FILE, self.analysis, self.progress)
+        write_fit_folder(result, self._root / "fit", source, figures=figures, labels=self.analysis.figure_labels())
+        content = {
+            "name": self.analysis.name,
+            "qbdt": version("qbdt"),
+            "provenance": source,
+            "analysis": self.analysis.model_dump(mode="json"),
+            "yaml": write_yaml(self.analysis),
+            "fit": result.to_dict(),
+            "tables": [table.to_dict() for table in (*result.tables(), *place.tables())],
+            "files": _list_files(self._root / "fit"),
+        }
+        self.results.put("result", content)

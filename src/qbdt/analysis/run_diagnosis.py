@@ -16,8 +16,6 @@ from qbdt.progress import Progress, silent
 from qbdt.report.style import save
 from qbdt.training import SingleModel, train
 
-__all__ = ["diagnose_run"]
-
 
 def diagnose_run(
     folder: Path | str,

@@ -31,8 +31,6 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import CrossTrainedModel
 
-__all__ = ["RunFolder", "model_file", "move_to_fit", "read_run", "read_tables"]
-
 WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
 """Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
 
@@ -223,10 +221,7 @@ def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
     if plain is None:
         return None
     if plain.get("dataset") is not None:
-        plain = {
-            key: plain[key]
-            for key in ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
-        }
+        plain = {key: plain[key] for key in WITH_DATASET}
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 
@@ -242,7 +237,7 @@ def _load_events(analysis: Analysis, data: Path | None, known: str | None, progr
 
 def _load_checked(analysis: Analysis, folder: Path, progress: Progress) -> RegionEvents:
     events = load_regions(add_variables(analysis, list_drawn(analysis)), folder, progress)
-    require_trainable(events.of_training_regions(), analysis)
+    require_trainable(events, analysis)
     return events
 
 

@@ -11,8 +11,6 @@ from qbdt.data import Dataset, Role
 from qbdt.inference.templates import rank_scores, score_histogram
 from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["Shape", "fill_scores", "fill_variable"]
-
 Shape: TypeAlias = tuple[Floats, Floats]
 """Contents of the bins and their statistical errors, for unit area."""
 

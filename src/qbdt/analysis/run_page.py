@@ -43,8 +43,6 @@ from qbdt.report.figures import (
 from qbdt.statistics import Expectation
 from qbdt.training import CrossTrainedModel
 
-__all__ = ["run_document"]
-
 PERMUTATIONS = 199
 """Of the test of over-training."""
 

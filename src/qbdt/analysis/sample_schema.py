@@ -10,8 +10,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from qbdt.analysis.schema_fields import Colour, ExpressionText, LabelText
 from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["DataDriven", "Era", "FriendFiles", "Generated", "GeneratedEvents", "SampleEra", "SampleFiles"]
-
 
 class Generated(Section):
     """How many events were generated, or the sum of their weights, before any selection.
@@ -46,7 +44,7 @@ GeneratedEvents = Annotated[Generated, BeforeValidator(_as_generated)]
 
 
 class SampleEra(Section):
-    """What is different of a sample in one era."""
+    """Differences of a sample in one era."""
 
     files: OptionalNames = Field([], description="paths or wildcards; those of the sample, with {era}, by default")
     tree: str | None = Field(None, description="TTree or RNTuple")

@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.analysis.figure_schema import FigureText, Variable
-from qbdt.analysis.fit_schema import Fit
+from qbdt.analysis.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, FriendFiles, Generated, SampleEra, SampleFiles
+from qbdt.analysis.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema_fields import ExpressionText, Placeholders
-from qbdt.analysis.source_schema import (
-    FamilySource,
-    NormSource,
-    ShapeSource,
-    ShapeVariation,
-    Source,
-    WeightSource,
-)
+from qbdt.analysis.source_schema import FamilySource, Source
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated
 from qbdt.settings import Names, OptionalNames, Section
@@ -27,27 +19,6 @@ from qbdt.training import Settings
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
-
-__all__ = [
-    "Analysis",
-    "BuiltinDataset",
-    "Era",
-    "FamilySource",
-    "FigureText",
-    "Fit",
-    "Folds",
-    "Generated",
-    "NormSource",
-    "Region",
-    "SampleEra",
-    "SampleFiles",
-    "ShapeSource",
-    "ShapeVariation",
-    "Source",
-    "Training",
-    "Variable",
-    "WeightSource",
-]
 
 
 class Folds(Section):
@@ -82,7 +53,7 @@ class Folds(Section):
 
 
 CONTROL_REGIONS = "control regions"
-"""What `with` says for the control regions of the same analysis."""
+"""Value of `with` for the control regions of the same analysis."""
 
 
 def _as_partner(value: Any) -> Any:
@@ -217,11 +188,11 @@ class Analysis(Section):
     training: Training = Field(Training(), description="settings of the training")
     fit: Fit = Field(Fit(), description="from scores to templates and a likelihood fit")
 
-    def what_is_trained(self) -> dict[str, Any]:
+    def describe_training(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
         return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
 
-    def what_is_shown(self) -> dict[str, Any]:
+    def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
         return self.model_dump(mode="json", include=_AFTER_TRAINING)
 

@@ -9,15 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from qbdt.data import Expression
 from qbdt.settings import as_list, one_or_many
 
-__all__ = [
-    "SOURCE_LABEL",
-    "Colour",
-    "ExpressionText",
-    "LabelText",
-    "Placeholders",
-    "as_text",
-]
-
 
 def _parsed(text: str) -> str:
     Expression(text)

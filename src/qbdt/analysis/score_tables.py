@@ -18,8 +18,6 @@ from qbdt.models import Scorer, place_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 
-__all__ = ["load_named_events", "score_tables", "training_samples"]
-
 
 def score_tables(
     plan: Analysis,

@@ -18,9 +18,6 @@ from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.files import choose_file_names, choose_words, make_folder, replace_folder
-from qbdt.inference import FitSettings
-
-__all__ = ["ANALYSIS_FILE", "choose_score_name", "write_description", "write_scored", "write_tables"]
 
 ANALYSIS_FILE = "scored.yaml"
 
@@ -144,7 +141,11 @@ def _size(source: Systematic, process: str) -> float | list[float]:
 
 
 def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, Any]:
-    files, names, fit = _file_names(scored), _Names(scored), analysis.fit
+    files, folders, names = _file_names(scored), _folder_names(scored), _Names(scored)
+    fit = analysis.fit.model_dump(mode="json", exclude_defaults=True)
+    fit |= {"transform": analysis.fit.transform, "binning": analysis.fit.binning}  # known by the training
+    if analysis.tied:  # by sections of samples, which are plain files here
+        fit["abcd"] = {name: list(regions) for name, regions in analysis.tied.items()}
     splitting = {name: {"decorrelate": ways} for name, ways in analysis.split_sources.items()}
     plain: dict[str, Any] = {
         "name": analysis.name,
@@ -155,24 +156,13 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
             for s in scored.samples
         },
         "systematics": {
-            s.name: {**_source(s, names, _folder_names(scored)[s.name]), **splitting.get(s.name, {})}
-            for s in scored.systematics
+            s.name: {**_source(s, names, folders[s.name]), **splitting.get(s.name, {})} for s in scored.systematics
         },
-        "fit": {**fit.model_dump(mode="json", exclude_defaults=True), **_named_choices(fit), **_ties(analysis)},
+        "fit": fit,
     }
     if scored.folds is not None:
         plain["folds"] = scored.folds.to_dict()
     return plain
-
-
-def _named_choices(fit: FitSettings) -> dict[str, str]:
-    """Return what depends on the method of the training, which the file does not have."""
-    return {"transform": fit.transform, "binning": fit.binning}
-
-
-def _ties(analysis: Analysis) -> dict[str, Any]:
-    """Return what is said of samples, which are plain files here."""
-    return {"abcd": {name: list(regions) for name, regions in analysis.tied.items()}} if analysis.tied else {}
 
 
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:

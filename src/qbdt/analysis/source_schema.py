@@ -16,8 +16,6 @@ from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import DataError
 from qbdt.settings import Names, OptionalNames, Section
 
-__all__ = ["FamilySource", "NormSource", "ShapeSource", "ShapeVariation", "Source", "WeightSource"]
-
 ALL_PROCESSES: Any = Field(["*"], description="processes it acts on; wildcards allowed; all simulated ones by default")
 DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
 

@@ -15,8 +15,6 @@ from qbdt.errors import OutputError
 if TYPE_CHECKING:
     from qbdt.studies.benchmark import PhysicsResults
 
-__all__: list[str] = []
-
 bench = typer.Typer(name="bench", help="Benchmarks against other libraries.", no_args_is_help=True)
 app.add_typer(bench)
 
@@ -49,6 +47,7 @@ def physics(
     out: Annotated[Path | None, typer.Option("--out", "--output", "-o", help="File for all numbers (JSON).")] = None,
     markdown: Annotated[Path | None, typer.Option(help="File for all tables (Markdown).")] = None,
     device: Device = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; P1 takes one.")] = 1,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -77,6 +76,7 @@ def physics(
         events,
         () if no_checks else tuple(check or CHECKS),
         device,
+        jobs,
     )
     found = run_physics(options, bar(quiet))
     content = _write(found, out, markdown)

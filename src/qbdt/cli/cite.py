@@ -11,8 +11,6 @@ import yaml
 from qbdt.cli.app import app
 from qbdt.errors import QBDTError
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt cite > references.bib")
 def cite() -> None:

@@ -14,8 +14,6 @@ from qbdt.report import PAGE
 if TYPE_CHECKING:
     from qbdt.studies.comparison import Plan
 
-__all__: list[str] = []
-
 WIDTH = 80
 """Columns that the table and the sentence below it fit into."""
 

@@ -9,8 +9,6 @@ import typer
 
 from qbdt.cli.app import Json, Quiet, Threads, app, bar, print_json
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt diagnose run --data /data/ntuples")
 def diagnose(

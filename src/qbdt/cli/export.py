@@ -9,8 +9,6 @@ import typer
 
 from qbdt.cli.app import DataFolder, Force, Json, Quiet, app, bar, print_json
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt export model.qbdt --to onnx --out higgs.onnx --events analysis.yaml")
 def export(

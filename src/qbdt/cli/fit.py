@@ -10,8 +10,6 @@ import typer
 from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
 from qbdt.errors import OutputError
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt fit scored.yaml --out fit --score bdt")
 def fit(

@@ -11,8 +11,6 @@ import typer
 
 from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
-__all__: list[str] = []
-
 generate = typer.Typer(help="Simulate samples (needs the extra: pip install 'qbdt\\[generate]').", no_args_is_help=True)
 app.add_typer(generate, name="generate")
 

@@ -11,8 +11,6 @@ from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Memory, Quiet, a
 from qbdt.errors import ConfigError
 from qbdt.files import write_text
 
-__all__: list[str] = []
-
 
 def _examples() -> list[str]:
     from qbdt.analysis.examples import example_names

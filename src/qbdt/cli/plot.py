@@ -9,8 +9,6 @@ import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, print_json
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt plot analysis.yaml --variable 'pt_tau / pt_lep' --format pdf --out plots")
 def plot(

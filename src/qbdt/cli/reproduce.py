@@ -9,8 +9,6 @@ import typer
 
 from qbdt.cli.app import Json, Quiet, app, bar, print_json
 
-__all__: list[str] = []
-
 StartAnew = Annotated[bool, typer.Option("--force", help="Start anew, whatever the folder holds.")]
 
 

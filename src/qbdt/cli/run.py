@@ -26,8 +26,6 @@ from qbdt.cli.app import (
 )
 from qbdt.errors import ConfigError
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt run analysis.yaml --out results")
 def run(

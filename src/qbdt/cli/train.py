@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from qbdt.training import AnyTrainedModel
     from qbdt.training.partitions import OutOfCore
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt train analysis.yaml --folds 5 --out higgs.qbdt")
 def train(

@@ -10,8 +10,6 @@ import typer
 from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, Threads, app, bar, note, print_json
 from qbdt.errors import require
 
-__all__: list[str] = []
-
 
 @app.command(epilog="Example:  qbdt tune analysis.yaml --trials 50 --out tuning")
 def tune(

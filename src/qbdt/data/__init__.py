@@ -5,12 +5,14 @@ In: files (`qbdt.data.readers`), arrays and tables in memory (`qbdt.data.columns
 Δ_k that each `Systematic` makes; `qbdt.data.checks` finds what looks wrong with it.
 """
 
-from qbdt.data.dataset import Dataset, Role, Sample, Tally
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.expressions import Expression
+from qbdt.data.flat_systematic import FlatSystematic, Kind
 from qbdt.data.folds import FoldRule, HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.from_target import TARGET, from_target
-from qbdt.data.systematic import FlatSystematic, Kind, Systematic
+from qbdt.data.sample import Role, Sample, Tally
+from qbdt.data.systematic import Systematic
 from qbdt.data.variations import Variation
 
 __all__ = [

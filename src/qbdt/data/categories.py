@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
+from qbdt.data.sample import Role
 from qbdt.errors import DataError
-
-__all__ = ["find_categories", "require_categories"]
 
 LARGEST = 2**31 - 1
 """Largest value of a category."""

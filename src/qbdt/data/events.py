@@ -17,8 +17,6 @@ from qbdt.data.columns import fill_masked, require_unmasked
 from qbdt.data.identity import are_distinct, are_shared_by_few, hash_columns, mix_salt, whole_numbers
 from qbdt.errors import DataError
 
-__all__ = ["Events", "Floats", "Selection"]
-
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Rows: TypeAlias = range | NDArray[np.integer[Any]]
 Selection: TypeAlias = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]

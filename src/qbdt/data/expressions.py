@@ -36,8 +36,6 @@ from qbdt.data.lists import (
 )
 from qbdt.errors import ExpressionError, hint_at
 
-__all__ = ["FUNCTIONS", "Expression"]
-
 Columns: TypeAlias = Mapping[str, Any]
 
 

@@ -18,8 +18,6 @@ from qbdt.data.events import Events
 from qbdt.data.identity import POSITION, hash_columns, name_bits, whole_numbers
 from qbdt.errors import DataError
 
-__all__ = ["FoldRule", "HashFolds", "ModuloFolds", "SplitFolds"]
-
 
 @dataclass(frozen=True)
 class FoldRule(ABC):

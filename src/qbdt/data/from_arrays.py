@@ -10,26 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.data.columns import as_columns, has_names, name_columns, require_unmasked
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
+from qbdt.data.flat_systematic import FlatSystematic, Kind
 from qbdt.data.folds import FoldRule
 from qbdt.data.identity import are_distinct, hash_columns, list_identifiers, number_identifiers
-from qbdt.data.systematic import FlatSystematic, Kind, Systematic, check_weights
-from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation
+from qbdt.data.sample import Role, Sample
+from qbdt.data.systematic import Systematic
+from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation, check_weights
 from qbdt.errors import DataError
-
-__all__ = [
-    "Apart",
-    "FlatTable",
-    "Rows",
-    "add_identifiers",
-    "bind",
-    "concatenate",
-    "from_arrays",
-    "order_events",
-    "signal_mask",
-    "take_identifiers",
-]
 
 PROCESS_OF = {True: "signal", False: "background"}
 
@@ -103,7 +92,7 @@ class _Part(NamedTuple):
 
 
 class FlatTable(NamedTuple):
-    """What sources over a table are bound to: rows of each process, features, and columns that are none.
+    """A table that sources are bound to: rows of each process, features, and columns that are none.
 
     It is `weighted` where weights are given, and `numbered` where identifiers of events are, as an array. `split`
     divides the table of a shape variation, given as (columns, y, weight, apart, context), into processes.
@@ -118,11 +107,13 @@ class FlatTable(NamedTuple):
 
 
 def signal_mask(y: ArrayLike, context: str = "") -> NDArray[np.bool_]:
-    """Signal mask from labels 1 and 0 (or −1)."""
+    """Signal mask from labels 1 and 0 (or −1), or from a mask."""
     values = require_unmasked(y, f"{context}y")
     if values.ndim != 1:
         raise DataError(f"{context}y has shape {values.shape}: one label per row is needed")
-    if values.dtype.kind not in "biuf":
+    if values.dtype == np.bool_:
+        return values
+    if values.dtype.kind not in "iuf":
         raise DataError(f"{context}y has type {values.dtype}: labels are 1 for signal and 0 (or −1) for background")
     signal = values == 1
     other = np.flatnonzero(~(signal | (values == 0) | (values == -1)))

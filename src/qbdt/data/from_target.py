@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qbdt.data.columns import require_unmasked
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
+from qbdt.data.flat_systematic import FlatSystematic
 from qbdt.data.from_arrays import Apart, FlatTable, add_identifiers, bind, order_events, take_identifiers
-from qbdt.data.systematic import FlatSystematic, Systematic
+from qbdt.data.sample import Role, Sample
+from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
-
-__all__ = ["TARGET", "from_target"]
 
 TARGET = "target"
 """Column of a regression's events, no feature, that holds the target."""

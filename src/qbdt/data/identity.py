@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 from qbdt.data.columns import require_unmasked
 from qbdt.errors import DataError
 
-__all__ = [
-    "POSITION",
-    "are_distinct",
-    "are_shared_by_few",
-    "bits_column",
-    "hash_columns",
-    "list_identifiers",
-    "mix_salt",
-    "name_bits",
-    "number_identifiers",
-    "take_bits",
-    "whole_numbers",
-]
-
 DISTINCT = 0.5
 """Smallest share of different hashes with which identifiers count as telling events apart: an event number that two
 generators both count from one still does, the number of a run or of a fold does not."""

@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 
 from qbdt.errors import ExpressionError
 
-__all__ = [
-    "REDUCTIONS",
-    "as_lists",
-    "choose",
-    "filter_lists",
-    "has_lists",
-    "is_condition",
-    "map_elements",
-    "pick_element",
-    "sort_descending",
-]
-
 
 def has_lists(value: Any) -> bool:
     """Whether a value has several entries per event."""

@@ -9,12 +9,11 @@ import numpy as np
 
 from qbdt.data.checks.distributions import find_most_moved
 from qbdt.data.checks.findings import Finding, find_faults, make_findings_table
-from qbdt.data.dataset import Dataset, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
-from qbdt.data.systematic import Kind
+from qbdt.data.flat_systematic import Kind
+from qbdt.data.sample import Sample
 from qbdt.tables import Table, format_count, render_html
-
-__all__ = ["DatasetSummary", "SampleSummary", "SourceSummary", "overview_html", "summarise"]
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar, overload
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from qbdt.arrays import Floats
-from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, as_mapping
-from qbdt.data.variations import Replacement, Rescaling, Reweighting, Scaling, Variation, relative_changes
+from qbdt.data.flat_systematic import FlatSystematic, Kind, LabelledTable, check_name
+from qbdt.data.variations import (
+    Replacement,
+    Rescaling,
+    Reweighting,
+    Scaling,
+    Variation,
+    check_weights,
+    relative_changes,
+)
 from qbdt.errors import DataError
-
-__all__ = ["FlatSystematic", "Kind", "Systematic", "find_components"]
 
 Additive = TypeVar("Additive", float, Floats)
 
 Size: TypeAlias = float | tuple[float, float]
 """Relative size of a normalisation, or its changes down and up."""
-
-FlatTable: TypeAlias = tuple[Any, ArrayLike, ArrayLike | None]
-"""Features, labels and weights of a shape variation over one table."""
-
 
 ONE_SIDED: Mapping[str, float] = {"nominal": -1.0, "up": 1.0}
 TWO_SIDED: Mapping[str, float] = {"nominal": 0.0, "up": 0.5, "down": -0.5}
@@ -47,14 +47,6 @@ def find_components(name: str, known: Iterable[str]) -> list[str]:
     """
     names = list(known)
     return [name] if name in names else [one for one in names if one.startswith(Systematic.name_component(name, ""))]
-
-
-class Kind(StrEnum):
-    """How a source acts: other weights, other events, or a relative size."""
-
-    WEIGHT = "weight"
-    SHAPE = "shape"
-    NORM = "norm"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +68,7 @@ class Systematic:
     down: Mapping[str, Variation] | None
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         object.__setattr__(self, "up", as_mapping(self.up))
         if not self.up:
             raise DataError(f"systematic {self.name} acts on no process")
@@ -216,10 +208,8 @@ class Systematic:
         down
             The same for the other direction.
         """
-        if down is None:
-            opposite = {process: Rescaling(shift, -1.0) for process, shift in up.items()}
-        else:
-            opposite = {process: Rescaling(shift) for process, shift in down.items()}
+        shifts, sign = (up, -1.0) if down is None else (down, 1.0)
+        opposite = {process: Rescaling(shift, sign) for process, shift in shifts.items()}
         return cls(name, Kind.WEIGHT, {process: Rescaling(shift) for process, shift in up.items()}, opposite)
 
     @overload
@@ -229,7 +219,7 @@ class Systematic:
     @overload
     @classmethod
     def shape(
-        cls, name: str, up: FlatTable, down: FlatTable | None = None, *, event_id: Any = None
+        cls, name: str, up: LabelledTable, down: LabelledTable | None = None, *, event_id: Any = None
     ) -> FlatSystematic: ...
 
     @classmethod
@@ -363,52 +353,10 @@ class Systematic:
         return f"Systematic({self.name}: {self.kind} on {', '.join(self.processes)}, {sides})"
 
 
-@dataclass(frozen=True, eq=False)
-class FlatSystematic:
-    """A source given over the rows of one table, before its rows are assigned to processes."""
-
-    name: str
-    kind: Kind
-    up: Any
-    down: Any
-    event_id: tuple[Any, ...] = (None, None)
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        if len(self.event_id) != 2:
-            raise DataError(f"systematic {self.name}: event_id is a tuple of {len(self.event_id)}: (of up, of down)")
-        if self.kind is Kind.SHAPE:
-            for side in (self.up, self.down):
-                if side is not None and (not isinstance(side, tuple) or len(side) != 3):
-                    raise DataError(f"systematic {self.name}: a shape variation is a tuple (X, y, weight)")
-
-    def __repr__(self) -> str:
-        return f"Systematic({self.name}: {self.kind}, {'up only' if self.down is None else 'up and down'})"
-
-
 def _reweightings(name: str, sides: Mapping[str, ArrayLike]) -> dict[str, Variation]:
     return {process: Reweighting(check_weights(name, weight)) for process, weight in sides.items()}
-
-
-def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
-    """Weights of a variation as float64, refused where not finite."""
-    try:
-        values = require_unmasked(weight, f"systematic {name}: weight").astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"systematic {name}: weights must be numbers ({error})") from error
-    if values.ndim != 1:
-        raise DataError(f"systematic {name}: weights have shape {values.shape}: one weight per row is needed")
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        raise DataError(f"systematic {name}: the weight of row {bad[0]} is {values[bad[0]]}: weights must be finite")
-    return values
 
 
 def _require_alike(name: str, up: Any, down: Any) -> None:
     if down is not None and isinstance(up, Mapping) != isinstance(down, Mapping):
         raise DataError(f"systematic {name}: up and down must both be arrays, or both name processes")
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise DataError(f"a systematic needs a name that can be printed, not {name!r}")

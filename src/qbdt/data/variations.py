@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
+from qbdt.data.columns import require_unmasked
 from qbdt.data.events import Events, Selection
 from qbdt.errors import DataError
-
-__all__ = ["Replacement", "Rescaling", "Reweighting", "Scaling", "Variation", "relative_changes"]
 
 
 class Variation(ABC):
@@ -176,3 +175,17 @@ def relative_changes(size: float | tuple[float, float]) -> tuple[float, float]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
+    """Weights of a variation as float64, refused where not finite."""
+    try:
+        values = require_unmasked(weight, f"systematic {name}: weight").astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"systematic {name}: weights must be numbers ({error})") from error
+    if values.ndim != 1:
+        raise DataError(f"systematic {name}: weights have shape {values.shape}: one weight per row is needed")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise DataError(f"systematic {name}: the weight of row {bad[0]} is {values[bad[0]]}: weights must be finite")
+    return values

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbdt.data.dataset import Dataset, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
-from qbdt.data.systematic import Kind, Systematic
+from qbdt.data.flat_systematic import Kind
+from qbdt.data.sample import Sample
+from qbdt.data.systematic import Systematic
 from qbdt.data.variations import Replacement, Reweighting, Scaling, Variation
 from qbdt.errors import DataError, hint_at
-
-__all__ = ["bend_dataset", "move_dataset"]
 
 BEND = (-1.0, 0.5, 0.5)
 """Coefficients of the nominal, up and down events in half the bend."""

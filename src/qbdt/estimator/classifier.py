@@ -11,41 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from qbdt.data import Dataset, FlatSystematic, FoldRule, Kind, Systematic
-from qbdt.data.columns import (
-    as_columns,
-    drop_columns,
-    has_names,
-    name_columns,
-    number_categories,
-    require_unmasked,
-)
+from qbdt.data.columns import as_columns, drop_columns, has_names, name_columns, number_categories, require_unmasked
 from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.estimator.labels import PROCESS, add_process, find_signal, name_strengths, read_classes, read_labels
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import read_model, score_events, write_model
-from qbdt.training import (
-    Callback,
-    Monitor,
-    Partner,
-    Settings,
-    TrainedModel,
-    train,
-)
+from qbdt.training import Callback, Monitor, Partner, Settings, TrainedModel, train
 from qbdt.training.profile import EfficientScores
 from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice
 from qbdt.trees.device import open_device
 
-__all__ = ["QBDTClassifier", "Sources", "make_parameters", "read_classes"]
-
 Validation = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike | None]
 Sources = Sequence[FlatSystematic | Systematic]
-
-PROCESS = "process of the label"
-"""Column that names the process of each row, where y has several signal labels."""
 
 PARAMETERS = {
     **COMMON_PARAMETERS,
@@ -181,11 +162,10 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         """
         open_device(self.device)  # says what is missing before events are looked at
         prepared = [self._prepare(X, y, sample_weight, systematics, process, event_id)]
-        settings = self._make_settings()
         monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
         self.training_: TrainedModel = train(
             prepared.pop(),  # so that training can let go of the events when its own arrays are filled
-            settings,
+            self._make_settings(),
             n_threads=self.n_threads,
             monitor=monitor,
             progress=self._progress,
@@ -259,40 +239,12 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
     def _make_settings(self) -> Settings:
         values = {name: getattr(self, name) for name in Settings.rules()}
-        return self._resolve_settings({**values, "strengths": self._name_strengths(), "at": self.at or {}})
-
-    def _name_strengths(self) -> dict[str, Any]:
-        """Strengths with the names of processes in place of labels of y."""
-        if not self.strengths:
-            return {}
-        labels = {} if len(self.classes_) == 2 else {label: _name_signal(label) for label in self.classes_.tolist()}
-        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in self.strengths.items()}
-        return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
+        return self._resolve_settings(
+            {**values, "strengths": name_strengths(self.strengths, self.classes_), "at": self.at or {}}
+        )
 
     def _extra(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist(), **self._describe_features()}
-
-    def _encode_labels(self, y: ArrayLike | None) -> NDArray[np.int8]:
-        if y is None:
-            raise DataError("requires y to be passed, but the target y is None")
-        values = column_or_1d(require_unmasked(y, "y"), warn=True)
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise DataError("Input y contains NaN or infinity: every row needs a label")
-        if (two := _encode_two_numbers(values)) is not None:
-            self.classes_, signal = two
-            return signal
-        if not values.size:
-            raise DataError("y is empty: events of signal and background are both needed")
-        check_classification_targets(values)
-        self.classes_ = np.unique(values)
-        if len(self.classes_) > 2 and not self.strengths:
-            raise DataError(
-                f"Only binary classification is supported: y has {len(self.classes_)} classes; for several signals "
-                "name the strength of each label, strengths={'mu_1': [1], 'mu_2': [2]}"
-            )
-        if len(self.classes_) < 2:
-            raise DataError(f"y has one class only, {self.classes_[0]}: signal and background are both needed")
-        return np.asarray(values != self.classes_[0], dtype=np.int8)
 
     def _prepare(
         self,
@@ -311,24 +263,19 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         apart = (*([process] if isinstance(process, str) else []), *of_folds)
         apart = tuple(dict.fromkeys((*apart, *name_columns(event_id))))
         table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
-        labels = self._encode_labels(y)
+        self.classes_, signal = read_labels(y, several=bool(self.strengths))
         Systematic.require_list(systematics)
         weight = None if weight is None else require_unmasked(weight, "sample_weight")
-        for label in (0, 1):
-            if weight is not None and weight.shape == labels.shape and not np.any(weight[labels == label]):
-                raise DataError(f"all weights of class {self.classes_[label]!r} are zero: both classes are needed")
+        for label, rows in zip(self.classes_, (~signal, signal), strict=False):
+            if weight is not None and weight.shape == rows.shape and not np.any(weight[rows]):
+                raise DataError(f"all weights of class {label!r} are zero: both classes are needed")
         columns = {**table, **as_columns(X, apart)} if apart else table
         if len(self.classes_) > 2:
             if process is not None:
                 raise DataError("process: y has several signal labels, which name the processes; give one of the two")
-            process, columns = PROCESS, self._add_process(columns, y)
+            process, columns = PROCESS, add_process(columns, y, self.classes_)
         sources = [self._encode_source(source) for source in systematics]
-        return Dataset.from_arrays(columns, labels, weight, sources, None, process, folds, event_id)
-
-    def _add_process(self, table: Any, y: Any) -> dict[str, Any]:
-        """Columns of a table with one for the process of each row, made of its label."""
-        names = np.array(["background", *map(_name_signal, self.classes_[1:].tolist())])
-        return {**as_columns(table), PROCESS: names[np.searchsorted(self.classes_, np.asarray(y))]}
+        return Dataset.from_arrays(columns, signal, weight, sources, None, process, folds, event_id)
 
     def _take_dataset(self, dataset: Dataset, *others: Any) -> Dataset:
         """Take events that have their labels, weights, sources and processes."""
@@ -346,33 +293,21 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
         def encode(side: Any) -> Any:
             table, labels, weight = side
-            known, table = self._encode_known(labels, source.name), number_categories(table, self.categories_)
+            known, table = find_signal(labels, self.classes_, source.name), number_categories(table, self.categories_)
             if len(self.classes_) > 2:
                 named = table if has_names(table) else as_columns(table, self._names())
-                table = self._add_process(named, labels)
+                table = add_process(named, labels, self.classes_)
             return table, known, weight
 
         sides = [None if side is None else encode(side) for side in (source.up, source.down)]
         return replace(source, up=sides[0], down=sides[1])
 
-    def _encode_known(self, y: ArrayLike, what: str) -> NDArray[np.int8]:
-        values = require_unmasked(y, f"{what}: y")
-        unknown = values[~np.isin(values, self.classes_)]
-        if unknown.size:
-            raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {self.classes_.tolist()}")
-        return np.asarray(values != self.classes_[0], dtype=np.int8)
-
     def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
             return None
-        X, y = validation[0], validation[1]
-        weight = validation[2] if len(validation) > 2 else None
-        return Dataset.from_arrays(self._check_table(X, reset=False), self._encode_known(y, "validation"), weight)
-
-
-def _name_signal(label: Any) -> str:
-    """Name of the process of a signal label."""
-    return f"signal {label}"
+        X, y, weight = (*validation, None)[:3]
+        signal = find_signal(y, self.classes_, "validation")
+        return Dataset.from_arrays(self._check_table(X, reset=False), signal, weight)
 
 
 def make_parameters(settings: Settings) -> dict[str, Any]:
@@ -380,15 +315,6 @@ def make_parameters(settings: Settings) -> dict[str, Any]:
     values = {name: getattr(settings, name) for name in Settings.rules()}
     wider = ("categorical_features", "monotonic_constraints", "strengths", "at")
     return {**values, **{name: values[name] or None for name in wider}}
-
-
-def read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
-    """Labels of background and signal that are kept with a model."""
-    classes = extra.get("classes", [0, 1])
-    plain = isinstance(classes, list) and len(classes) >= 2 and all(isinstance(c, str | int | float) for c in classes)
-    if not plain or np.array(classes).dtype.kind == "O":
-        raise ModelFileError("classes: two labels or more are needed")
-    return np.array(classes)
 
 
 class _Checkpoint:
@@ -411,17 +337,6 @@ def _read_earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | 
         check_is_fitted(resume, "training_")
         return resume.training_
     return read_model(resume)[0]
-
-
-def _encode_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int8]] | None:
-    """Return the two whole numbers that labels take and which rows have the larger, without sorting; None otherwise."""
-    if values.dtype.kind not in "biuf" or not values.size:
-        return None
-    low, high = values.min(), values.max()
-    signal = values == high
-    if not (low < high and low == int(low) and high == int(high)):
-        return None
-    return (np.array([low, high]), signal.view(np.int8)) if np.all(signal | (values == low)) else None
 
 
 if QBDTClassifier.__doc__:  # absent under python -OO

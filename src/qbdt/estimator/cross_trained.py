@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from qbdt.data import Events, FoldRule
 from qbdt.data.columns import as_columns, number_categories
 from qbdt.errors import ConfigError
-from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters, read_classes
+from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters
+from qbdt.estimator.labels import read_classes
 from qbdt.estimator.table_estimator import describe_features, make_unweighted
 from qbdt.models import read_cross_trained, score_events, write_model
 from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train
-
-__all__ = ["CrossTrainedClassifier"]
 
 
 class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -67,7 +66,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y, sample_weight, systematics, process, event_id
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
-        template = self._make_template()
+        template = QBDTClassifier() if self.estimator is None else clone(self.estimator)
         dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
         rule = self.folds or dataset.folds
         if rule is None:
@@ -127,10 +126,6 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def _n_threads(self) -> int | None:
         return None if self.estimator is None else self.estimator.n_threads
-
-    def _make_template(self) -> QBDTClassifier:
-        """Return an untrained estimator with the parameters of that given."""
-        return QBDTClassifier() if self.estimator is None else clone(self.estimator)
 
     def _make_events(self, X: Any) -> Events:
         """Events with the features of the models and, where X has them, the columns of the fold rule."""

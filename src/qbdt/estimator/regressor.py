@@ -22,8 +22,6 @@ from qbdt.training import Settings
 from qbdt.training.regression import Loss, TrainedRegression, train_regression
 from qbdt.trees import BinningChoice
 
-__all__ = ["QBDTRegressor"]
-
 PARAMETERS = {
     "loss": '"squared"; "huber", which is linear beyond `delta`; or "quantile", for the one that `quantile` names.',
     "delta": 'Residual, in units of the target, beyond which "huber" is linear.',

@@ -1,4 +1,4 @@
-"""`TableEstimator`: what the estimators have in common, tables as input and trees as result."""
+"""`TableEstimator`: the base of the estimators, with tables as input and trees as result."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from qbdt.errors import DataError
 from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
 from qbdt.trees import Tree
-
-__all__ = ["COMMON_PARAMETERS", "Columns", "TableEstimator", "describe_features", "make_unweighted"]
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -140,7 +138,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
 
 
 def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return what a model file keeps of features: whether they had names, and categories where there are some."""
+    """Entries of a model file on features: whether they had names, and categories where there are some."""
     return {"named": named, "categories": categories} if categories else {"named": named}
 
 

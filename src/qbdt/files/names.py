@@ -10,13 +10,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
-__all__ = ["choose_file_names", "choose_words"]
-
 LONGEST = 150
 """Bytes of a name that stay: with its ending and a scratch name around it, every file system takes it (255)."""
 
 HARMFUL = frozenset("/\\%~*?[]{}:;|<>\"'`$&!#=")
-"""What means something to a file system, a shell, a wildcard or this module."""
+"""Characters with a meaning for a file system, a shell, a wildcard or this module."""
 
 
 def choose_file_names(names: Iterable[str]) -> list[str]:

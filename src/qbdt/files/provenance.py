@@ -9,8 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["digest", "digest_file", "provenance", "versions"]
-
 PACKAGES = (
     "qbdt",
     "numpy",

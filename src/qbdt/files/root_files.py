@@ -12,8 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-__all__ = ["recreate_root", "stable_root_files"]
-
 PLACEHOLDER = UUID("5d1c9f1e-2a63-4c0b-9f0e-71e8b4d0a6c3")
 """Stands in a file for its identifier while it is written (any number)."""
 

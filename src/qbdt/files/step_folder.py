@@ -11,8 +11,6 @@ from typing import Any
 from qbdt.errors import ConfigError, OutputError
 from qbdt.files.whole_files import make_folder, write_text
 
-__all__ = ["StepFolder"]
-
 
 class StepFolder:
     """A folder of work that is done once, and goes on where it stopped.

@@ -18,16 +18,6 @@ from pathlib import Path
 
 from qbdt.errors import OutputError
 
-__all__ = [
-    "FolderLock",
-    "make_folder",
-    "replace_file",
-    "replace_folder",
-    "require_folder",
-    "scratch_folder",
-    "write_text",
-]
-
 
 @contextmanager
 def _output_errors(path: Path) -> Iterator[None]:

@@ -17,8 +17,6 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.likelihood import Likelihood, Minimum
 
-__all__ = ["AnalyticLikelihood", "ManyFits", "fit_from", "fit_many"]
-
 MAX_STEPS = 100
 """Newton steps after which fits that have not converged are given to MIGRAD, one by one."""
 FIRST_STEPS = 8

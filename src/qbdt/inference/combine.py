@@ -25,8 +25,6 @@ from qbdt.inference.mc_statistics import McModel
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet, make_histogram
 
-__all__ = ["write_datacard"]
-
 RESERVED = ("data_obs", "r", "MH", "autoMCStats", "process", "rate", "bin")
 """Names that mean something else to combine: the data, the signal strength, the mass, words of the card."""
 

@@ -19,8 +19,6 @@ from qbdt.inference.templates.shift_errors import take_shift_errors
 from qbdt.inference.templates.smoothing import smooth_shifts, symmetrise_shifts
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
-__all__ = ["BuiltTemplates", "Filler", "build_templates", "refill"]
-
 
 @dataclass(frozen=True, eq=False)
 class BuiltTemplates:

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 
-__all__ = ["Expectation"]
-
 Index = NDArray[np.intp]
 
 ASYMMETRIC = 0.05

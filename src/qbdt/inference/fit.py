@@ -28,8 +28,6 @@ from qbdt.inference.templates.template_set import Note, TemplateSet
 from qbdt.inference.workspace import describe_measurement, expect_counts, write_workspace
 from qbdt.progress import Progress, silent
 
-__all__ = ["fit_measurement", "fit_templates", "run_fit", "write_fit"]
-
 
 def run_fit(
     scored: Dataset,

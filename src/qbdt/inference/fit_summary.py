@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,6 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
-
-if TYPE_CHECKING:  # answers are made of fits, whose results are here
-    pass
-
-__all__ = ["FitSummary", "FittedParameter", "Impact", "Scan", "StrengthSummary"]
-
 
 NO_MC_STAT = ", no MC stat"
 """Ending of the names of fits in which the MC-statistics factors are held."""

@@ -15,8 +15,6 @@ from qbdt.errors import FitError
 from qbdt.files import choose_file_names, stable_root_files
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 
-__all__ = ["read_xml", "write_xml"]
-
 
 def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurement") -> Path:
     """Write a workspace as `NAME.xml`, one file per channel in `config/` and the histograms in `data/data.root`.

@@ -16,13 +16,11 @@ from qbdt.files import write_text
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
 
-__all__ = ["describe_hs3", "is_hs3", "read_hs3", "write_hs3"]
-
 VERSION = "0.2"
 """Of the standard."""
 
 CONSTRAINTS = {"staterror": "Gauss", "shapesys": "Poisson"}
-"""What constrains the factors of the bins of one sample, by pyhf's name of the modifier."""
+"""Constraint of the factors of the bins of one sample, by pyhf's name of the modifier."""
 
 
 def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +35,7 @@ def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str,
     """
     spec, poisson = take_constraints(spec)
     observed = {one["name"]: one["data"] for one in spec["observations"]}
-    axes = {name: _axis(name, region.edges.tolist()) for name, region in measurement.regions.items()}
+    axes = {n: {"name": f"obs_{n}", "edges": r.edges.tolist()} for n, r in measurement.regions.items()}
     regions = [_region(channel, axes[channel["name"]], poisson) for channel in spec["channels"]]
     constraints = list(_constraints(spec))
     data = [
@@ -97,10 +95,6 @@ def read_hs3(plain: Mapping[str, Any]) -> dict[str, Any]:
         return _read(plain)
     except (KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
         raise FitError(f"the HS3 document cannot be read: {error}") from error
-
-
-def _axis(region: str, edges: Sequence[float]) -> dict[str, Any]:
-    return {"name": f"obs_{region}", "edges": list(edges)}
 
 
 def _region(channel: Mapping[str, Any], axis: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:

@@ -19,8 +19,6 @@ from qbdt.inference.fit_summary import Impact
 if TYPE_CHECKING:  # which asks for impacts
     from qbdt.inference.summary import BestFit
 
-__all__ = ["measure_group_impacts", "measure_impacts"]
-
 
 def measure_impacts(best: BestFit, covariance: Floats, refit: bool) -> tuple[Impact, ...]:
     """Impacts of all sources, largest first; from the covariance, or by repeating the fit with each source moved."""

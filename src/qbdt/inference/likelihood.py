@@ -18,8 +18,6 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.pyhf_model import PyhfModel
 
-__all__ = ["Likelihood", "Minimum", "invert"]
-
 TOLERANCE = 1e-2
 """MINUIT's tolerance: the estimated distance to the minimum of −2 ln L is below 0.002 of it."""
 POLISHED, MAX_STEPS = 1e-10, 100

@@ -24,8 +24,6 @@ from qbdt.data import Role
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates.template_set import ProcessTemplates
 
-__all__ = ["McModel", "describe_mc_stat", "is_shared", "name_mc_stat", "take_constraints", "write_constraints"]
-
 McModel: TypeAlias = Literal["bin", "bin_poisson", "process", "process_poisson"]
 """How MC statistics enter the likelihood."""
 

@@ -21,8 +21,6 @@ from qbdt.errors import FitError, find_repeated
 from qbdt.files import choose_words
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
-__all__ = ["RESERVED", "Measurement"]
-
 RESERVED = frozenset({"lumi", "Lumi"})
 """Names of parameters that mean something else in HistFactory."""
 

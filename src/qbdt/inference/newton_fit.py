@@ -23,8 +23,6 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import ModelArrays
 
-__all__ = ["NewtonFit", "maximise"]
-
 MAX_STEPS = 200
 """Newton steps before a fit is given up: only one that does not converge takes so many."""
 DECREASE = 1e-10

@@ -7,16 +7,34 @@ the squares. A fit takes that for information on θ: Σ V_i/v_i, with v_i the va
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.result import NoiseConstraint
-
-__all__ = ["find_noise_constraints"]
 
 SMALLEST = 0.9
 """Noise that constrains a nuisance parameter less than this is not worth a warning."""
+
+
+@dataclass(frozen=True)
+class NoiseConstraint:
+    """A source whose nuisance parameter noise may constrain.
+
+    Attributes
+    ----------
+    source
+        Its name.
+    fitted
+        σ_θ of the fit, in prior standard deviations.
+    noise
+        σ_θ that shifts of pure noise, of the size of their statistical errors, would give.
+    """
+
+    source: str
+    fitted: float
+    noise: float
 
 
 def find_noise_constraints(measurement: Measurement, summary: FitSummary) -> tuple[NoiseConstraint, ...]:

@@ -18,8 +18,6 @@ from qbdt.errors import FitError
 from qbdt.inference.expectation import Expectation
 from qbdt.inference.mc_statistics import take_constraints
 
-__all__ = ["Constraints", "Parameter", "PyhfModel"]
-
 STEP = 1e-4
 """Step of the central differences of the expectation, in units of the width of each constraint: errors of the third
 order, 1e-8, and of rounding, 1e-16/1e-4, are then both far below 1e-6."""

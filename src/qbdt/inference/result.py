@@ -11,18 +11,12 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.fit_summary import FitSummary, Scan
 from qbdt.inference.measurement import Measurement
+from qbdt.inference.noise import NoiseConstraint
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.tables import Table, render_html
 
 if TYPE_CHECKING:  # answers are made of fits, whose results are here
     from qbdt.inference.answers.collection import Answers
-
-__all__ = [
-    "BackgroundUncertainty",
-    "FitResult",
-    "NoiseConstraint",
-    "SourceSignificance",
-]
 
 
 @dataclass(frozen=True)
@@ -66,25 +60,6 @@ class BackgroundUncertainty:
 
     correlated: float
     uncorrelated: float
-
-
-@dataclass(frozen=True)
-class NoiseConstraint:
-    """A source whose nuisance parameter noise may constrain.
-
-    Attributes
-    ----------
-    source
-        Its name.
-    fitted
-        σ_θ of the fit, in prior standard deviations.
-    noise
-        σ_θ that shifts of pure noise, of the size of their statistical errors, would give.
-    """
-
-    source: str
-    fitted: float
-    noise: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,8 @@ from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.progress import Progress, silent
 
-__all__ = ["fit_scores"]
-
 METHODS = ("decision_function", "predict_proba", "predict")
-"""What gives scores, of a classifier; of several columns the last is that of the signal."""
+"""Methods of a classifier that return scores; of several columns the last is that of the signal."""
 
 
 def fit_scores(

@@ -11,8 +11,6 @@ from pydantic import Field, model_validator
 
 from qbdt.settings import Section
 
-__all__ = ["FitSettings"]
-
 Binning = Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells", "categories"]
 
 

@@ -17,8 +17,6 @@ from qbdt.inference.result import BackgroundUncertainty, SourceSignificance
 from qbdt.inference.templates.template_set import ModelArrays, TemplateSet
 from qbdt.statistics import significance
 
-__all__ = ["background_uncertainty", "source_significances"]
-
 
 def source_significances(templates: TemplateSet) -> tuple[SourceSignificance, ...]:
     """Significances of appendix A for each source acting alone on the background, without MC statistics."""

@@ -20,8 +20,6 @@ from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
-__all__ = ["BestFit", "expected_error", "fit_freely", "scan_mu", "summarise"]
-
 SCAN_REACH = 2.5
 """Standard deviations of μ on either side that a scan covers: a little more than the 2 σ line in its figure."""
 

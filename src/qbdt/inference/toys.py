@@ -20,8 +20,6 @@ from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.inference.workspace import build_workspace
 from qbdt.tables import Table
 
-__all__ = ["ToyStudy", "Toys", "draw_toys", "fit_toys", "fit_toys_with_pyhf"]
-
 
 @dataclass(frozen=True, eq=False)
 class Toys:
@@ -126,7 +124,8 @@ def fit_toys_with_pyhf(templates: TemplateSet, toys: Toys) -> ToyStudy:
     poi = likelihood.names[likelihood.poi]
     rows = []
     for counts, theta, gamma in zip(toys.counts, toys.theta, toys.gamma, strict=True):
-        centres = {**dict(zip(templates.sources, theta, strict=True)), **_by_bin(likelihood, gamma)}
+        centres = dict(zip(templates.sources, theta, strict=True))
+        centres |= dict(zip(likelihood.of_kind("mc_stat"), gamma.tolist(), strict=True))
         toy = likelihood.with_data(counts, centres)
         free = toy.follow({}, best.values)
         null, truth = (toy.follow({poi: mu}, free.values).twice_nll for mu in (0.0, 1.0))
@@ -135,7 +134,3 @@ def fit_toys_with_pyhf(templates: TemplateSet, toys: Toys) -> ToyStudy:
         rows.append((mu, sigma, max(null - free.twice_nll, 0.0) if mu > 0 else 0.0, truth - free.twice_nll < 1.0))
     mu_hat, sigma_mu, q0, inside = (np.array(column) for column in zip(*rows, strict=True))
     return ToyStudy(mu_hat, sigma_mu, np.sqrt(q0), inside, float(fit_asimov(templates.arrays()).z))
-
-
-def _by_bin(likelihood: Likelihood, gamma: Floats) -> dict[str, float]:
-    return dict(zip(likelihood.of_kind("mc_stat"), gamma.tolist(), strict=True))

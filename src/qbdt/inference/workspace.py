@@ -27,8 +27,6 @@ from qbdt.inference.measurement import Measurement
 from qbdt.inference.pyhf_model import PyhfModel
 from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
 
-__all__ = ["build_workspace", "describe_measurement", "expect_counts", "read_workspace", "write_workspace"]
-
 REACH = 100.0
 """Bounds of parameters in standard deviations. MINUIT's errors of bounded parameters are too small by 1 − (σ/bound)²/6:
 0.7 % for pyhf's usual ±5, 2e-5 for ±100, so that all programs quote the same uncertainties."""

@@ -18,8 +18,6 @@ from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
 from qbdt.training.partitions import PartitionedEvents
 
-__all__ = ["cross_train", "require_writable", "train_into"]
-
 TREES_BETWEEN_WRITES = 10
 """An unfinished model is written after so many trees at most often."""
 
@@ -44,10 +42,8 @@ def cross_train(
     ----------
     dataset
         Signal, background and systematic sources, with a fold rule.
-    settings
-        How to train each.
-    n_threads, progress, device
-        As for `qbdt.training.train`.
+    settings, n_threads, progress, device
+        As for `qbdt.training.train`, of each model.
     resume
         An earlier cross-training on the same events with the same settings, to be continued: finished models are kept.
     checkpoint
@@ -58,7 +54,7 @@ def cross_train(
     Returns
     -------
     CrossTrainedModel
-        Interrupting with Ctrl-C returns the trees so far; `complete` tells.
+        After Ctrl-C the trees so far; `complete` tells.
 
     Examples
     --------
@@ -69,6 +65,7 @@ def cross_train(
     """
     rule = _require_rule(dataset, resume)
     earlier = () if resume is None else resume.trainings
+    options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
     done: list[TrainedModel] = []
 
     def report(training: TrainedModel) -> None:
@@ -82,8 +79,7 @@ def cross_train(
             say(f"train fold{fold}: there already")
             done.append(before)
             continue
-        say(_describe_start(fold, before))
-        options: dict[str, Any] = {"n_threads": n_threads, "progress": progress, "device": device}
+        say(f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees"))
         done.append(train(events, settings, resume=before, checkpoint=report, **options))
         if not done[-1].complete:
             break
@@ -98,10 +94,6 @@ def _require_rule(dataset: Dataset | PartitionedEvents, resume: CrossTrainedMode
     if resume is not None and resume.folds != rule:
         raise DataError(f"cannot resume: the earlier training divided events by {resume.folds}, this one by {rule}")
     return rule
-
-
-def _describe_start(fold: int, before: TrainedModel | None) -> str:
-    return f"train fold{fold}" + ("" if before is None else f", going on after {len(before.ensemble.trees)} trees")
 
 
 def train_into(

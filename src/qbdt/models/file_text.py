@@ -12,19 +12,6 @@ from typing import Any, NoReturn
 
 from qbdt.errors import ModelFileError
 
-__all__ = [
-    "FORMAT_VERSION",
-    "LARGEST_OUTPUT",
-    "LARGEST_YIELD",
-    "checksum",
-    "format_text",
-    "get",
-    "names",
-    "number",
-    "numbers",
-    "parse_text",
-]
-
 FORMAT = "qbdt model"
 FORMAT_VERSION = 3
 """1: the paper's models. 2: also those of the profiled method, and cross-trained ones. 3: also categorical features."""

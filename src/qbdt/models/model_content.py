@@ -14,21 +14,10 @@ from qbdt.errors import ModelFileError
 from qbdt.models.file_text import get, names, number, numbers
 from qbdt.models.tree_content import read_source_values, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import (
-    STRENGTH,
-    AnyTrainedModel,
-    CrossTrainedModel,
-    End,
-    Ending,
-    Settings,
-    SingleModel,
-    TrainedModel,
-)
+from qbdt.training import STRENGTH, AnyTrainedModel, CrossTrainedModel, End, Ending, Settings, SingleModel, TrainedModel
 from qbdt.training.profile import EfficientScores, ProfiledEnsemble
 from qbdt.training.regression import Loss, RegressionExpectation, TrainedRegression
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
-
-__all__ = ["from_dict", "to_dict"]
 
 PAPER, PROFILED, EFFICIENT, CROSS_TRAINED = "paper", "profiled", "efficient", "cross-trained"
 REGRESSION = "regression"
@@ -262,7 +251,7 @@ READERS: dict[str, Callable[..., SingleModel]] = {
     EFFICIENT: _read_efficient,
     REGRESSION: _read_regression,
 }
-"""What reads each kind of training."""
+"""Reader of each kind of training."""
 
 
 def _read_trees(

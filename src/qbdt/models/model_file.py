@@ -12,8 +12,6 @@ from qbdt.models.file_text import format_text, get, parse_text
 from qbdt.models.model_content import from_dict, to_dict
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, TrainedModel
 
-__all__ = ["read_any_model", "read_cross_trained", "read_model", "write_model"]
-
 
 def write_model(
     path: str | Path,

@@ -10,8 +10,6 @@ from qbdt.data import Events
 from qbdt.training import FoldedEnsemble, Model, SingleModel
 from qbdt.trees.device import Device, open_device, score_on_device
 
-__all__ = ["Scorer", "place_model", "score_events"]
-
 
 def score_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
     """Score of every event.

@@ -13,8 +13,6 @@ from qbdt.errors import ModelFileError
 from qbdt.models.file_text import LARGEST_OUTPUT, LARGEST_YIELD, get, number
 from qbdt.trees import Tree
 
-__all__ = ["read_source_values", "tree_from_dict", "tree_to_dict"]
-
 YIELDS = ("s", "b", "sigma2", "q", "gain", "value")
 MOST = {"value": LARGEST_OUTPUT}
 SOURCES = "source_values"

@@ -14,20 +14,6 @@ from typing import Any, TypeAlias
 from qbdt.files import versions
 from qbdt.tables import Table
 
-__all__ = [
-    "Block",
-    "Code",
-    "Document",
-    "Figure",
-    "Fold",
-    "Headline",
-    "Section",
-    "Statement",
-    "Text",
-    "Verdict",
-    "provenance_tables",
-]
-
 
 @dataclass(frozen=True)
 class Text:

@@ -15,10 +15,12 @@ from markupsafe import Markup, escape
 
 from qbdt.report.document import Code, Document, Figure, Fold, Section, Statement, Text
 from qbdt.report.style import styled
-from qbdt.report.symbols import typeset
 from qbdt.tables import Table
 
-__all__ = ["render_html", "svg"]
+_SYMBOL = re.compile(
+    r"(?<![\w.])(?P<symbol>Δ?[α-ωΔ]|Δ[a-zA-Z]|[A-Za-z](?=_[μθk]))_(?P<index>[μθk]{1,2}|[a-z0-9]{1,4}|sys)(?!\w)"
+)
+"""A Greek letter with a short index, or any letter with a Greek one or k: no name of a column looks like that."""
 
 
 def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
@@ -51,6 +53,17 @@ def svg(figure: Figure) -> bytes:
         figure.drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     figure.drawn.set_layout_engine("none")
     return re.sub(rb' d="[^"]*"', _rounded, out.getvalue())
+
+
+def typeset(text: str) -> str:
+    """Return text in which symbols have HTML subscripts; the text must be escaped already.
+
+    Examples
+    --------
+    >>> typeset("σ_μ and Δμ_sys, not tau_id or m_T")
+    'σ<sub>μ</sub> and Δμ<sub>sys</sub>, not tau_id or m_T'
+    """
+    return _SYMBOL.sub(r"\g<symbol><sub>\g<index></sub>", text)
 
 
 def _hash(text: str) -> str:

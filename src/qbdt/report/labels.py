@@ -1,6 +1,6 @@
-"""What figures write: titles of processes, variables and sources, colours, and the line above the axes.
+"""Text and colours of figures: titles of processes, variables and sources, and the line above the axes.
 
-In: what an analysis says about itself. Out: text that Matplotlib draws; a name without a label is drawn as it is.
+In: labels of an analysis. Out: text that Matplotlib draws; a name without a label is drawn as it is.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qbdt.report.style import COLOURS, SIGNAL
-
-__all__ = ["PLAIN", "Labels"]
 
 LIGHTER = 0.5
 """How much of white is in a colour that is used a second time."""

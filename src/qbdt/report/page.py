@@ -15,8 +15,6 @@ from qbdt.report.html import render_html, svg
 from qbdt.report.style import styled
 from qbdt.tables import Table
 
-__all__ = ["PAGE", "render_markdown", "write_report"]
-
 PAGE = "report.html"
 
 

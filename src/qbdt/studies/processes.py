@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-__all__ = ["run_tasks"]
-
 Task = TypeVar("Task")
 Events = TypeVar("Events")
 Result = TypeVar("Result")
@@ -48,7 +46,7 @@ def run_tasks(
 
 
 _given: list[Any] = []
-"""What a process works with: the function, and what was loaded."""
+"""Function and loaded data of a worker process."""
 
 
 def _start(work: Callable[..., Any], load: Callable[[], Any]) -> None:

@@ -27,23 +27,6 @@ from qbdt.errors import require
 from qbdt.models import place_model
 from qbdt.training import Settings, TrainedModel, train
 
-__all__ = [
-    "EventTable",
-    "Method",
-    "Parameters",
-    "Scorer",
-    "Trained",
-    "fit_adaboost",
-    "fit_classifier",
-    "fit_hist_gradient_boosting",
-    "fit_lightgbm",
-    "fit_on_table",
-    "fit_qbdt",
-    "fit_with_early_stopping",
-    "fit_xgboost",
-    "make_event_table",
-]
-
 Scorer: TypeAlias = Callable[[Events], Floats]
 Parameters: TypeAlias = Mapping[str, Any]
 

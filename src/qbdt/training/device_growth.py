@@ -23,8 +23,6 @@ from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.trees.device import DeviceArray
 from qbdt.trees.growth import Grown
 
-__all__ = ["DeviceGrowth", "grow_pairs", "grow_plain"]
-
 SOURCE = Path(__file__).parent / "kernels" / "growth.cu"
 
 MOST_BYTES = 1 << 30

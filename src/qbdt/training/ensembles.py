@@ -18,8 +18,6 @@ from qbdt.data import Events, FoldRule
 from qbdt.errors import DataError
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["FoldedEnsemble", "Model", "SingleModel", "gain_shares"]
-
 
 class Model(Protocol):
     """Scores events; made of one member, or of one for each fold."""

@@ -12,8 +12,6 @@ from qbdt.training.kernels.growth import CUT, FEATURE, GAIN, LEFT_CHILD, LEFT_SU
 from qbdt.training.kernels.growth import SUMS as FIRST_SUM
 from qbdt.trees.growth import Grown
 
-__all__ = ["LEFT", "SUMS", "PairJudge", "make_pair_tree", "make_tree"]
-
 LEFT, SUMS = slice(LEFT_SUMS, LEFT_SUMS + 2), slice(FIRST_SUM, FIRST_SUM + 2)
 """Fields of the two sums left of a node's cut, and of the node's own."""
 
@@ -53,5 +51,7 @@ def make_pair_tree(record: Fixed, judge: PairJudge, depths: Sequence[int] | Indi
     top, bottom = (record[:, SUMS] * (judge.of_numerator, judge.of_denominator)).T
     # As `NewtonCriterion.describe`: D as the yield, N²/(D + λ) and N/(D + λ), zero where D + λ is not positive.
     sums = bottom + judge.ridge
-    q, value = (np.divide(one, sums, out=np.zeros_like(sums), where=sums > 0) for one in (top * top, top))
-    return make_tree(record, np.column_stack([np.zeros_like(q), bottom, q, value]), gains, depths)
+    values = np.zeros((4, len(sums)))
+    values[1] = bottom
+    np.divide((top * top, top), sums, out=values[2:], where=sums > 0)
+    return make_tree(record, values.T, gains, depths)

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Indices
 from qbdt.data import Dataset, Tally
 from qbdt.training.kernels.weights import ALL_ROWS, splitmix
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import FeatureRules
-
-__all__ = ["describe_events", "draw_features", "draw_rows", "make_feature_rules"]
 
 
 def make_feature_rules(binning: Binning, settings: Settings) -> FeatureRules:
@@ -34,7 +32,7 @@ def draw_rows(settings: Settings, tree: int) -> tuple[int, int]:
     return seed, ALL_ROWS if settings.row_fraction >= 1 else int(settings.row_fraction * 2**53)
 
 
-def draw_features(settings: Settings, tree: int, n_features: int) -> Fixed:
+def draw_features(settings: Settings, tree: int, n_features: int) -> Indices:
     """Features that one tree may cut on, in increasing order.
 
     Examples

@@ -16,8 +16,6 @@ from qbdt.training.profile.asymmetry import move_events
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 
-__all__ = ["train"]
-
 
 def train(
     dataset: Dataset | PartitionedEvents,

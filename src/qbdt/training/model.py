@@ -17,8 +17,6 @@ from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_sha
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 
-__all__ = ["AnyTrainedModel", "CrossTrainedModel", "End", "Ending", "TrainedModel", "require_resumable"]
-
 
 class Ending(Enum):
     """How a training ended."""

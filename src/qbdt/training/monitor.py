@@ -14,8 +14,6 @@ from qbdt.errors import ConfigError
 from qbdt.statistics import scan_tanh
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["Callback", "Monitor", "TreeReport"]
-
 
 @dataclass(frozen=True)
 class TreeReport:

@@ -11,8 +11,6 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import ConfigError, find_repeated
 
-__all__ = ["STRENGTH", "Partner"]
-
 STRENGTH = "mu"
 """Name of the strength of all signals together, where no other is given."""
 

@@ -18,8 +18,6 @@ from qbdt.errors import ConfigError, hint_at
 from qbdt.training.partner import Partner
 from qbdt.trees import BinningChoice
 
-__all__ = ["Rule", "Settings"]
-
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, "n_leaves": 15}}
 """Number and size of trees, where they are not given: those of each method."""
 

@@ -35,8 +35,6 @@ from qbdt.trees.growth import LeafGrowth, RowStore, TreeGrower
 from qbdt.trees.kernels import LIMBS, binned_sums, exact_sum, round_sums
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
-__all__ = ["Smoothing", "smooth_weights"]
-
 ENTRIES = 1000.0
 """Least events of average weight in a region: ρ = 0.6, that of 20 % negative weights, is then known to 4 %."""
 

@@ -14,22 +14,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Categories, Codes, Fixed, Floats
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Categories, Codes, Floats, Indices
 from qbdt.data import Events
 from qbdt.errors import ConfigError, DataError
 from qbdt.threads import Workers
 from qbdt.trees.event_matrices import chunk_matrices, chunk_ranges
 from qbdt.trees.kernels.codes import GUIDE_CELLS, encode
 from qbdt.trees.quantiles import QuantileSketch, quantile_edges
-
-__all__ = [
-    "Binning",
-    "BinningChoice",
-    "FixedBins",
-    "category_edges",
-    "make_binning",
-    "quantile_binning",
-]
 
 FixedBins: TypeAlias = tuple[int, float, float]
 """Number of equal-width bins, low edge, high edge."""
@@ -67,7 +58,7 @@ class Binning:
     categories: Categories = field(default_factory=dict)
 
     @property
-    def n_cuts(self) -> Fixed:
+    def n_cuts(self) -> Indices:
         """Number of edges of each feature."""
         return np.array([edges.size for edges in self.edges], dtype=np.int64)
 
@@ -77,7 +68,7 @@ class Binning:
         return {self.features.index(name): values for name, values in self.categories.items()}
 
     @cached_property
-    def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Fixed]:
+    def lookup(self) -> tuple[Floats, Floats, Floats, NDArray[np.uint8], Indices]:
         """Edges in the form that the kernel reads, and the cells that shorten its search."""
         n = len(self.edges)
         padded = np.full((n, BINS), np.nan)
@@ -118,9 +109,10 @@ class Binning:
 
     def encode_rows(self, events: Events, begin: int, end: int, out: Codes, start: int) -> None:
         """Write the codes of rows begin … end − 1 into `out` from row `start` on."""
+        flat, places, step = _flat_places(out, len(self.features), start)
         for matrix, columns, rows in chunk_matrices(events, self.features, begin, end):
             with np.errstate(over="ignore"):
-                encode(matrix, rows, columns, *self.lookup, out, start)
+                encode(matrix, rows, columns, *self.lookup, flat, places, step)
             for place, feature in enumerate(columns.tolist() if self.categories else ()):
                 if feature in self._value_of_code:
                     codes = out[feature // FEATURES_PER_WORD, start : start + rows.size, feature % FEATURES_PER_WORD]
@@ -133,6 +125,19 @@ class Binning:
         with Workers(1) as workers:
             self.encode(events, out, 0, workers)
         return out.transpose(1, 0, 2).reshape(events.n_rows, -1)[:, : len(self.features)]
+
+
+def _flat_places(codes: Codes, n_features: int, start: int) -> tuple[NDArray[np.uint8], Indices, int]:
+    """Return the memory of codes (word, row, feature in word), the place of each feature's row `start`, and the step.
+
+    Features may be next to each other in memory, as in training, or rows, as in scoring.
+    """
+    order = sorted(range(3), key=lambda axis: -codes.strides[axis])
+    memory = codes.transpose(order)
+    assert memory.flags.c_contiguous
+    words, within = np.divmod(np.arange(n_features), FEATURES_PER_WORD)
+    per_word, step, per_feature = codes.strides
+    return memory.reshape(-1), words * per_word + within * per_feature + start * step, step
 
 
 def make_binning(

@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Fixed, Floats
+from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, Floats, Indices
 from qbdt.data import Events
 from qbdt.errors import DataError, require
 from qbdt.threads import Workers
 from qbdt.trees.binning import Binning, category_edges
 from qbdt.trees.kernels.scoring import SMALL_LEAVES, find_leaves, score_small_trees, score_trees
 from qbdt.trees.tree import Tree
-
-__all__ = ["Ensemble", "PackedTrees"]
 
 CHUNK = 8192
 """Rows scored at a time: their codes stay in the second-level cache."""
@@ -50,7 +48,7 @@ class _Nodes(NamedTuple):
 class _SmallTrees(NamedTuple):
     """Arguments of `score_small_trees`."""
 
-    first: Fixed
+    first: Indices
     features: NDArray[np.int32]
     cuts: NDArray[np.uint8]
     spans: NDArray[np.uint8]
@@ -67,7 +65,7 @@ class PackedTrees(NamedTuple):
     binning: Binning
     n_columns: int
     sets: list[tuple[int, bytes]]
-    roots: Fixed
+    roots: Indices
     features: NDArray[np.int32]
     cuts: NDArray[np.int32]
     lasts: NDArray[np.int32]
@@ -263,7 +261,7 @@ class Ensemble:
         return self._binning.features.index(name), table.tobytes()
 
     @cached_property
-    def _roots(self) -> Fixed:
+    def _roots(self) -> Indices:
         sizes = [len(tree.nodes) for tree in self.trees]
         return np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
 

@@ -18,8 +18,6 @@ from qbdt.threads import Workers
 from qbdt.trees.event_matrices import chunk_matrices, chunk_ranges
 from qbdt.trees.kernels.codes import hash_rows
 
-__all__ = ["QuantileSketch", "quantile_edges"]
-
 QUANTILE_ROWS = 32768
 """Rows of each class from which quantiles are taken: with 255 bins, 257 rows in each, known to 6 %."""
 

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import BINS, MISSING, NODE, Floats, Nodes, unpack_codes
 from qbdt.statistics import purity
 
-__all__ = ["Tree", "cut_table", "set_table"]
-
 
 def cut_table(cut: int, missing_left: bool) -> NDArray[np.uint8]:
     """For each bin code, 1 where a cut sends it right: codes from `cut` on; missing values as told."""
@@ -140,7 +138,7 @@ class Tree:
         return chain[::-1]
 
     def condition(self, node: int, features: tuple[str, ...], *, left: bool) -> str:
-        """What holds for the rows that go left, or right, at a node: `pt<40`, `year in {2016, 2018}`."""
+        """Condition on the rows that go left, or right, at a node: `pt<40`, `year in {2016, 2018}`."""
         name = features[self.nodes["feature"][node]]
         if self.is_set[node]:
             values = self.left_categories(node) if left else self.right_categories(node)

@@ -9,7 +9,7 @@ from qbdt.analysis.diagnosis.curves import compute_size_curve, compute_tree_curv
 from qbdt.analysis.diagnosis.diagnosis import Diagnosis, diagnose
 from qbdt.analysis.diagnosis.figures import diagnosis_figures
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.errors import DataError

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from qbdt.analysis.diagnosis.overtraining import check_over_training, permutation_p
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.training.ensembles import FoldedEnsemble

@@ -6,7 +6,7 @@ from scipy import stats
 
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.analysis.diagnosis.sources import describe_sources, measure_feature
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic

@@ -15,7 +15,7 @@ from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning
 from qbdt.analysis.tuning.search import tune
 from qbdt.analysis.tuning.space import SPACES, space_of
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt import Dataset, Events, Sample, Systematic
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import FitError
 from qbdt.inference.asimov import fit_asimov

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt import Dataset, Events, Sample, Systematic
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import DataError, FitError
 from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins, prune_sources

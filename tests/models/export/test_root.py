@@ -1,4 +1,4 @@
-"""Files for ROOT: RBDT by rules from its source, and ROOT itself where it is there with TMVA (`nox -s root`)."""
+"""Files for ROOT: RBDT by rules from its source, and ROOT itself where it is there with TMVA (`nox -s readers`)."""
 
 import json
 import warnings

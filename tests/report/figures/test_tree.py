@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from qbdt.arrays import NODE, pack_codes
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.report.figures.tree import draw_tree
 from qbdt.report.labels import Labels

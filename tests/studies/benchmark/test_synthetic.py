@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.studies.benchmark.synthetic import LIMIT, measure_exact, measure_sigma_of_signal, measure_synthetic
 from qbdt.studies.comparison.contestants import Contestant

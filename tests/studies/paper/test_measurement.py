@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Role
+from qbdt.data import Role
 from qbdt.errors import ConfigError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.report.document import Verdict

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import uproot
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
 from qbdt.training.methods import train

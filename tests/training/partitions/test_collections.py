@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.readers.request import read_events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError

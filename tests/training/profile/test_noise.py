@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Dataset
+from qbdt.data import Dataset
 from qbdt.data.systematic import Systematic
 from qbdt.threads import Workers
 from qbdt.training.partitions.events import divide_dataset

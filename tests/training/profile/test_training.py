@@ -1,13 +1,14 @@
 """The profiled training as a whole: what must not matter to a bit, what must hold on average, and how it is stopped."""
 
 import threading
+import time
 import traceback
 from typing import Any
 
 import numpy as np
 import pytest
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
@@ -22,6 +23,7 @@ from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.profile.ratio import FittedRatio, choose_size
+from qbdt.training.profile.turns import TREES_PER_TURN, Cancelled, Turns
 from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
@@ -327,7 +329,33 @@ def test_the_last_fold_at_work_has_all_threads():
     may_end = threading.Event()
     jobs = [lambda events, own: own.n_threads, lambda events, own: may_end.wait(60) and own.n_threads]
     with Workers(4) as workers:
-        found = fit_at_once(rows, workers, jobs, threading.Event())
+        found = fit_at_once(rows, workers, jobs, Turns())
         first = next(found)
         may_end.set()
         assert (first, next(found)) == (1, 4)
+
+
+def test_jobs_take_turns_and_one_is_at_work_at_a_time():
+    turns, order = Turns(), []
+
+    def grow(name):
+        with turns.work():
+            for _ in range(2 * TREES_PER_TURN):
+                order.append(name)
+                turns.note_tree()
+
+    turns.allow(1)
+    with turns.work():  # both begin to wait
+        threads = [threading.Thread(target=grow, args=(name,)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        while len(turns._waiting) < len(threads):
+            time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    joined = "".join(order)
+    assert sorted(joined[::TREES_PER_TURN]) == ["a", "a", "b", "b"]
+    assert all(len(set(joined[i : i + TREES_PER_TURN])) == 1 for i in range(0, len(joined), TREES_PER_TURN))
+    turns.cancel()
+    with pytest.raises(Cancelled):
+        turns.note_tree()

@@ -118,6 +118,8 @@ def test_partition_equals_the_naive_one(seed, whole):
     copy_divided(scratch, share, counts, lefts, lefts + counts, out)
     expected = [np.concatenate([np.flatnonzero(~right[a:b]), np.flatnonzero(right[a:b])]) + a for _, a, b in share]
     assert out.tolist() == np.concatenate(expected).tolist()
-    middles = divide_in_place(words, 8, table, rows, whole, share, scratch)
-    assert middles.tolist() == (lefts + counts).tolist()
-    assert rows.tolist() == out.tolist()
+    for of_feature, step in ((codes_of, 1), (words[1].view(np.uint8), 8)):
+        own = rows.copy()
+        middles = divide_in_place(of_feature, step, table, own, whole, share, scratch)
+        assert middles.tolist() == (lefts + counts).tolist()
+        assert own.tolist() == out.tolist()

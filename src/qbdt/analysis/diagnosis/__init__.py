@@ -1,4 +1,4 @@
-"""What limits a result: in go events, models by fold and settings of the fit, out comes a `Diagnosis`.
+"""Limits of a result. In: events, models by fold and settings of the fit. Out: a `Diagnosis`.
 
 Over-training, features, sources, and learning curves; all are measured by σ_μ of out-of-fold scores.
 """

@@ -18,8 +18,6 @@ from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import FoldedEnsemble, SingleModel
 
-__all__ = ["LearningCurve", "Trainer", "compute_size_curve", "compute_tree_curve", "thin_events"]
-
 Trainer: TypeAlias = Callable[[Dataset], SingleModel]
 """Trains on the events it is given."""
 
@@ -73,7 +71,7 @@ def compute_tree_curve(
 
     At most `n_points` numbers of trees are looked at, evenly spaced in their logarithm.
     """
-    most = max(_count_stages(model) for model in models.members)
+    most = max(len(one.trees) for model in models.members for one in model.components.values())
     counts = sorted({round(float(n)) for n in np.geomspace(1, most, n_points)}) if most else []
     staged = dataset.transform(lambda events: _score_stages(models, events, counts, n_threads))
     points = []
@@ -142,10 +140,6 @@ def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:
         return events.hash_identifiers(DRAW_SALT + seed) < limit
 
     return dataset.select(choose).scaled(1.0 / share)
-
-
-def _count_stages(model: SingleModel) -> int:
-    return max(len(component.trees) for component in model.components.values())
 
 
 def _score_stages(

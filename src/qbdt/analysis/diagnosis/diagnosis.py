@@ -30,8 +30,6 @@ from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["DIAGNOSIS_FILE", "Diagnosis", "diagnose", "read_diagnosis"]
-
 DIAGNOSIS_FILE = "diagnosis/diagnosis.json"
 """Where a diagnosis lies in the folder of its run."""
 

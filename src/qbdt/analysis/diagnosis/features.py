@@ -21,12 +21,10 @@ from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
 from qbdt.training import FoldedEnsemble, gain_shares
 
-__all__ = ["FeatureRank", "rank_features", "scramble_feature"]
-
 
 @dataclass(frozen=True)
 class FeatureRank:
-    """What one feature is worth.
+    """Worth of one feature.
 
     Attributes
     ----------
@@ -117,7 +115,8 @@ def _scramble_source(
 def _hand_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:
     """Give every event the value of the next one of its fold, in the order of a hash of their identifiers."""
     fold = np.concatenate([folds.assign(e) for e in events.values()])
-    keys = np.concatenate([e.hash_identifiers(_salt(process, seed)) for process, e in events.items()])
+    salts = {process: (seed << 32) + zlib.crc32(process.encode()) for process in events}
+    keys = np.concatenate([e.hash_identifiers(salts[process]) for process, e in events.items()])
     rows = np.concatenate([e.hash_rows(seed) for e in events.values()])
     values = np.concatenate([np.asarray(e.column(feature)) for e in events.values()])
     order = np.lexsort((rows, keys, fold))
@@ -132,7 +131,3 @@ def _split_values(events: Mapping[str, Events], feature: str, values: NDArray[np
     ends: Sequence[int] = np.cumsum([e.n_rows for e in events.values()])[:-1].tolist()
     pieces = np.split(values, ends)
     return {p: e.with_column(feature, piece) for (p, e), piece in zip(events.items(), pieces, strict=True)}
-
-
-def _salt(process: str, seed: int) -> int:
-    return (seed << 32) + zlib.crc32(process.encode())

@@ -15,8 +15,6 @@ from qbdt.analysis.diagnosis.sources import SourceEffect
 from qbdt.report import Block, Figure
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
-__all__ = ["diagnosis_blocks", "diagnosis_figures"]
-
 
 def diagnosis_figures(found: Diagnosis) -> dict[str, Any]:
     """All figures of a diagnosis by name."""

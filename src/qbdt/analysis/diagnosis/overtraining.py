@@ -19,8 +19,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.training import FoldedEnsemble
 
-__all__ = ["OverTraining", "check_over_training", "permutation_p"]
-
 
 @dataclass(frozen=True)
 class OverTraining:

@@ -7,8 +7,6 @@ from qbdt.inference import FitSettings, build_templates
 from qbdt.inference.templates import TemplateSet
 from qbdt.statistics import Sensitivity, profiled_information
 
-__all__ = ["compute_sensitivity", "compute_template_sensitivity"]
-
 
 def compute_sensitivity(scored: Dataset, settings: FitSettings) -> Sensitivity:
     """Build templates of scored events as the fit does, and return σ_μ from the information in them.

@@ -1,4 +1,4 @@
-"""What more simulated events would give: in training, from the learning curve, and in the templates of the fit.
+"""Gain from more simulated events: in training, from the learning curve, and in the templates of the fit.
 
 σ_μ of a score learnt from x times the events behaves like c + d x^−γ over the range that matters. It is fitted to the
 shares of the learning curve, whose points are all evaluated on the same events, for every exponent of a grid; the
@@ -19,8 +19,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference.templates import TemplateSet
 from qbdt.tables import Table
-
-__all__ = ["MoreEvents", "ProcessStatistics", "describe_statistics", "expect_more", "simulation_tables"]
 
 FACTORS = (2.0, 10.0, None)
 EXPONENTS = np.arange(0.3, 1.55, 0.1)
@@ -52,7 +50,7 @@ class MoreEvents:
 
 @dataclass(frozen=True)
 class ProcessStatistics:
-    """What the MC statistics of one process's templates cost.
+    """Cost of the MC statistics of one process's templates.
 
     Attributes
     ----------
@@ -144,7 +142,7 @@ def _sigma(templates: TemplateSet, processes: Sequence[str], factor: float | Non
 def simulation_tables(
     now: float, more: Sequence[MoreEvents], statistics: Sequence[ProcessStatistics]
 ) -> tuple[Table, ...]:
-    """What more events of everything give, and what the templates of each process cost."""
+    """Gain from more events of everything, and cost of the templates of each process."""
 
     def change(sigma: float) -> str:
         return f"{100 * (sigma / now - 1):+.1f}"

@@ -1,4 +1,4 @@
-"""What drives each source: its cost in σ_μ, the bins of the score it moves, and the features and regions it lives in.
+"""Each source in detail: its cost in σ_μ, the bins of the score it moves, and the features and regions it lives in.
 
 The statistical error of a shift Δ_k knows that varied events are copies of nominal ones: what an event and its copies
 add to a bin is summed before it is squared, so an event that a source does not touch adds no error.
@@ -17,9 +17,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.inference import FitSettings
 from qbdt.inference.templates import TemplateSet
-
-__all__ = ["FeatureEffect", "SourceEffect", "describe_sources", "measure_feature"]
-
 
 REGIONS = 8
 """Bins of a feature, of equal yield."""

@@ -15,8 +15,6 @@ from qbdt.data import Events, Expression
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 
-__all__ = ["CutFlow", "count_cuts"]
-
 
 @dataclass(frozen=True, eq=False)
 class CutFlow:

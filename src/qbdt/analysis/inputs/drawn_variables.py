@@ -10,8 +10,6 @@ from qbdt.analysis.schema import Analysis
 from qbdt.data import Expression
 from qbdt.errors import ConfigError
 
-__all__ = ["add_variables", "list_drawn", "require_drawable"]
-
 TINY = 1_000_000
 """Partitions of which one is read to see whether all columns are there."""
 

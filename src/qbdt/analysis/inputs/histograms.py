@@ -7,13 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.schema import Variable
+from qbdt.analysis.fit_schema import Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill
 from qbdt.report.figures.inputs import SourceShape
-
-__all__ = ["choose_edges", "correlate", "fill_variable", "source_shape"]
 
 BINS = 30
 """Bins of a variable, where the analysis does not say how many."""
@@ -47,7 +45,7 @@ def fill_variable(dataset: Dataset, name: str, edges: Floats, title: str) -> Tem
 
 
 def source_shape(dataset: Dataset, source: str, name: str, edges: Floats, role: Role) -> SourceShape | None:
-    """What a source does to all processes of a role, with statistical errors; None where it acts on none of them."""
+    """Effect of a source on all processes of a role, with statistical errors; None where it acts on none of them."""
     systematic = dataset.systematic(source)
     if not any(s.name in systematic.processes for s in dataset.of_role(role)):
         return None

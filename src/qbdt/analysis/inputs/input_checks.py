@@ -1,4 +1,4 @@
-"""What looks wrong with eras and families of weights, beside the faults that events show by themselves."""
+"""Checks of eras and families of weights, beside those of the events themselves."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from qbdt.analysis.schema import Analysis
 from qbdt.data.checks import Finding
 from qbdt.data.families import FamilyBasis
 from qbdt.progress import Progress, silent
-
-__all__ = ["check_eras", "check_families"]
 
 YIELD_FACTOR = 1.5
 """Ratio of yields per luminosity of one process in two eras from which on it is worth a question: conditions of running

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding, find_open_data
-from qbdt.analysis.inputs.cut_flow import CutFlow, count_cuts
+from qbdt.analysis.fit_schema import Variable
+from qbdt.analysis.inputs.cut_flow import count_cuts
 from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
 from qbdt.analysis.inputs.yields import yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.schema import Analysis, Variable
+from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Kind, Role
 from qbdt.files import choose_words
@@ -24,9 +25,6 @@ from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Fold, Headline, Section
 from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable
-from qbdt.tables import Table
-
-__all__ = ["inputs_document"]
 
 
 def inputs_document(
@@ -60,12 +58,13 @@ def inputs_document(
     blind = with_data and analysis.fit.blind
     hidden_yields = blind and not all(one.is_open for one in regions)
     cuts = count_cuts(_without_data(analysis) if hidden_yields else analysis, folder, progress)
+    flow = () if cuts is None else (cuts.table(),)
     sections = [Section(one.title, tuple(one.variables())) for one in regions]
     first = regions[0]
     sections += [
         *(Section(one.title_of("Sources"), tuple(one.sources(every_source))) for one in regions),
         Section("Correlations of features", tuple(first.correlations())),
-        Section("Yields", (*(yields_table(r.title, r.events, r.is_open) for r in regions), *_cut_flow(cuts))),
+        Section("Yields", (*(yields_table(r.title, r.events, r.is_open) for r in regions), *flow)),
     ]
     signal, background = (first.events.total(role) for role in (Role.SIGNAL, Role.BACKGROUND))
     headlines = (
@@ -75,10 +74,6 @@ def inputs_document(
     )
     subtitle = f"{describe_blinding(blind, with_data)} What the analysis reads, before any training."
     return Document(f"{analysis.name}: inputs", subtitle, headlines, tuple(s for s in sections if s.blocks))
-
-
-def _cut_flow(cuts: CutFlow | None) -> list[Table]:
-    return [] if cuts is None else [cuts.table()]
 
 
 def _events(found: RegionEvents, region: str) -> Dataset:
@@ -92,7 +87,7 @@ def _without_data(analysis: Analysis) -> Analysis:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is drawn: the analysis, the one that also reads expressions, and the names of all variables."""
+    """Content of the page: the analysis, the one that also reads expressions, and the names of all variables."""
 
     analysis: Analysis
     read: Analysis

@@ -1,4 +1,4 @@
-"""What an analysis reads, in numbers, before anything is trained: `qbdt inspect`."""
+"""Numbers on the inputs of an analysis, before anything is trained: `qbdt inspect`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from qbdt.data.checks import Finding
 from qbdt.data.families import FamilyBasis, make_families_table
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
-
-__all__ = ["Inspection", "inspect_inputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +86,7 @@ def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progr
         As for `load`.
     """
     events = load_regions(analysis, folder, progress)
-    require_trainable(events.of_training_regions(), analysis)
+    require_trainable(events, analysis)
     blind = analysis.fit.blind
     dataset = events.simulated() if blind else events.every_event()
     hidden = tuple(sample.name for sample in events.whole.of_role(Role.DATA)) if blind else ()

@@ -13,8 +13,6 @@ from qbdt.progress import Progress, silent
 from qbdt.report import PAGE, write_report
 from qbdt.report.style import save
 
-__all__ = ["plot_inputs"]
-
 FORMATS = ("png", "pdf", "svg")
 
 

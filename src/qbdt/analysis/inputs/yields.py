@@ -7,8 +7,6 @@ import numpy as np
 from qbdt.data import Dataset, Role, Systematic
 from qbdt.tables import Table
 
-__all__ = ["yields_table"]
-
 
 def yields_table(title: str, dataset: Dataset, show_data: bool) -> Table:
     """Events, statistical error of the simulation, and all sources in quadrature.

@@ -1,4 +1,4 @@
-"""What a training takes, before it begins.
+"""Memory and time of a training, estimated before it begins.
 
 In: an analysis and its files, of which the first rows are read, and the memory that may be used. Out: a `Plan`, which
 estimates memory and time, and divides the events into partitions where they do not fit.

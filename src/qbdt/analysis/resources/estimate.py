@@ -17,8 +17,6 @@ from qbdt.data import Dataset, Events
 from qbdt.training import Settings
 from qbdt.training.profile import N_FOLDS, count_together
 
-__all__ = ["BASE", "Contents", "Estimate", "count_events", "estimate_training", "format_time"]
-
 BASE = 420_000_000
 """Bytes of Python, its packages, compiled kernels and the chunk that is read."""
 
@@ -69,7 +67,7 @@ class Contents:
 
     @property
     def of_one_model(self) -> Contents:
-        """What one model is trained on: all folds but one."""
+        """Events that one model is trained on: all folds but one."""
         share = 1 if self.n_folds == 1 else (self.n_folds - 1) / self.n_folds
         return replace(
             self,
@@ -111,7 +109,7 @@ def _size_row(events: Events) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a training takes, about.
+    """Approximate memory and time of a training.
 
     Attributes
     ----------

@@ -15,8 +15,6 @@ from qbdt.arrays import BINS, FEATURES_PER_WORD
 from qbdt.errors import ConfigError
 from qbdt.trees.kernels import add_rows
 
-__all__ = ["find_memory", "format_size", "read_size", "time_kernel"]
-
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 """Where Linux shows the limits of control groups."""
 

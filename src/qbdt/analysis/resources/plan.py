@@ -1,4 +1,4 @@
-"""What a training will take, and whether its events fit into memory; out of core by itself where they do not."""
+"""Memory and time of a training, and whether its events fit into memory; out of core by itself where they do not."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from qbdt.errors import ConfigError, OutputError
 from qbdt.threads import count_cores
 from qbdt.training import Settings
 from qbdt.training.partitions import OutOfCore
-
-__all__ = ["Plan"]
 
 LEAST = 50_000_000
 """Bytes of events below which partitions would be so many that reading them takes all the time."""
@@ -57,8 +55,7 @@ class Plan:
         """All events, and those that each model is trained on: counted on a probe."""
         analysis = self.analysis
         if analysis.dataset is None:
-            found, count = probe_events(analysis, self.folder), _sum_weights
-            return self._count(found, count)
+            return self._count(probe_events(analysis, self.folder), lambda events: events.total)
         return self._count(load_regions(analysis, self.folder), _count_rows)
 
     def _count(self, found: RegionEvents, count: Callable[[Events], float]) -> tuple[Contents, tuple[Contents, ...]]:
@@ -68,7 +65,7 @@ class Plan:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What the training of all models takes: the memory of the largest, the time of all."""
+        """Estimate for the training of all models: the memory of the largest, the time of all."""
         training, (whole, models) = self.analysis.training, self.contents
         given = {name: getattr(training, name) for name in ("method", "n_trees", "n_leaves")}
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
@@ -155,10 +152,6 @@ class Plan:
         """Steps of a run out of core; None where events fit into memory."""
         n_partitions = self.divide(scratch, say)
         return None if n_partitions == 1 else DiskRun(n_partitions, scratch, self.n_threads)
-
-
-def _sum_weights(events: Events) -> float:
-    return events.total
 
 
 def _count_rows(events: Events) -> float:

@@ -18,13 +18,11 @@ from qbdt.analysis.data_driven import Transfer
 from qbdt.analysis.event_reader import EventReader, VariedColumns
 from qbdt.analysis.input_files import said_of
 from qbdt.analysis.loader import fold_rule
-from qbdt.analysis.region_events import RegionEvents
+from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.schema import Analysis
-from qbdt.data import Events
+from qbdt.data import Events, Tally
 from qbdt.data.readers import Request, Share, expand, read_request
 from qbdt.progress import silent
-
-__all__ = ["probe_events"]
 
 PROBED_ROWS = 10_000
 """Rows of a file that are read: a selection that keeps one in ten is known to 3 %."""
@@ -34,13 +32,45 @@ PROBED_FILES = 2
 
 
 def probe_events(analysis: Analysis, folder: Path) -> RegionEvents:
-    """First events of every sample and variation; their weights are the numbers of events that they stand for."""
+    """First events of every sample and variation; their weights are the numbers of events that they stand for.
+
+    A sample or a region that was read to its end and has no event is refused here, before anything is said or done.
+    """
     reader = _ProbeReader(analysis, folder, fold_rule(analysis), silent)
-    return RegionEvents(reader.dataset(), analysis.regions)
+    found = RegionEvents(reader.dataset(), analysis.regions)
+    if not reader.cut_short:
+        require_filled(found.count_backgrounds(), analysis.regions)
+    for model in list_models(analysis.regions):
+        with said_of(name_training_regions(analysis.regions, model)):
+            for sample in found.training(model).samples:
+                if reader.has_read(sample.name):
+                    Tally.of(f"sample {sample.name}", sample.role, sample.events).require_usable()
+    return found
 
 
 class _ProbeReader(EventReader):
-    """Reads the first rows of some files."""
+    """Reads the first rows of some files.
+
+    Attributes
+    ----------
+    cut_short
+        Processes that have more rows than were read, in any era.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.cut_short: set[str] = set()
+
+    def has_read(self, process: str) -> bool:
+        """Whether all rows of a process were read; one that is made of others is not looked into."""
+        made = self._analysis.samples[process].from_data is not None
+        return not self.cut_short if made else process not in self.cut_short
+
+    def _with(self, analysis: Analysis) -> EventReader:
+        reader = super()._with(analysis)
+        assert isinstance(reader, _ProbeReader)
+        reader.cut_short = self.cut_short
+        return reader
 
     def transfers(self) -> list[Transfer]:
         """Return none: events are counted, not weighted."""
@@ -55,6 +85,8 @@ class _ProbeReader(EventReader):
             in_all = _sum_sizes(files) / max(_sum_sizes(some), 1)
             found = [self._read_first_rows(process, path, tree, request) for path in some]
             weights = [np.full(events.n_rows, in_all * stands_for) for events, _, stands_for in found]
+            if len(some) < len(files) or any(stands_for > 1 for _, _, stands_for in found):
+                self.cut_short.add(process)
             columns = {name: np.concatenate([own[name] for _, own, _ in found]) for name in found[0][1]}
             events = Events.concatenate([events for events, _, _ in found])
         return events.with_weight(np.concatenate(weights)), columns

@@ -8,8 +8,6 @@ import numpy as np
 
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
-__all__ = ["search_history"]
-
 COLUMNS = 4
 
 

@@ -15,8 +15,6 @@ from qbdt.models import place_model
 from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, SingleModel
 
-__all__ = ["Judge"]
-
 INNER_SALT = 0x1AAE_F01D_5EED
 """Salt of the inner folds, so that they have nothing to do with outer folds by hash."""
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule
 
-__all__ = ["Cells", "NestedFolds", "Scorer", "score_by_fold"]
-
 Scorer: TypeAlias = Callable[[Events], Floats]
 """Scores of events by one model."""
 

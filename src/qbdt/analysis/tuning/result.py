@@ -19,8 +19,6 @@ from qbdt.report.style import save
 from qbdt.statistics import Sensitivity
 from qbdt.tables import Table
 
-__all__ = ["Tuning", "TuningTrial", "best_section", "write_tuning"]
-
 SHOWN = 10
 """Trials in the table."""
 
@@ -47,7 +45,7 @@ class TuningTrial:
 
     @property
     def value(self) -> float:
-        """What is minimised: the mean of `full`."""
+        """The figure that is minimised: the mean of `full`."""
         return float(np.mean(self.full))
 
 

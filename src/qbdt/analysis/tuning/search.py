@@ -23,8 +23,6 @@ from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, SingleModel, train
 
-__all__ = ["STUDY_FILE", "tune"]
-
 STUDY_FILE = "study.db"
 RANDOM_TRIALS = 10
 """Trials at random before the search learns from what it has seen."""

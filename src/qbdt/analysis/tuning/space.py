@@ -8,8 +8,6 @@ from typing import Any
 
 from qbdt.errors import ConfigError
 
-__all__ = ["SPACES", "Dimension", "space_of"]
-
 
 @dataclass(frozen=True)
 class Dimension:

@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data.events import Events
 
-__all__ = [
-    "Distribution",
-    "distance",
-    "distributions",
-    "find_most_moved",
-    "paired_shifts",
-    "rank_shift",
-    "typical_size",
-]
-
-
 NOTHING = 1e-4
 """Change of a mean, in standard deviations, below which a feature counts as not moved."""
 

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from qbdt.data.checks.distributions import typical_size
 from qbdt.data.checks.varied_events import check_varied_events
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.identity import hash_columns
+from qbdt.data.sample import Role, Sample
 from qbdt.tables import Table
-
-__all__ = ["Finding", "find_faults", "make_findings_table"]
 
 UNIT_FACTOR = 30.0
 """Typical sizes of one feature in two processes that differ by more than this are no physics."""

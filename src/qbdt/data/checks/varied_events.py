@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.data.checks.distributions import Distribution, distance, distributions, paired_shifts, typical_size
-from qbdt.data.dataset import Dataset, Role
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
-from qbdt.data.systematic import Kind
-
-__all__ = ["check_varied_events"]
+from qbdt.data.flat_systematic import Kind
+from qbdt.data.sample import Role
 
 ROWS = 6_000
 """Rows of a sample that are looked at, about."""

@@ -11,8 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Categories", "number_categories", "read_categories"]
-
 Categories: TypeAlias = Mapping[str, list[Any]]
 """Values of each categorical column, in the order of their numbers."""
 

@@ -13,16 +13,6 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError, find_repeated
 
-__all__ = [
-    "arrow_to_numpy",
-    "as_columns",
-    "drop_columns",
-    "fill_masked",
-    "has_names",
-    "refuse_repeated",
-    "require_unmasked",
-]
-
 
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
     """Columns of a numpy array, mapping, pandas or Arrow table, awkward record array, or anything that speaks Arrow.

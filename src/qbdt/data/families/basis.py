@@ -15,17 +15,6 @@ from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
 from qbdt.tables import Table
 
-__all__ = [
-    "BASIS_ROWS",
-    "FamilyBasis",
-    "FamilyRows",
-    "FamilySampler",
-    "find_bases",
-    "find_basis",
-    "make_families_table",
-    "make_sources",
-]
-
 BASIS_ROWS = 20_000
 """Selected events of each process, about, on which principal components are found: more change nothing that is seen."""
 
@@ -89,7 +78,7 @@ class FamilyBasis:
         return f"{self.family.name}: {self.n_weights} weights as {sources}{share}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the family became as plain data."""
+        """Sizes and components of the family as plain data."""
         found = {"kind": str(self.family.kind), "weights": self.n_weights, "sources": self.n_components}
         return {**found, "kept": dict(self.kept), "mean_shift": dict(self.size)}
 
@@ -209,7 +198,7 @@ def make_sources(name: str, basis: FamilyBasis, columns: Mapping[str, Sequence[F
 
 
 def make_families_table(bases: Mapping[str, FamilyBasis]) -> Table:
-    """What each family became, for people; no rows where there are none."""
+    """Table of the components of each family; no rows where there are none."""
     header = ("family", "kind", "weights", "process", "mean shift", "sources", "kept")
     rows = tuple(
         (name, str(b.family.kind), str(b.n_weights), process, f"{size:.2%}", str(b.n_components), _kept(b, process))

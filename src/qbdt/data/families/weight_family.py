@@ -14,8 +14,6 @@ from qbdt.arrays import Floats
 from qbdt.data.expressions import Expression
 from qbdt.errors import DataError
 
-__all__ = ["ONE_SIGMA", "FamilyKind", "WeightFamily"]
-
 ONE_SIGMA = 0.6826894921370859
 """Probability within one standard deviation."""
 

@@ -10,13 +10,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from qbdt.data.columns import as_columns, refuse_repeated
+from qbdt.data.columns import arrow_to_numpy, as_columns, refuse_repeated
 from qbdt.data.lists import has_lists
-from qbdt.data.readers.nested import list_fields, numpy_or_awkward
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError
-
-__all__ = ["OPENERS", "MemoryTable"]
 
 
 class MemoryTable:
@@ -71,7 +68,7 @@ class _Batches:
         refuse_repeated(names, f"{path}: ")
         self.first_row = first_row
         self.label = path
-        self._fields = {name: place for field in schema for name, place in list_fields(field)}
+        self._fields = {name: place for field in schema for name, place in _list_fields(field)}
         self.names = tuple(self._fields)
         self.n_rows = n_rows
         self._format_name, self._read = format_name, read
@@ -92,7 +89,7 @@ class _Batches:
 
     def _values(self, name: str, table: Any) -> Any:
         column, field = self._fields[name]
-        return numpy_or_awkward(table.column(column), f"{self.label}: column {name}", field)
+        return _numpy_or_awkward(table.column(column), f"{self.label}: column {name}", field)
 
 
 def _row_groups(metadata: Any, chosen: range, n_columns: int) -> Iterator[list[int]]:
@@ -207,3 +204,39 @@ OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = 
     **dict.fromkeys((".csv.gz", ".csv.bz2", ".csv.zst", ".csv.zip"), _zipped_csv),
 }
 """Reader of each file ending."""
+
+
+def _list_fields(field: Any) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Names under which a column is read, with the column and its field: `jet.pt` for lists of records."""
+    import pyarrow as pa
+
+    kind = field.type.value_type if _is_list(field.type) else field.type
+    if not pa.types.is_struct(kind):
+        yield field.name, (field.name, "")
+        return
+    for i in range(kind.num_fields):
+        yield f"{field.name}.{kind.field(i).name}", (field.name, kind.field(i).name)
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _numpy_or_awkward(column: Any, what: str, field: str = "") -> Any:
+    """Return a column, or one field of its records, as numpy; as awkward lists where it has several values per row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not _is_list(column.type):
+        values = pc.struct_field(column, field) if field else column
+        return arrow_to_numpy(values, what)
+    import awkward as ak
+
+    lists = column.cast(pa.large_list(column.type.value_type)).combine_chunks()  # awkward pads 64-bit offsets only
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    flat = pc.list_flatten(lists)
+    flat = pc.struct_field(flat, field) if field else flat
+    chunks = flat if isinstance(flat, pa.ChunkedArray) else pa.chunked_array([flat])
+    return ak.unflatten(arrow_to_numpy(chunks, what), lengths)

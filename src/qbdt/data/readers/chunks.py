@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from qbdt.data.expressions import Expression
 from qbdt.errors import DataError, ExpressionError, hint_at
 
-__all__ = ["ColumnPlan", "ColumnStack"]
-
 
 class ColumnPlan:
     """Derived columns over the branches of one file.

@@ -17,8 +17,6 @@ from pathlib import Path
 from qbdt.errors import QBDTError
 from qbdt.files import digest, make_folder, write_text
 
-__all__ = ["cache_folder", "find_matches"]
-
 MANY = 1000
 """Files from which on an index is written."""
 

@@ -19,8 +19,6 @@ from qbdt.data.identity import hash_columns, whole_numbers
 from qbdt.data.readers.table import WHOLE, Share, TableFile, open_table
 from qbdt.errors import DataError
 
-__all__ = ["Friend", "open_with_friends"]
-
 
 @dataclass(frozen=True)
 class Friend:

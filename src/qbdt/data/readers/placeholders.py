@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["mask_placeholders", "may_be_missing"]
-
 
 def mask_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
     """Values with placeholders replaced by NaN; the same array where there are none."""

@@ -28,15 +28,6 @@ from qbdt.data.readers.table import TableFile, expand, open_table
 from qbdt.errors import DataError, find_repeated
 from qbdt.progress import Progress, silent
 
-__all__ = [
-    "NOMINAL",
-    "Request",
-    "family_column",
-    "read_events",
-    "read_family_rows",
-    "read_request",
-]
-
 NOMINAL = "nominal"
 """Name of the nominal weight inside the weight expressions of variations."""
 
@@ -52,7 +43,7 @@ UNIT_WEIGHT = Expression("1")
 
 @dataclass(frozen=True)
 class Request:
-    """What to read.
+    """Columns, weights and selection to read.
 
     Parameters
     ----------
@@ -199,11 +190,11 @@ def read_family_rows(
                 n_found += len(weight)
                 if n_found >= n_rows:
                     break
-    return {name: _join_rows(rows) for name, rows in found.items() if rows}
-
-
-def _join_rows(rows: Sequence[FamilyRows]) -> FamilyRows:
-    return FamilyRows(np.concatenate([r.weight for r in rows]), np.concatenate([r.shifts for r in rows]))
+    return {
+        name: FamilyRows(np.concatenate([r.weight for r in rows]), np.concatenate([r.shifts for r in rows]))
+        for name, rows in found.items()
+        if rows
+    }
 
 
 def _open_tables(source: Any, tree: str | None) -> list[AbstractContextManager[TableFile]]:

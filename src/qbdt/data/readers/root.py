@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError, hint_at
 
-__all__ = ["open_root", "read_histogram"]
-
 BRANCH_BYTES = CHUNK_BYTES // 4
 """Size of one branch in a chunk, at most: lists of a hundred weights are large, and are copied on the way."""
 

@@ -21,18 +21,6 @@ from qbdt.data.readers.file_index import find_matches
 from qbdt.errors import DataError, QBDTError
 from qbdt.files import make_folder, recreate_root, replace_file, replace_folder
 
-__all__ = [
-    "CHUNK_BYTES",
-    "WHOLE",
-    "Share",
-    "TableFile",
-    "each_readable",
-    "expand",
-    "open_table",
-    "readable",
-    "write_tables",
-]
-
 Item = TypeVar("Item")
 
 NamedTables: TypeAlias = Iterable[tuple[str, Mapping[str, NDArray[Any]]]]
@@ -73,7 +61,7 @@ class TableFile(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call it: the path, with the tree."""
+        """Name in messages: the path, with the tree."""
 
     @property
     def names(self) -> tuple[str, ...]:

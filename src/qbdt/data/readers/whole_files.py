@@ -14,8 +14,6 @@ from qbdt.data.readers.chunks import ColumnPlan, ColumnStack
 from qbdt.data.readers.table import open_table
 from qbdt.errors import DataError
 
-__all__ = ["read_columns", "require_same_rows", "sum_expression"]
-
 
 def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | None = None) -> dict[str, NDArray[Any]]:
     """Read columns of one file as they are; see `open_table` for `tree`."""

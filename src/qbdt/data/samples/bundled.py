@@ -30,8 +30,6 @@ from qbdt.errors import OutputError
 from qbdt.files import make_folder, recreate_root, replace_file
 from qbdt.progress import Progress, silent
 
-__all__ = ["BUNDLED", "tautaugamma", "write_bundled_ntuples", "write_ntuples"]
-
 BUNDLED = files("qbdt.data.samples") / "data" / "tautaugamma"
 """Where the bundled sample is."""
 

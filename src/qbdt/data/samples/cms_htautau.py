@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.public_files import read_tree
 from qbdt.data.systematic import Systematic
-
-__all__ = ["CMS_FEATURES", "cms_htautau"]
-
 
 WHERE = "CMS Open Data record 12350 has the events"
 HIGGS_BR_TAUTAU = 0.0632

@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
+from qbdt.data.sample import Role, Sample
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
-
-__all__ = ["BACKGROUND_YIELD", "SIGNAL_YIELD", "inferno", "shift_background"]
 
 SIGNAL_YIELD = 50.0
 BACKGROUND_YIELD = 1000.0

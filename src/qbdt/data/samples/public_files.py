@@ -1,4 +1,4 @@
-"""Public files: what their loaders share, and the paper's own events.
+"""Public files: functions that their loaders share, and the paper's own events.
 
 The sources of the paper's files are one-sided (up only) and act on the background only; docs/data.md lists the files'
 faults.
@@ -13,15 +13,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.readers import read_columns
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.objects.reconstruction import FEATURES, SOURCES
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
-
-__all__ = ["paper_tautaugamma", "read_tree"]
 
 PAPER_FILES = "the author's repository xialigang/QBDT has the paper's events"
 

@@ -1,4 +1,4 @@
-"""What a measurement is asked for beyond its fit: limits, contours, goodness of fit and yields.
+"""Results of a measurement beyond its fit: limits, contours, goodness of fit and yields.
 
 In: the free fit (`BestFit`) of an `AnalyticLikelihood`. Out: frozen results with tables and plain data. One
 minimisation serves all of them.

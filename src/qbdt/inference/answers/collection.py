@@ -17,12 +17,10 @@ from qbdt.inference.settings import FitSettings
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
-__all__ = ["Answers", "collect_answers"]
-
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What was asked for beyond the fit.
+    """Results beyond the fit.
 
     Attributes
     ----------

@@ -14,8 +14,6 @@ from qbdt.inference.answers.pseudo_experiments import draw_experiments, fit_expe
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
-__all__ = ["GoodnessOfFit", "measure_goodness"]
-
 
 @dataclass(frozen=True)
 class GoodnessOfFit:

@@ -22,8 +22,6 @@ from qbdt.inference.likelihood import Minimum
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
-__all__ = ["UpperLimit", "evaluate_cls", "find_limit", "find_limit_with_toys", "make_null"]
-
 BANDS = (2, 1, 0, -1, -2)
 """Standard deviations of the test statistic of background alone: a large one gives a low limit."""
 

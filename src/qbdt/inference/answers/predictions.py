@@ -13,8 +13,6 @@ from qbdt.inference.measurement import Measurement
 from qbdt.inference.summary import expected_error
 from qbdt.inference.workspace import describe_measurement
 
-__all__ = ["predict"]
-
 
 def predict(measurement: Measurement, summary: FitSummary) -> FitSummary:
     """Expectation of histograms that were not fitted, with the uncertainty that the parameters of the fit have.

@@ -9,8 +9,6 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood, ManyFits, fit_many
 
-__all__ = ["Experiments", "draw_experiments", "fit_experiments", "fit_physically", "measure_tilde"]
-
 
 @dataclass(frozen=True, eq=False)
 class Experiments:

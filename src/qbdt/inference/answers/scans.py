@@ -13,8 +13,6 @@ from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_many
 from qbdt.inference.summary import BestFit
 
-__all__ = ["LEVELS", "PairScan", "ParameterScan", "scan_pair", "scan_parameter"]
-
 LEVELS = {0.68: 2.2957, 0.95: 5.9915}
 """−2 Δln L on the contours of two parameters that contain the truth with these probabilities."""
 

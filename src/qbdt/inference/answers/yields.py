@@ -15,8 +15,6 @@ from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
-__all__ = ["Yield", "Yields", "measure_yields"]
-
 TOTAL = "total"
 """Row of the sum of all processes."""
 

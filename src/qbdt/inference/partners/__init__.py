@@ -1,4 +1,4 @@
-"""What other regions and channels know of the parameters of a training.
+"""Information of other regions and channels on the parameters of a training.
 
 In: a pyhf workspace, a `Measurement`, or the templates of a region. Out: a `Partner`, the expected information of its
 counts, which a training takes as a setting.

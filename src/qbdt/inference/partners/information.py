@@ -1,4 +1,4 @@
-"""`read_partner`: what a control region, another channel or a workspace of somebody else knows, for training.
+"""`read_partner`: the information of a control region, another channel or any workspace, for training.
 
 It is the expected second derivative of −ln L at the nominal point, over all parameters of the model but for the terms
 that constrain sources: these are counted once, by the training. MC statistics and other private parameters are
@@ -20,8 +20,6 @@ from qbdt.inference.pyhf_model import Parameter, PyhfModel
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.inference.workspace import build_workspace, describe_measurement, read_workspace
 from qbdt.training import STRENGTH, Partner
-
-__all__ = ["read_partner"]
 
 CONSTRAINED = ("source", "mc_stat")
 """Kinds of parameters whose constraints are normal distributions of the parameter's width."""

@@ -15,8 +15,6 @@ from qbdt.inference.templates.repair import bound_shifts
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.progress import Progress, silent
 
-__all__ = ["fit_strengths"]
-
 
 def fit_strengths(
     scored: Dataset,

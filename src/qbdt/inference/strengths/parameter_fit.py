@@ -26,8 +26,6 @@ from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.tables import Table
 
-__all__ = ["ParameterFit", "fit_parameters"]
-
 STEP = 1e-3
 """Step of the derivatives of the expectation: of second order in every parameter, so that only rounding counts."""
 

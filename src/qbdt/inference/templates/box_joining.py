@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 
-__all__ = ["Boxes", "exchange_cells", "find_neighbours", "join_neighbours", "join_to_few", "move_to_nearest"]
-
 ROUNDS = 50
 """Most rounds in which boxes go over to nearer cells: far more than it takes."""
 

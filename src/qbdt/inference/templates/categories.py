@@ -20,8 +20,6 @@ from qbdt.inference.templates.cells import CellTarget
 from qbdt.inference.templates.optimised_bins import optimise_bins, optimise_edges
 from qbdt.inference.templates.score_bins import ScoreBins
 
-__all__ = ["CategoryBins", "choose_categories"]
-
 
 @dataclass(frozen=True, eq=False)
 class CategoryBins:

@@ -37,8 +37,6 @@ from qbdt.inference.templates.score_grid import ScoreCells, find_values, make_bl
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
-__all__ = ["CellTarget", "FoldedCells", "ScoreCells", "choose_cells"]
-
 BLOCKS = 400
 """Most blocks of neighbouring boxes that joining begins with; boxes go over one by one only later."""
 

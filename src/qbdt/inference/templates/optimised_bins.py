@@ -30,8 +30,6 @@ from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.statistics import information_matrix
 
-__all__ = ["FINE_BINS", "merge_by_information", "optimise_bins", "optimise_edges"]
-
 FINE_BINS = 200
 """Most bins to start from: half of them hold equal signal, half equal background."""
 

@@ -17,8 +17,6 @@ from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.templates.template_set import Note, ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["SMALLEST_SHIFTED", "bound_shifts", "merge_unusable_bins", "prune_sources"]
-
 SMALLEST_SHIFTED = 1e-3
 """Smallest content of a shifted bin, relative to the nominal content: positive, and below any shift that is meant."""
 

@@ -16,11 +16,9 @@ from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
 from qbdt.inference.templates.scores import collect_scores, read_score, score_range
 
-__all__ = ["Bins", "ScoreBins", "equal_yield_edges"]
-
 
 class Bins(Protocol):
-    """What templates are filled in: bins of the score, or cells of several scores."""
+    """Bins of templates: of the score, or cells of several scores."""
 
     @property
     def n_bins(self) -> int:

@@ -17,8 +17,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.errors import FitError
 
-__all__ = ["ScoreCells", "find_values", "make_blocks", "make_grid"]
-
 BOXES = 4900
 """About how many boxes the fine grid has, whatever the number of scores."""
 

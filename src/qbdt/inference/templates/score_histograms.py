@@ -13,8 +13,6 @@ from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.shift_errors import measure_shift_variance
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["fill"]
-
 
 def fill(scored: Dataset, bins: Bins, variable: str = "score", errors: bool = False) -> TemplateSet:
     """Histogram a scored dataset: nominal, Σw² and the shifts of all sources.

@@ -14,18 +14,6 @@ from qbdt.data import Dataset, Events, Role
 from qbdt.errors import DataError, FitError
 from qbdt.statistics import TanhScan, scan_tanh
 
-__all__ = [
-    "area_under_roc",
-    "collect_scores",
-    "rank_scores",
-    "read_score",
-    "roc_points",
-    "scan_transform",
-    "score_histogram",
-    "score_range",
-    "tanh_scores",
-]
-
 ROC_POINTS = 201
 """Points of a ROC curve: steps of half a per cent of signal efficiency."""
 

@@ -13,8 +13,6 @@ from qbdt.data import Events, Sample, Systematic
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.template_set import TemplateSet, sum_of
 
-__all__ = ["measure_shift_variance", "take_shift_errors"]
-
 
 def take_shift_errors(templates: TemplateSet, sample: TemplateSet) -> TemplateSet:
     """Give templates of all events the statistical errors of shifts that a sample of the events has.

@@ -19,8 +19,6 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.templates.template_set import Note, ProcessTemplates, Shift, TemplateSet
 
-__all__ = ["smooth_shifts", "smooth_values", "symmetrise_shifts"]
-
 STRENGTHS = (0.0, *np.geomspace(1e-2, 1e8, 21).tolist())
 """Strengths λ that are tried, in units of the mean of 1/σ²: from nothing to a constant or a straight line."""
 

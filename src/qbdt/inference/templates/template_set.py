@@ -17,8 +17,6 @@ from qbdt.data import Role, Systematic
 from qbdt.errors import FitError, find_repeated
 from qbdt.tables import Table
 
-__all__ = ["ModelArrays", "Note", "ProcessTemplates", "Shift", "TemplateSet", "make_histogram"]
-
 
 @dataclass(frozen=True)
 class Note:
@@ -33,7 +31,7 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """What one source does to one process.
+    """Effect of one source on one process.
 
     Attributes
     ----------

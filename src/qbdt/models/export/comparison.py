@@ -13,8 +13,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.training import Model, SingleModel
 
-__all__ = ["Check", "Comparison", "Outputs", "Rows", "bound_rounding", "compare", "float32_at_least", "rows_of_events"]
-
 Outputs: TypeAlias = Callable[[Floats, dict[str, NDArray[np.int64]]], dict[str, Floats]]
 """From features (row, feature) and identifiers to `score` and, for cross-trained models, `average`."""
 

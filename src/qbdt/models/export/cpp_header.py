@@ -25,8 +25,6 @@ from qbdt.training import Model, SingleModel
 from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble
 
-__all__ = ["CompiledHeader", "header_text", "namespace_of"]
-
 PREAMBLE = """\
 #include <cmath>
 #include <cstdint>

@@ -27,8 +27,6 @@ from qbdt.training import Model
 from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["FORMATS", "Export", "export_model"]
-
 FORMATS = {"onnx": ".onnx", "xgboost": ".json", "tmva": ".xml", "cpp": ".h"}
 """Formats with the usual ends of their files' names."""
 

@@ -25,8 +25,6 @@ from qbdt.training import Model, SingleModel
 from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["read_onnx", "write_onnx"]
-
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 9
 """The oldest that have double-precision trees and bitwise operations: more runtimes read older ones."""
 

@@ -14,8 +14,6 @@ from qbdt.models.export.comparison import Rows, float32_at_least
 from qbdt.training import Model, SingleModel
 from qbdt.trees import Tree
 
-__all__ = ["draw_identifiers", "make_probes"]
-
 BATCH = 50_000
 """Rows compared at a time."""
 

@@ -19,8 +19,6 @@ from qbdt.errors import DataError
 from qbdt.models.export.comparison import float32_at_least
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["read_tmva", "write_tmva"]
-
 LARGEST = np.finfo(np.float32).max
 INNER = "0"
 """`nType` of a node with a cut; a leaf has 1 or −1."""

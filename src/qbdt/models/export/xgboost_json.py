@@ -21,8 +21,6 @@ from qbdt.errors import DataError, require
 from qbdt.models.export.comparison import float32_at_least
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["read_xgboost", "write_xgboost"]
-
 NO_PARENT = 2**31 - 1
 CATEGORIES = 2**24
 """XGBoost's categories are below this."""

@@ -4,9 +4,16 @@ In: a fit (pulls, ranking, correlations, scan), templates (stacked, envelope), s
 training against test events), or a tree. Out: a figure to look at, to save, or to put into a report.
 """
 
-from qbdt.report.figures.answers import limit_curve, strength_contours
 from qbdt.report.figures.classifiers import roc_curves, train_and_test, training_curves, tree_weights, variable
-from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking, write_figures
+from qbdt.report.figures.fits import (
+    correlation,
+    likelihood_scan,
+    limit_curve,
+    pulls,
+    ranking,
+    strength_contours,
+    write_figures,
+)
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.figures.tree import draw_tree
 

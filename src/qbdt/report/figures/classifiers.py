@@ -12,16 +12,6 @@ from numpy.typing import NDArray
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
-__all__ = [
-    "Compatibility",
-    "compatibility",
-    "roc_curves",
-    "train_and_test",
-    "training_curves",
-    "tree_weights",
-    "variable",
-]
-
 BACKGROUND = "#1f4e9c"
 LINES = ("-", "--", "-.", ":")
 

@@ -1,4 +1,4 @@
-"""Figures of a fit: pulls, ranking, correlations and the likelihood scan; and all figures of a fit to a folder."""
+"""Figures of a fit: pulls, ranking, correlations, likelihood scans, limits, contours; and all of them to a folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import numpy as np
 
 from qbdt.files import choose_file_names
 from qbdt.inference import FitResult, FitSummary, Scan
-from qbdt.report.figures.answers import limit_curve, strength_contours
+from qbdt.inference.answers import LEVELS, PairScan, UpperLimit
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
-
-__all__ = ["correlation", "likelihood_scan", "pulls", "ranking", "write_figures"]
-
 
 NARROW = 7
 """Parameters up to which a matrix of correlations is too narrow for all of the line above."""
@@ -25,14 +22,18 @@ ABOVE_AXIS = 38
 """Points between axes that have a second axis on top, with its numbers and title, and the line above both."""
 
 
+ONE_SIGMA, TWO_SIGMA = "#bfe3b4", "#f5e9a8"
+"""Colours of the bands of one and two standard deviations."""
+
+
 def pulls(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     """Post-fit value and uncertainty of each source in units of its prior, with bands of one and two deviations."""
     sources = summary.sources
     with styled():
         drawn, axes = figure(6.5, 1.6 + 0.32 * max(len(sources), 1))
         rows = np.arange(len(sources))[::-1]
-        axes.axvspan(-2, 2, color="#f5e9a8", zorder=0)
-        axes.axvspan(-1, 1, color="#bfe3b4", zorder=0)
+        axes.axvspan(-2, 2, color=TWO_SIGMA, zorder=0)
+        axes.axvspan(-1, 1, color=ONE_SIGMA, zorder=0)
         axes.axvline(0, color="black", linewidth=0.8, linestyle="--")
         values, errors = [p.value for p in sources], [p.error for p in sources]
         axes.errorbar(values, rows, xerr=errors, fmt="o", color="black", capsize=3)
@@ -131,6 +132,47 @@ def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> 
         axes.set_xlabel(f"signal strength {name}")
         axes.set_ylabel(r"$-2\,\Delta\ln L$")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
+        labels.write_above(axes)
+    return drawn
+
+
+def limit_curve(limit: UpperLimit, labels: Labels = PLAIN) -> Any:
+    """CLs against the signal strength: expected with bands of one and two deviations, observed where it is known."""
+    low_2, low_1, median, high_1, high_2 = limit.expected_cls.T
+    with styled():
+        drawn, axes = figure(6.5, 4.8)
+        axes.fill_between(limit.mu, low_2, high_2, color=TWO_SIGMA, label=r"expected $\pm 2\sigma$", linewidth=0)
+        axes.fill_between(limit.mu, low_1, high_1, color=ONE_SIGMA, label=r"expected $\pm 1\sigma$", linewidth=0)
+        axes.plot(limit.mu, median, color="black", linestyle="--", label="expected")
+        if limit.observed is not None:
+            axes.plot(limit.mu, limit.observed_cls, color="black", marker="o", markersize=3, label="observed")
+        axes.axhline(1 - limit.level, color=SIGNAL, linewidth=1)
+        shown = f"expected limit {limit.expected[2]:.3g}"
+        shown += "" if limit.observed is None else f"\nobserved limit {limit.observed:.3g}"
+        axes.text(0.03, 0.05, shown, transform=axes.transAxes, va="bottom")
+        axes.set_yscale("log")
+        axes.set_ylim(1e-3, 2.0)
+        axes.set_xlim(limit.mu[0], limit.mu[-1])
+        axes.set_xlabel(limit.strength)
+        axes.set_ylabel(r"$CL_s$")
+        axes.legend(loc="upper right")
+        labels.write_above(axes)
+    return drawn
+
+
+def strength_contours(scan: PairScan, labels: Labels = PLAIN) -> Any:
+    """Contours of two strengths that hold the truth with 68 % and 95 %, the best fit, and the nominal strengths."""
+    with styled():
+        drawn, axes = figure(6.0, 5.2)
+        known = np.ma.masked_invalid(scan.rise)
+        for (share, level), style in zip(LEVELS.items(), ("-", "--"), strict=True):
+            axes.contour(scan.x, scan.y, known, levels=[level], colors=[COLOURS[0]], linestyles=[style])
+            axes.plot([], [], color=COLOURS[0], linestyle=style, label=f"{100 * share:.0f} %")
+        axes.plot(*scan.best, marker="+", color="black", markersize=11, linestyle="none", label="best fit")
+        axes.plot(1, 1, marker="*", color=SIGNAL, markersize=9, linestyle="none", label="nominal")
+        axes.set_xlabel(scan.parameters[0])
+        axes.set_ylabel(scan.parameters[1])
+        axes.legend(loc="upper right")
         labels.write_above(axes)
     return drawn
 

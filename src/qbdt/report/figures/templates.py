@@ -14,8 +14,6 @@ from qbdt.inference.templates import TemplateSet
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import DOWN, SIGNAL, UP, figure, styled
 
-__all__ = ["envelope", "stacked"]
-
 NARROW = 0.01
 """Bins narrower than this share of the axis are drawn with equal widths: they could not be seen otherwise."""
 

@@ -17,8 +17,6 @@ from qbdt.trees import Tree
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_tree"]
-
 MOST_CATEGORIES = 5
 """Categories that are named on a line."""
 

@@ -17,8 +17,6 @@ from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
 from qbdt.studies.comparison.contestants import OURS
 from qbdt.tables import Table
 
-__all__ = ["format_markdown", "make_physics_tables"]
-
 FIGURES: tuple[tuple[str, Callable[[FittedSensitivity], float]], ...] = (
     ("Z stat", attrgetter("z_stat")),
     ("Z full", attrgetter("z_full")),

@@ -19,8 +19,6 @@ from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, Phy
 from qbdt.studies.comparison.contestants import CONTESTANTS, OURS
 from qbdt.studies.paper.random_halves import Difference, compare
 
-__all__ = ["Criterion", "check_criteria", "compare_records", "find_best_peer"]
-
 BINS = 20
 """Number of bins of all criteria but those of P1."""
 LINEAR = 0.1

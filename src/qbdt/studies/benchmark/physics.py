@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from qbdt.data import Dataset, Role, Systematic
 from qbdt.data.samples import inferno
@@ -37,10 +37,9 @@ from qbdt.studies.benchmark.results import (
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
 from qbdt.studies.comparison.measurement import measure_scores
-from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train
+from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train, judge_settings
+from qbdt.studies.processes import run_tasks
 from qbdt.trees.device import open_device
-
-__all__ = ["CHECKS", "SYNTHETIC", "Options", "run_physics"]
 
 SYNTHETIC = "P1"
 NO_SOURCES, IDLE = "no sources", "7 sources without effect"
@@ -73,6 +72,8 @@ class Options:
         Of `CHECKS`.
     device
         "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU.
+    jobs
+        Processes that tune and train; results do not depend on it.
     """
 
     problems: tuple[str, ...]
@@ -84,6 +85,7 @@ class Options:
     synthetic_events: int = 100_000
     checks: tuple[str, ...] = CHECKS
     device: str | None = None
+    jobs: int = 1
 
     def select(self) -> list[Contestant]:
         """Return the contestants, where they work."""
@@ -114,7 +116,8 @@ class Options:
     def __post_init__(self) -> None:
         each = [THIN if name == "P5" else (name,) for name in self.problems]
         object.__setattr__(self, "problems", tuple(name for names in each for name in names))
-        for name, value in (("budget", self.budget), ("seeds", self.seeds), ("events", self.synthetic_events)):
+        counts = {"budget": self.budget, "seeds": self.seeds, "events": self.synthetic_events, "jobs": self.jobs}
+        for name, value in counts.items():
             if value is not None and value < 1:
                 raise ConfigError(f"{name}={value}: must be at least 1")
         for name in self.problems:
@@ -147,9 +150,9 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
             continue
         problem = get_problem(name)
         data = problem.load(options.folders)
-        fits, settings = _run_problem(problem, data, options, cache, progress)
+        fits, settings = _run_problem(problem, data, options, progress)
         titles = {**found.titles, name: f"{problem.title}: {_count_events(problem.division(data, 1).data)}"}
-        found = replace(found, fits=found.fits + fits, settings=found.settings + settings, titles=titles)
+        found = replace(found, fits=(*found.fits, *fits), settings=(*found.settings, *settings), titles=titles)
     if "times" in options.checks and _takes_part(options):
         found = replace(found, times=tuple(_measure_times(options, progress)))
     return found
@@ -173,25 +176,67 @@ def _run_synthetic(options: Options, cache: Cache, progress: Progress) -> Iterat
                     yield SyntheticRecord(name, seed, binning, bins, tuple(sigma.tolist()))
 
 
-def _run_problem(
-    problem: Problem, data: Dataset, options: Options, cache: Cache, progress: Progress
-) -> tuple[tuple[FitRecord, ...], tuple[dict[str, Any], ...]]:
-    contestants = options.select()
-    seeds = range(1, (options.seeds or problem.seeds) + 1)
-    fits: list[FitRecord] = []
-    settings: list[dict[str, Any]] = []
-    with progress(problem.name, len(contestants) * len(seeds)) as advance:
-        for seed in seeds:
-            for contestant in contestants:
-                outcome = cross_train(contestant, problem.division(data, seed), options.budget, cache)
-                fits += _fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored)
-                settings.append(_describe_choice(problem, contestant, seed, outcome))
-                if "without" in options.checks:
-                    fits += _run_without_sources(problem, data, contestant, seed, options.budget, cache)
-                if "noise" in options.checks and problem.name == "P4" and contestant.name == OURS:
-                    fits += _run_with_noise(problem, data, contestant, seed, cache)
+class Trial(NamedTuple):
+    """A contestant on a division: a candidate that is judged, or everything that is measured of one setup."""
+
+    contestant: str
+    seed: int
+    setup: str = ALL_SOURCES  # or one of `CHECKS`
+    candidate: int | None = None
+
+
+Trials: TypeAlias = tuple[list[FitRecord], list[dict[str, Any]]]
+"""Fits, and the settings that tuning chose."""
+
+
+def _run_problem(problem: Problem, data: Dataset, options: Options, progress: Progress) -> Trials:
+    """Judge all candidates, then train and fit: by several processes, since each result is kept in the cache."""
+    judged, measured = _list_trials(problem, options)
+    run = partial(_run_trial, problem.name, options)
+    load = (lambda: data) if options.jobs == 1 else partial(_load_again, problem.name, options.folders)
+    found: dict[Trial, Trials] = {}
+    with progress(problem.name, len(judged) + len(measured)) as advance:
+        for trials in (judged, measured):
+            for trial, result in run_tasks(run, trials, load, options.jobs):
+                found[trial] = result
                 advance(1)
-    return tuple(fits), tuple(settings)
+    fits, settings = zip(*(found[trial] for trial in measured), strict=True)
+    return [fit for each in fits for fit in each], [choice for each in settings for choice in each]
+
+
+def _list_trials(problem: Problem, options: Options) -> tuple[list[Trial], list[Trial]]:
+    """Trials that judge candidates, and those that measure, for which all candidates must have been judged."""
+    judged, measured = [], []
+    for seed in range(1, (options.seeds or problem.seeds) + 1):
+        for contestant in options.select():
+            name, candidates = contestant.name, len(contestant.candidates(options.budget))
+            judged += [Trial(name, seed, candidate=number) for number in range(candidates) if candidates > 1]
+            measured.append(Trial(name, seed))
+            if "without" in options.checks and (name == OURS or not contestant.ours):
+                measured.append(Trial(name, seed, "without"))
+            if "noise" in options.checks and problem.name == "P4" and name == OURS:
+                measured.append(Trial(name, seed, "noise"))
+    return judged, measured
+
+
+def _load_again(problem: str, folders: EventFolders) -> Dataset:
+    return get_problem(problem).load(folders)
+
+
+def _run_trial(name: str, options: Options, trial: Trial, data: Dataset) -> Trials:
+    problem, cache, seed, budget = get_problem(name), Cache(options.cache), trial.seed, options.budget
+    (contestant,) = select_contestants([trial.contestant], options.device)
+    if trial.candidate is not None:
+        division = problem.division(data, seed)
+        judge_settings(contestant, division, division.make_key(), contestant.candidates(budget)[trial.candidate], cache)
+        return [], []
+    if trial.setup == "without":
+        return list(_run_without_sources(problem, data, contestant, seed, budget, cache)), []
+    if trial.setup == "noise":
+        return list(_run_with_noise(problem, data, contestant, seed, cache)), []
+    outcome = cross_train(contestant, problem.division(data, seed), budget, cache)
+    fits = list(_fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored))
+    return fits, [_describe_choice(problem, contestant, seed, outcome)]
 
 
 def _fit_scores(
@@ -207,8 +252,6 @@ def _run_without_sources(
     problem: Problem, data: Dataset, contestant: Contestant, seed: int, budget: int, cache: Cache
 ) -> Iterator[FitRecord]:
     """Trainings that know of no source, or only of idle ones, and fits without sources; peers are tuned for this."""
-    if contestant.ours and contestant.name != OURS:
-        return
     division = problem.division(data, seed)
     outcome = cross_train(contestant, division, budget, cache, sources=(), by="z_stat")
     yield from _fit_scores(problem, NO_SOURCES, contestant, seed, outcome.scored.with_systematics([]))

@@ -20,19 +20,6 @@ from qbdt.data.samples import cms_htautau, paper_tautaugamma, tautaugamma
 from qbdt.errors import ConfigError
 from qbdt.studies.comparison.nested_training import Division
 
-__all__ = [
-    "PROBLEMS",
-    "THIN",
-    "EventFolders",
-    "Problem",
-    "add_sources",
-    "get_problem",
-    "make_resampled_sources",
-    "make_shuffled_sources",
-    "make_tilted_sources",
-    "replace_by_idle_sources",
-]
-
 
 @dataclass(frozen=True)
 class EventFolders:

@@ -10,17 +10,6 @@ import numpy as np
 
 from qbdt.statistics import FittedSensitivity
 
-__all__ = [
-    "ALL_SOURCES",
-    "BINNINGS",
-    "BINS",
-    "FitRecord",
-    "PhysicsResults",
-    "SyntheticRecord",
-    "TimeRecord",
-    "average",
-]
-
 BINNINGS = ("equal_signal", "optimised")
 BINS = (10, 20)
 

@@ -18,17 +18,6 @@ from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, collect_scores
 from qbdt.studies.trainers import Parameters, Scorer
 
-__all__ = [
-    "COLUMNS",
-    "LIMIT",
-    "PUBLISHED",
-    "make_exact_scorer",
-    "measure_exact",
-    "measure_sigma_of_signal",
-    "measure_synthetic",
-]
-
-
 COLUMNS = ("B0", "B1", "B2", "B3", "B4")
 PUBLISHED = {
     "cross-entropy network (published)": (14.99, 18.94, 23.94, 21.54, 26.71),

@@ -27,8 +27,6 @@ from qbdt.studies.comparison.nested_training import (
 from qbdt.studies.comparison.plan import Events, Plan
 from qbdt.studies.processes import run_tasks
 
-__all__ = ["Comparison", "Entry", "compare_methods"]
-
 TRAININGS = "trainings"
 """Folder, inside of that of the comparison, of what was judged and scored."""
 

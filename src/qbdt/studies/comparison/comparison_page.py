@@ -20,8 +20,6 @@ from qbdt.studies.comparison.comparison import Comparison, compare_methods
 from qbdt.studies.comparison.plan import Plan
 from qbdt.tables import Table
 
-__all__ = ["draw_comparison", "make_comparison_document", "make_comparison_tables", "make_sentence", "run_comparison"]
-
 COLUMNS = {
     "Z stat": "z_stat",
     "Z full": "z_full",

@@ -35,8 +35,6 @@ from qbdt.studies.trainers import (
     fit_xgboost,
 )
 
-__all__ = ["CONTESTANTS", "OURS", "Contestant", "get_contestant", "select_contestants"]
-
 Ranges: TypeAlias = Mapping[str, Sequence[Any]]
 
 
@@ -100,7 +98,7 @@ class Contestant(Method):
         return replace(self, fit=fit)
 
 
-CODE = ("statistics.py", "training", "trees")
+CODE = ("statistics", "training", "trees")
 """Code that scores of our own methods depend on: cached scores of other code are not used."""
 
 

@@ -1,12 +1,10 @@
-"""What a fit quotes with some scores: the one measure by which methods are tuned and compared."""
+"""Sensitivity of a fit with some scores: the one measure by which methods are tuned and compared."""
 
 from __future__ import annotations
 
 from qbdt.data import Dataset
 from qbdt.inference import FitSettings, build_templates, measure_sensitivity
 from qbdt.statistics import FittedSensitivity
-
-__all__ = ["measure_fit", "measure_scores"]
 
 FLOOR = 10.0
 """Least effective number of simulated background events in a bin."""

@@ -26,19 +26,6 @@ from qbdt.studies.comparison.contestants import Contestant
 from qbdt.studies.comparison.measurement import measure_scores
 from qbdt.studies.trainers import Parameters, Scorer, Trained
 
-__all__ = [
-    "Cache",
-    "CrossTraining",
-    "Division",
-    "assemble_scores",
-    "choose_settings",
-    "collect_scores",
-    "cross_train",
-    "judge_settings",
-    "rescale_scores",
-    "score_fold",
-]
-
 Key: TypeAlias = Mapping[str, Any]
 
 LEAST_INNER = 3

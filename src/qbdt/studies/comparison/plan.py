@@ -1,4 +1,4 @@
-"""What is compared: events of an analysis, contestants with its settings, divisions into folds, and the fit."""
+"""The plan of a comparison: events of an analysis, contestants with its settings, divisions into folds, and the fit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from qbdt.inference import FitSettings
 from qbdt.studies.comparison.contestants import CONTESTANTS, Contestant, get_contestant
 from qbdt.studies.comparison.nested_training import LEAST_INNER, Division
 from qbdt.trees.device import open_device
-
-__all__ = ["STANDARD", "Events", "Plan"]
 
 STANDARD = ("qbdt profile", "QBDT (paper)", "scikit-learn HGB", "XGBoost", "LightGBM")
 """Contestants that take part by default, those that are installed."""
@@ -90,7 +88,7 @@ class Plan:
         return self.analysis.training.systematics
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what results depend on; more contestants and divisions may be added to earlier ones."""
+        """Settings that results depend on; more contestants and divisions may be added to earlier ones."""
         return {"analysis": self.analysis.model_dump(mode="json"), "budget": self.budget}
 
 

@@ -24,8 +24,6 @@ from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, DECAY_MODE_FRA
 from qbdt.studies.generator.processes import Pilot
 from qbdt.studies.generator.simulation import BatchCounts
 
-__all__ = ["finish_process", "read_batch", "write_batch", "write_metadata"]
-
 COUNTS = b"qbdt.counts"
 
 

@@ -7,28 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "ALPHA",
-    "ALPHA_S",
-    "BEAM_ENERGY_SQUARED",
-    "BR_HADRONIC",
-    "BR_LEPTONIC",
-    "CUTS",
-    "DECAY_MODE_FRACTION",
-    "FERMI",
-    "GEV2_TO_FB",
-    "HIGGS_BR_TAUTAU",
-    "HIGGS_CUTS",
-    "HIGGS_MASS",
-    "LUMINOSITY",
-    "SIN2_THETA",
-    "TAU_MASS",
-    "Z_MASS",
-    "Z_WIDTH",
-    "GeneratorCuts",
-    "HiggsCuts",
-]
-
 BEAM_ENERGY_SQUARED = 13_000.0**2
 """s of the proton beams: the LHC at 13 TeV."""
 

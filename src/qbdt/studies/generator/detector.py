@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data.samples.objects import NOMINAL, SHAPES, Objects, Reconstruction, round_mantissa
 
-__all__ = ["MET_RESOLUTION", "Truth", "select", "smear"]
-
-
 MET_RESOLUTION = 10.0
 """Of the missing momentum, per axis, in GeV."""
 

@@ -37,8 +37,6 @@ from qbdt.studies.generator.simulation import (
 )
 from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
 
-__all__ = ["GenerateSettings", "generate_tautaugamma"]
-
 T = TypeVar("T")
 
 SETTINGS_FILE, LIBRARY_FILE, BATCHES = "settings.json", "tau-decays.npz", "batches"

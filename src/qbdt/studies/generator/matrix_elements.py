@@ -25,9 +25,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.studies.generator.constants import ALPHA, SIN2_THETA, Z_MASS, Z_WIDTH
 
-__all__ = ["CHARGES", "DOWN", "LEFT", "RIGHT", "UP", "Couplings", "background_matrix_element", "dot", "higgs_dalitz"]
-
-
 UP, DOWN = 0, 1
 """Types of quarks: u, c and d, s, b."""
 LEFT, RIGHT = 0, 1

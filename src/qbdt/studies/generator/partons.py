@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 
-__all__ = ["FLAVOURS", "GLUON", "PartonDensities"]
-
-
 FLAVOURS = (1, 2, 3, 4, 5, -1, -2, -3, -4, -5, 21)
 """PDG codes of the columns of the table: d, u, s, c, b, their antiparticles, the gluon."""
 GLUON = FLAVOURS.index(21)

@@ -22,9 +22,6 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, CUTS, Z_MASS, Z_WIDTH, GeneratorCuts
 
-__all__ = ["DEFAULT_CHANNELS", "ChannelSettings", "Points", "accept", "boost", "decay", "direction", "sample_points"]
-
-
 S_MAX = BEAM_ENERGY_SQUARED * 0.25
 """Above 6.5 TeV there is nothing to sample at any size of interest (below 1e-9 of the cross section)."""
 FIRST_MAX = 0.999 * S_MAX

@@ -32,9 +32,6 @@ from qbdt.studies.generator.matrix_elements import DOWN, UP, background_matrix_e
 from qbdt.studies.generator.partons import FLAVOURS, GLUON, PartonDensities
 from qbdt.studies.generator.phase_space import DEFAULT_CHANNELS, ChannelSettings, decay, sample_points
 
-__all__ = ["BackgroundProcess", "HardEvents", "HardProcess", "Pilot", "SignalProcess", "run_pilot", "unweight"]
-
-
 QUARKS = (1, 2, 3, 4, 5)
 ROOT_S = math.sqrt(BEAM_ENERGY_SQUARED)
 GLUON_FUSION = GEV2_TO_FB * FERMI * ALPHA_S**2 / (288 * math.sqrt(2) * math.pi)

@@ -18,9 +18,6 @@ from qbdt.studies.generator.constants import BEAM_ENERGY_SQUARED, HIGGS_MASS
 from qbdt.studies.generator.phase_space import boost
 from qbdt.studies.generator.processes import HardEvents
 
-__all__ = ["Shower", "Showered", "quiet_pythia"]
-
-
 SETTINGS = (
     "Beams:frameType = 5",
     "PartonLevel:MPI = off",

@@ -27,9 +27,6 @@ from qbdt.studies.generator.processes import (
 from qbdt.studies.generator.shower import Shower, quiet_pythia
 from qbdt.studies.generator.tau_decays import HADRONIC, LEPTONIC, TauLibrary
 
-__all__ = ["BatchCounts", "Inputs", "Simulator", "prepare"]
-
-
 PILOT_POINTS = 1_000_000
 PILOT_KEY, LIBRARY_KEY = 1_000, 1_001
 """Spawn keys of the seed sequence for the pilot runs and the tau library; batches use the index of the process."""

@@ -21,9 +21,6 @@ from qbdt.studies.generator.constants import TAU_MASS
 from qbdt.studies.generator.phase_space import direction
 from qbdt.studies.generator.shower import quiet_pythia
 
-__all__ = ["HADRONIC", "LEPTONIC", "TauLibrary", "decay_chunk", "library_chunks"]
-
-
 LEPTONIC, HADRONIC = 0, 1
 NEUTRINOS = (12, 14, 16)
 BOOST = 20.0

@@ -19,21 +19,6 @@ from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGNIFICANCE, SOURCES
 from qbdt.studies.paper.paper_methods import BINNING, PROFILED, PaperMethod
 from qbdt.studies.paper.study import Study
 
-__all__ = [
-    "draw_correlations",
-    "draw_envelopes",
-    "draw_formula",
-    "draw_roc_curves",
-    "draw_score_comparisons",
-    "draw_spreads",
-    "draw_training_curves",
-    "draw_trees",
-    "draw_variables",
-    "naive_significance",
-    "plot_significance",
-    "plot_spread",
-]
-
 LABELS = {
     "pt_lep": r"$p_T(\ell)$ (GeV)",
     "pt_tau": r"$p_T(\tau_{had})$ (GeV)",

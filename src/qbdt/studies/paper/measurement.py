@@ -21,15 +21,6 @@ from qbdt.inference.templates import ModelArrays, ProcessTemplates, TemplateSet,
 from qbdt.statistics import quadratic_difference
 from qbdt.studies.trainers import Scorer
 
-__all__ = [
-    "Constant",
-    "make_templates",
-    "measure_in_optimised_bins",
-    "measure_templates",
-    "score_events",
-    "smooth",
-]
-
 FLOOR = 10.0
 """Least effective number of simulated background events in a bin, where a floor is asked for."""
 

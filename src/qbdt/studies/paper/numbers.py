@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CASES",
-    "CORRELATION",
-    "DELTA_MU",
-    "SIGMA_B",
-    "SIGMA_THETA",
-    "SIGNIFICANCE",
-    "SOURCES",
-    "SOURCE_SIGNIFICANCE",
-    "TRANSFORM",
-]
-
 SOURCES = {
     "tes": "τ pT",
     "tauid": "τ ID",

@@ -30,8 +30,6 @@ from qbdt.studies.trainers import (
     make_event_table,
 )
 
-__all__ = ["BINNING", "METHODS", "PROFILED", "PaperMethod", "get_method"]
-
 PROFILED = "QBDT, profiled"
 """Name of the method that goes beyond the paper."""
 

@@ -6,29 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.studies.paper.numbers import (
-    CASES,
-    DELTA_MU,
-    SIGMA_B,
-    SIGMA_THETA,
-    SIGNIFICANCE,
-    SOURCE_SIGNIFICANCE,
-    SOURCES,
-)
+from qbdt.studies.paper.numbers import CASES, DELTA_MU, SIGMA_B, SIGMA_THETA, SIGNIFICANCE, SOURCE_SIGNIFICANCE, SOURCES
 from qbdt.studies.paper.study import Study
 from qbdt.tables import Table
-
-__all__ = [
-    "make_appendix_table",
-    "make_background_table",
-    "make_case_table",
-    "make_delta_mu_table",
-    "make_differences_table",
-    "make_halves_table",
-    "make_main_table",
-    "make_methods_table",
-    "make_sigma_theta_table",
-]
 
 NONE = "–"
 

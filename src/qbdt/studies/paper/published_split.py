@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, ModuloFolds
-from qbdt.inference import (
-    FitSettings,
-    background_uncertainty,
-    fit_asimov,
-    fit_templates,
-    source_significances,
-)
+from qbdt.inference import FitSettings, background_uncertainty, fit_asimov, fit_templates, source_significances
 from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points, score_histogram
 from qbdt.models import write_model
 from qbdt.statistics import scan_tanh
@@ -30,8 +24,6 @@ from qbdt.studies.paper.measurement import (
 from qbdt.studies.paper.numbers import CASES, SOURCES
 from qbdt.studies.paper.paper_methods import PaperMethod
 from qbdt.studies.trainers import Trained
-
-__all__ = ["evaluate_published_split", "split_by_parity"]
 
 CURVE_POINTS = 25
 """Points of a training curve."""

@@ -17,8 +17,6 @@ from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_
 from qbdt.studies.paper.paper_methods import get_method
 from qbdt.studies.processes import run_tasks
 
-__all__ = ["Difference", "Task", "compare", "evaluate_half", "run_halves", "standard_deviations"]
-
 
 @dataclass(frozen=True)
 class Task:

@@ -1,4 +1,4 @@
-"""What holds and what does not: claims tested against the numbers of a study, never written down beforehand."""
+"""Claims of the paper tested against the numbers of a study: no outcome is written down beforehand."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from qbdt.studies.paper.numbers import (
 from qbdt.studies.paper.paper_methods import PROFILED
 from qbdt.studies.paper.random_halves import Difference, standard_deviations
 from qbdt.studies.paper.study import Study
-
-__all__ = ["judge", "make_statements"]
 
 TOLERANCE = 0.05
 """Largest difference to the paper's significances that counts as reproduced."""

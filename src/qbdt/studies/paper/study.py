@@ -21,8 +21,6 @@ from qbdt.studies.paper.paper_methods import METHODS, PaperMethod
 from qbdt.studies.paper.published_split import evaluate_published_split
 from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halves
 
-__all__ = ["Options", "Study", "load_events", "reproduce"]
-
 
 @dataclass(frozen=True)
 class Options:

@@ -16,8 +16,6 @@ from qbdt.studies.paper.paper_methods import PROFILED
 from qbdt.studies.paper.statements import make_statements
 from qbdt.studies.paper.study import Study
 
-__all__ = ["make_document"]
-
 ABOUT_HALVES = (
     "The paper has one split of a small sample. Here the events are divided at random, every method is trained on one "
     "side and tested on the other, and then the other way round, so that differences between methods are taken on the "

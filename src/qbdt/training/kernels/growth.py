@@ -14,23 +14,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Indices, Rows, Words
+from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Codes, Fixed, Floats, Indices, Rows, Words
 from qbdt.training.kernels.pairs import add_pairs, first_largest, pair_value, scan_pairs
 from qbdt.trees.kernels import divide_in_place
-
-__all__ = [
-    "CUT",
-    "FEATURE",
-    "GAIN",
-    "LEFT_CHILD",
-    "LEFT_SUMS",
-    "MISSING_SIDE",
-    "N_FIELDS",
-    "SUMS",
-    "NodeRows",
-    "PairRules",
-    "grow_pair_tree",
-]
 
 FEATURE, CUT, MISSING_SIDE, LEFT_CHILD, GAIN = 0, 1, 2, 5, 8
 LEFT_SUMS, SUMS = 3, 6
@@ -41,10 +27,12 @@ N_FIELDS = 9
 class NodeRows(NamedTuple):
     """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split.
 
-    The room is a list of rows, and whether rows with each bin code go right.
+    Histograms read the codes of a row, eight to a word; `codes`, (feature, row), are the same for splits, which read
+    one of each row: so an eighth of the memory. The room is a list of rows, and whether rows with each code go right.
     """
 
     words: Words
+    codes: Codes
     pairs: Fixed
     rows: Rows
     scratch: Rows
@@ -91,9 +79,8 @@ def _fill_table(own: Fixed, child: Fixed, unit: float, table: NDArray[np.uint8])
 def _divide_node(given: NodeRows, node: int, ranges: Fixed, own: Fixed) -> bool:
     """Divide the rows of a node as noted; return whether the left child is the smaller one, or as large."""
     first = own[LEFT_CHILD]
-    middles = divide_in_place(
-        given.words, own[FEATURE], given.goes_right, given.rows, node == 0, ranges[node], given.scratch
-    )
+    codes = given.codes[own[FEATURE]]
+    middles = divide_in_place(codes, 1, given.goes_right, given.rows, node == 0, ranges[node], given.scratch)
     more = np.int64(0)
     for p in range(middles.size):
         ranges[first, p, 0], ranges[first + 1, p, 0] = ranges[node, p, 0], ranges[node, p, 0]
@@ -137,14 +124,11 @@ def grow_pair_tree(
 
     Parameters
     ----------
-    given, rules
-        The rows, and what decides on cuts.
-    n_features, n_trained
-        Number of features; number of first segments that are trained on.
-    ranges
-        Rows of each node as (node, segment, [segment, begin, end]); those of the root are there.
-    histograms
-        Room for that of one node per leaf.
+    given, rules, n_features, n_trained
+        The rows, what decides on cuts, and the numbers of features and of first segments that are trained on.
+    ranges, histograms
+        Rows of each node as (node, segment, [segment, begin, end]), those of the root filled in; room for the
+        histograms of one node per leaf.
     record, noted, depths
         Zeros, which receive the notes on each node, and how many cuts are above it; `noted` is the memory of `record`
         as floating-point numbers.

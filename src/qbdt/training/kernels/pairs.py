@@ -14,8 +14,6 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
 from qbdt.trees.kernels import add_pair, add_pair_word
 
-__all__ = ["add_pairs", "first_largest", "pair_value", "scan_ordered_pairs", "scan_pairs"]
-
 BLOCK = 1024
 """Rows gathered at a time: a block of words and pairs stays in the first-level cache."""
 
@@ -96,12 +94,18 @@ def _judge_cuts(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def first_largest(values: Floats) -> tuple[float, int]:
-    """Largest of some numbers, −∞ if there is none, and the place after the first of them, 0 if all are −∞."""
-    best, place = -np.inf, 0
-    for i in range(values.size):
-        if values[i] > best:
-            best, place = values[i], i + 1
-    return best, place
+    """Largest of some numbers, −∞ if there is none, and the place after the first of them, 0 if all are −∞.
+
+    Numbers are −∞ or not negative: then they are ordered as their bits are, of which many are compared at once.
+    """
+    bits = values.view(np.int64)
+    most = np.int64(-1)
+    for i in range(bits.size):
+        most = max(most, bits[i])
+    for i in range(bits.size):
+        if bits[i] == most:
+            return values[i], i + 1
+    return -np.inf, 0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -17,16 +17,6 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats
 from qbdt.statistics import correlated_variance, has_significance, purity_value, significance_value
 
-__all__ = [
-    "ChannelTable",
-    "Formula",
-    "bound_features",
-    "judge_plain",
-    "node_variance",
-    "scan_features",
-    "total_sums",
-]
-
 LN2 = 0.6931471805599453
 MANTISSA = (1 << 52) - 1
 ONE = 1023 << 52

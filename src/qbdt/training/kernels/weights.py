@@ -7,16 +7,6 @@ from numba import njit
 
 from qbdt.arrays import Columns, Fixed, Floats, Rows
 
-__all__ = [
-    "ALL_ROWS",
-    "boost_rows",
-    "drop_rows",
-    "quantise_columns",
-    "quantise_squares",
-    "quantise_weights",
-    "splitmix",
-]
-
 ALL_ROWS = -1
 """Threshold of a draw of rows that takes all of them."""
 

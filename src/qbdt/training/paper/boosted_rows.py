@@ -26,8 +26,6 @@ from qbdt.trees.device import DeviceMemory
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Layout, Memory, in_memory
 
-__all__ = ["BoostedRows", "Prepared", "prepare_events"]
-
 
 class Prepared(NamedTuple):
     """Events ready for boosting: feature names, a record of the events, bins, binned rows, and the criterion."""

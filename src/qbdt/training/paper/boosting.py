@@ -27,8 +27,6 @@ from qbdt.trees import Ensemble, Tree
 from qbdt.trees.device import DeviceMemory, open_device
 from qbdt.trees.growth import Grown, Growth, LeafGrowth, PublishedGrowth, RowStore, SystematicHistograms, TreeGrower
 
-__all__ = ["train_paper"]
-
 GROWTH: dict[str, Callable[[int], Growth]] = {"leaves": LeafGrowth, "published": PublishedGrowth}
 
 

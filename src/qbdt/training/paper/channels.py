@@ -22,8 +22,6 @@ from qbdt.training.kernels.split_scan import ChannelTable
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Channel, Extras, Layout, Segment, Side
 
-__all__ = ["Quantities", "Quantity", "largest_background_weight", "make_quantities"]
-
 
 class Quantity(NamedTuple):
     """A sum of channels times a factor: all of them weights, or all of them further columns, whose unit varies."""

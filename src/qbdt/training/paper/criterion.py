@@ -26,8 +26,6 @@ from qbdt.training.paper.channels import Quantities
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
 from qbdt.trees.rows import Layout
 
-__all__ = ["PaperCriterion"]
-
 SUMS_PER_SHARE = 128
 """Features times quantities below which waking a second thread costs more than it saves: each takes about 2 µs, a
 thread 50 µs. On 16 cores sharing 28 features of two quantities took six times as long as one thread."""

@@ -15,8 +15,6 @@ from qbdt.trees import Binning
 from qbdt.trees.device import QUAD, THREADS, DeviceArray, DeviceMemory
 from qbdt.trees.rows import Segment, Side
 
-__all__ = ["DeviceWeightedRows"]
-
 SOURCE = Path(__file__).parents[1] / "kernels" / "weights.cu"
 
 PLANE = 8

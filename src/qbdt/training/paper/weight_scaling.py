@@ -18,8 +18,6 @@ from qbdt.arrays import COLUMN_BITS, SUM_BITS, Fixed, Floats
 from qbdt.errors import DataError
 from qbdt.trees.rows import Side
 
-__all__ = ["WeightScaling", "Weighted"]
-
 LEAST_SUM = 2.0**-4
 """Where a side's absolute weights sum to less than this, they are scaled up: at most four bits stay unused."""
 

@@ -27,8 +27,6 @@ from qbdt.trees import Binning
 from qbdt.trees.kernels import add_rows, add_systematics, aligned_zeros
 from qbdt.trees.rows import Memory, Segment, Side, in_memory, sum_shares
 
-__all__ = ["WeightedRows"]
-
 
 class WeightedRows(PartitionRows):
     """Binned rows of one partition, their weights, and the nodes they are in."""

@@ -12,8 +12,6 @@ from qbdt.training.partitions.local import InMemoryPartitions, run_calls
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
 from qbdt.trees.device import DeviceMemory, DeviceRows, Slot, Turn, row_bytes
 
-__all__ = ["TurningPartitions", "count_pieces", "estimate_bytes"]
-
 PIECES = 8
 """Pieces of rows that would fill a device: half of its memory holds rows, the other half what comes and goes."""
 

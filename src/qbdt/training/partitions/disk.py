@@ -19,8 +19,6 @@ from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.partitions.local import InMemoryPartitions, run_calls
 from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitions, Results, combine
 
-__all__ = ["MappedArrays", "OutOfCore", "Scratch"]
-
 
 @dataclass(frozen=True, eq=False)
 class OutOfCore(PartitionedEvents):

@@ -17,8 +17,6 @@ from qbdt.training.partitions.protocol import Partition, Partitions
 from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import in_memory
 
-__all__ = ["PartitionedEvents", "copy_rows", "divide_dataset", "place_events"]
-
 
 @dataclass(frozen=True, eq=False)
 class PartitionedEvents:

@@ -16,8 +16,6 @@ from qbdt.trees.device import DeviceMemory
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Memory, in_memory
 
-__all__ = ["InMemoryPartitions", "OnePartition", "run_calls"]
-
 Found = TypeVar("Found")
 P = ParamSpec("P")
 

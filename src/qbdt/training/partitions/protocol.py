@@ -21,19 +21,6 @@ from qbdt.trees.device import DeviceRows
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Memory, in_memory
 
-__all__ = [
-    "Builder",
-    "Call",
-    "Combine",
-    "Partition",
-    "Partitions",
-    "Results",
-    "combine",
-    "largest",
-    "method_of",
-    "total",
-]
-
 Found = TypeVar("Found")
 P = ParamSpec("P")
 

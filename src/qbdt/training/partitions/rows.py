@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Fixed, Indices
 from qbdt.trees.device import DeviceArray, DeviceRows
 from qbdt.trees.rows import BinnedRows, NodeHistograms
-
-__all__ = ["DevicePartitionRows", "PartitionRows"]
 
 
 class _OwnHistograms(ABC):
@@ -29,7 +27,7 @@ class _OwnHistograms(ABC):
     def size(self, node: int) -> int:
         """Number of rows in a node."""
 
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """Sums of all further weights of a node for some words of features, one row each: there are none here."""
         return np.empty((len(words), 0), dtype=np.int64)
 
@@ -46,11 +44,11 @@ class _OwnHistograms(ABC):
             self._histograms.add(summed, self.histogram(summed))
         return self._histograms.of(node)
 
-    def own_systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+    def own_systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """One partition's share of systematic histograms; `words` may be read-only, as received over the network."""
         return self.systematic_histograms(node, np.array(words))
 
-    def sizes(self, nodes: Sequence[int]) -> Fixed:
+    def sizes(self, nodes: Sequence[int]) -> Indices:
         """Return the number of rows in each of some nodes."""
         return np.array([self.size(node) for node in nodes], dtype=np.int64)
 

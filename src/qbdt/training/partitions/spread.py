@@ -13,14 +13,12 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Fixed, Indices
 from qbdt.threads import Workers
 from qbdt.training.partitions.protocol import Builder, Call, Partitions, Results, total
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import NodeHistograms
-
-__all__ = ["SpreadPartitions"]
 
 P = ParamSpec("P")
 
@@ -82,7 +80,7 @@ class SpreadNodes:
         self._find(node)
         return self._histograms.of(node).copy()
 
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """Sums of all further weights of a node for some words, one row each."""
         return self._partitions.ask(total(PartitionRows.own_systematic_histograms, node, words))[0]
 

@@ -1,4 +1,4 @@
-"""`Survey`: what all partitions of a training must agree on, found in one pass over the events."""
+"""`Survey`: properties that all partitions of a training must share, found in one pass over the events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from qbdt.training.partitions.events import copy_rows
 from qbdt.training.partitions.protocol import Partitions
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, QuantileSketch, make_binning, quantile_binning
-
-__all__ = ["Survey", "count_before", "require_same_rows", "survey_events", "survey_partition"]
 
 RowCount: TypeAlias = Callable[[Dataset, Settings], tuple[int, ...]]
 """Counts the rows of each set of events that a method tells apart."""
@@ -73,7 +71,7 @@ class Survey:
 
 
 def _describe(empty: Dataset) -> dict[str, Any]:
-    """What all partitions have in common."""
+    """Properties that all partitions share."""
     return {
         "features": empty.features,
         "samples": [(sample.name, str(sample.role)) for sample in empty.samples],

@@ -25,8 +25,6 @@ from qbdt.training.profile.segments import shift_segments
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 
-__all__ = ["find_beyond_noise", "move_events"]
-
 LEVEL = 0.01
 """Chance that a linear source passes for an asymmetric one: then its derivatives have more noise, which shrinkage
 by held-out events still takes care of. Leaving out a bend that is real, and hardly to be seen, costs as little."""

@@ -25,8 +25,6 @@ from qbdt.training.profile.shifts import FittedShifts
 from qbdt.trees import Binning, Ensemble, Tree
 from qbdt.trees.device import DeviceEnsemble, DeviceMemory
 
-__all__ = ["Combination", "ModelFrame", "best_number", "combine"]
-
 
 def best_number(folds: Sequence[FittedShifts], parameters: Parameters) -> int:
     """Number of trees of the shifts, the same in all folds, with the smallest σ_μ of all held-out events together.

@@ -23,8 +23,6 @@ from qbdt.trees.device import Device, DeviceArray, DeviceMemory
 from qbdt.trees.kernels import LIMBS, exact_sum
 from qbdt.trees.rows import Segment, Side
 
-__all__ = ["DeviceRatioRows", "DeviceShiftRows"]
-
 MOST_SLOTS = 32
 """Sums over a leaf that are found in one pass, as in residuals.cu."""
 

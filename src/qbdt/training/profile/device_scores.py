@@ -14,8 +14,6 @@ from qbdt.training.profile.segments import ShiftSegment
 from qbdt.trees.device import Device, DeviceArray
 from qbdt.trees.kernels import LIMBS
 
-__all__ = ["SOURCE", "BinnedScores", "DeviceScoreRows", "Weighted", "add_up_to", "run_over"]
-
 SOURCE = Path(__file__).parents[1] / "kernels" / "residuals.cu"
 
 THREADS = 256

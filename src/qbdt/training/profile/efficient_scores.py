@@ -24,8 +24,6 @@ from qbdt.training.profile.ratios import find_shares
 from qbdt.training.profile.sums_of_trees import SumsOfTrees
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["EfficientScores"]
-
 
 @dataclass(frozen=True, eq=False)
 class EfficientScores(SumsOfTrees):

@@ -14,8 +14,6 @@ from qbdt.statistics import Expectation, SourceExpectation, profiled_information
 from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.score_rows import HeldScores, Templates
 
-__all__ = ["ALL", "SHARES", "choose_share", "expect_result", "unprofiled_sigma"]
-
 BINS = 20
 """Bins of equal signal, as many as a typical fit has."""
 

@@ -1,7 +1,8 @@
 """Sums of trees of several inner folds at the same time, each by a thread with rows of its own.
 
 A fold's kernels are too short for many threads, but folds do not know of each other: where the rows are in this memory,
-they are fitted side by side. Results are the same bits and come in the same order as one after the other.
+they are fitted side by side; those that are more than the threads take turns (`Turns`). Results are the same bits and
+come in the same order as one after the other.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from typing import TypeVar
 from qbdt.threads import Workers
 from qbdt.training.profile.inner_folds import count_together
 from qbdt.training.profile.profiled_events import ProfiledEvents
-
-__all__ = ["Cancelled", "fit_at_once"]
+from qbdt.training.profile.turns import Turns
 
 Result = TypeVar("Result")
 
@@ -32,40 +32,37 @@ ENOUGH = 4
 not."""
 
 
-class Cancelled(Exception):
-    """The training was interrupted in another thread."""
-
-
 def fit_at_once(
     events: ProfiledEvents,
     workers: Workers,
     jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
-    cancel: threading.Event,
+    turns: Turns,
     in_order: bool = False,
 ) -> Iterator[Result]:
     """Do all jobs; return their results in order, each as soon as it and those before are there.
 
-    With `in_order` each begins after the one before. An interruption sets `cancel`, at which jobs are to raise
-    `Cancelled`, and waits for them.
+    With `in_order` each begins after the one before. Jobs tell `turns` of each of their trees; an interruption cancels
+    them there, and waits for them.
     """
     n_together = 1 if in_order else _count_together(events, workers, len(jobs))
     if n_together == 1:
         return map(methodcaller("__call__", events, workers), jobs)
-    return _fit_side_by_side(events, workers, jobs, cancel, n_together)
+    return _fit_side_by_side(events, workers, jobs, turns, n_together)
 
 
 def _fit_side_by_side(
     events: ProfiledEvents,
     workers: Workers,
     jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]],
-    cancel: threading.Event,
+    turns: Turns,
     n_together: int,
 ) -> Iterator[Result]:
     n_threads = max(1, workers.n_threads // n_together) if events.n_bytes >= SHARED_BYTES else 1
     threads = _Threads(workers.n_threads, n_threads, len(jobs))
+    turns.allow(workers.n_threads)
 
     def do(job: Callable[[ProfiledEvents, Workers], Result]) -> Result:
-        with threads.lend() as own:
+        with turns.work(), threads.lend() as own:
             forked = events.fork(own)
             assert forked is not None
             return job(forked, own)
@@ -77,7 +74,7 @@ def _fit_side_by_side(
                 yield future.result()
         finally:
             if not all(future.done() for future in futures):
-                cancel.set()
+                turns.cancel()
                 for future in futures:
                     future.cancel()
 

@@ -19,8 +19,6 @@ from qbdt.threads import Workers
 from qbdt.training.partitions.survey import Survey, count_before, require_same_rows
 from qbdt.training.settings import Settings
 
-__all__ = ["N_FOLDS", "InnerFolds", "count_rows", "count_together"]
-
 MOST_BYTES = 2**30
 """Memory for the rows of all folds; where they need more, there are as many at once as threads."""
 

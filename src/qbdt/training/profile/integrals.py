@@ -27,8 +27,6 @@ from qbdt.arrays import Floats
 from qbdt.training.profile.parameters import Parameters, invert
 from qbdt.training.profile.shift_sums import LeafSums
 
-__all__ = ["RIDGE", "BestScores", "Integrals"]
-
 RIDGE = 1e-3
 """Added to the diagonal of (G + DᵀD) scaled to ones there, so that nearly equal f's do not cancel with large
 coefficients; below the MC precision of its entries."""

@@ -23,18 +23,17 @@ from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.profile.combination import Combination, ModelFrame, best_number, combine
 from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
-from qbdt.training.profile.folds_at_once import Cancelled, fit_at_once
+from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.parameters import Parameters, free_normalisations
 from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
 from qbdt.training.profile.ratio import FittedRatio, choose_size, fit_ratio
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
+from qbdt.training.profile.turns import Turns
 from qbdt.training.settings import Settings
 from qbdt.trees import Tree
 from qbdt.trees.device import DeviceMemory, open_device
-
-__all__ = ["train_profiled"]
 
 Result = TypeVar("Result")
 
@@ -121,7 +120,7 @@ class _Profiling:
         self.ratios, self.shifts = _resume(resume, settings, self.parameters)
         self.unfinished: list[Nodes] = []
         self.n_trees = 0
-        self.lock, self.cancel = threading.Lock(), threading.Event()
+        self.lock, self.turns = threading.Lock(), Turns()
         self.advance: Callable[[int], None] = lambda n: None
         monitor.start(events.features)
 
@@ -173,7 +172,7 @@ class _Profiling:
 
     def _fit_at_once(self, jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]]) -> Iterator[Result]:
         """Do jobs at the same time, or one after the other where callbacks want to see every tree in order."""
-        return fit_at_once(self.events, self.workers, jobs, self.cancel, in_order=bool(self.monitor.callbacks))
+        return fit_at_once(self.events, self.workers, jobs, self.turns, in_order=bool(self.monitor.callbacks))
 
     def _skip_trees(self, n_grown: int) -> None:
         """Let progress jump over trees that a finished sum does not need."""
@@ -199,8 +198,7 @@ class _Profiling:
         self._note_tree(nodes)
 
     def _note_tree(self, nodes: Nodes) -> None:
-        if self.cancel.is_set():
-            raise Cancelled
+        self.turns.note_tree()
         with self.lock:
             self.advance(1)
             report = TreeReport(self.n_trees, self.most_trees, Tree(nodes, 1.0, self.frame.categories))

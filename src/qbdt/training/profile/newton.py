@@ -11,8 +11,6 @@ from qbdt.training.grown_records import PairJudge
 from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
 from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
 
-__all__ = ["NewtonCriterion"]
-
 CHANNELS = ((0, 2), (1, 2))
 """First bin and distance of bins of N and D in a histogram."""
 

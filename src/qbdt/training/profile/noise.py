@@ -20,8 +20,6 @@ from qbdt.training.profile.inner_folds import InnerFolds
 from qbdt.training.profile.segments import ShiftSegment, shift_segments, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 
-__all__ = ["BlockSums", "EventFunctions", "HeldIntegrals", "noise_shrinkage", "sum_blocks"]
-
 
 class EventFunctions(Protocol):
     """Functions of events that are integrated over them beside a constant: each r₀ (`Ratios`), or predictions."""

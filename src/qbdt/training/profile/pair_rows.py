@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, SUM_BITS, Fixed, Floats, Indices, Nodes, Rows
+from qbdt.arrays import BINS, FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Floats, Indices, Nodes, Rows
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.device_growth import DeviceGrowth, grow_pairs
 from qbdt.training.grown_records import PairJudge, make_pair_tree
@@ -25,8 +25,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees import Binning
 from qbdt.trees.growth import Grown, LeafGrowth, RowStore, TreeGrower
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
-
-__all__ = ["STEP", "PairRows", "fixed_scale", "grow_next", "with_yields"]
 
 Result = TypeVar("Result")
 
@@ -66,6 +64,7 @@ class PairRows(PartitionRows, ABC):
         self._trained = self.layout.whole[:n_trained]
         self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
         self._room: Fixed = np.empty((0, 0), dtype=np.int64)  # for histograms of nodes
+        self._codes: Codes | None = None  # of each feature, where trees grow in one call
 
     @abstractmethod
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
@@ -109,7 +108,10 @@ class PairRows(PartitionRows, ABC):
         if self._room.shape[0] != n_leaves:
             self._room = np.empty((n_leaves, 2 * n_features * BINS), dtype=np.int64)
         record, depths = np.zeros((n_nodes, N_FIELDS), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        given = NodeRows(self._words, self._pairs, self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
+        if self._codes is None:
+            self._codes = np.array([self._codes_of(f)[::FEATURES_PER_WORD] for f in range(n_features)])
+        lists = (self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
+        given = NodeRows(self._words, self._codes, self._pairs, *lists)
         noted = record.view(np.float64)
         n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, noted, depths)
         self._nodes = list(ranges[:n])
@@ -126,8 +128,10 @@ class PairRows(PartitionRows, ABC):
         """Do some work for all ranges (label, begin, end), cut into shares; results in no particular order."""
 
         def do_share(share: Fixed) -> list[Result]:
-            return [work(int(label), int(low), int(high)) for label, low, high in share]
+            return [work(*one) for one in share.tolist()]
 
+        if self._workers.n_threads == 1:
+            return do_share(ranges)
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         return [one for found in self._workers.run(do_share, [(share,) for share in shares]) for one in found]
 
@@ -173,9 +177,12 @@ def _grow_at_once(
 
 def with_yields(nodes: Nodes, s: Floats, b: Floats) -> Nodes:
     """Write s and b into every node of a tree, from those of its leaves."""
-    leaves = np.flatnonzero(nodes["feature"] < 0)
-    nodes["s"][leaves], nodes["b"][leaves] = s, b
-    for i in np.flatnonzero(nodes["feature"] >= 0)[::-1]:
-        for name in ("s", "b"):
-            nodes[name][i] = nodes[name][nodes["left"][i]] + nodes[name][nodes["right"][i]]
+    is_leaf = nodes["feature"] < 0
+    left, right = nodes["left"].tolist(), nodes["right"].tolist()
+    for name, of_leaves in (("s", s), ("b", b)):
+        nodes[name][is_leaf] = of_leaves
+        sums = nodes[name].tolist()
+        for i in np.flatnonzero(~is_leaf)[::-1].tolist():
+            sums[i] = sums[left[i]] + sums[right[i]]
+        nodes[name] = sums
     return nodes

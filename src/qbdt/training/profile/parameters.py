@@ -24,8 +24,6 @@ from qbdt.statistics import profiled_information
 from qbdt.training.partner import STRENGTH
 from qbdt.training.settings import Settings
 
-__all__ = ["Parameters", "free_normalisations", "invert"]
-
 WEAK = 1e-6
 """Precision that a free parameter has at least: with a width of 1000 it changes no result, and what nothing is known of
 yet, such as a shift before its first tree, has an uncertainty."""

@@ -39,8 +39,6 @@ from qbdt.trees import Binning
 from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
-__all__ = ["ProfiledEvents", "Scorer", "SignalEvents"]
-
 
 class Scorer(Protocol):
     """Gives the two terms of the score r − g of events."""

@@ -23,8 +23,6 @@ from qbdt.training.profile.ratio_rows import RatioRows
 from qbdt.training.settings import Settings
 from qbdt.trees.rows import Side
 
-__all__ = ["FittedRatio", "choose_size", "fade", "fit_ratio"]
-
 RIDGE = 0.2
 LEAST = 0.2
 """Curvature that is added to a node's (λ of N²/(D + λ), the usual one of boosted trees), and the least of a node. An

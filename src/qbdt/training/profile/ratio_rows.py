@@ -15,8 +15,6 @@ from qbdt.training.profile.segments import ShiftSegment
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
-__all__ = ["RatioRows"]
-
 
 class RatioRows(PairRows):
     """Nominal rows of a partition with weights, and F = ln of the ratio of densities so far.

@@ -11,8 +11,6 @@ from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.trees import Ensemble
 
-__all__ = ["Ratios", "find_share"]
-
 
 def find_share(log_ratio: Floats, log_odds: float) -> Floats:
     """Share s/(s + b) of the only signal, from F and ln(S/B)."""

@@ -25,8 +25,6 @@ from qbdt.training.profile.ratios import find_share
 from qbdt.training.profile.sums_of_trees import SumsOfTrees
 from qbdt.trees import Ensemble
 
-__all__ = ["ProfiledEnsemble"]
-
 
 @dataclass(frozen=True, eq=False)
 class ProfiledEnsemble(SumsOfTrees):

@@ -20,8 +20,6 @@ from qbdt.training.profile.segments import ShiftSegment, sum_shifts, sum_signals
 from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
 from qbdt.trees.rows import Memory, copy_values, in_memory
 
-__all__ = ["HeldScores", "ScoreRows", "ScoreSlots", "ScoredSegment", "Templates"]
-
 BITS = 8
 """Bits of an edge that are found at a time: 8 × 256 numbers are one answer for each edge."""
 

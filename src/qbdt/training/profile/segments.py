@@ -14,17 +14,6 @@ from qbdt.data import Dataset, Events, Role, Systematic
 from qbdt.threads import Workers
 from qbdt.trees.rows import Segment, Side
 
-__all__ = [
-    "ShiftSegment",
-    "find_columns",
-    "join_strengths",
-    "nominal_segments",
-    "shift_segments",
-    "sum_shifts",
-    "sum_signals",
-    "variance",
-]
-
 SIDES = {Role.SIGNAL: Side.SIGNAL, Role.BACKGROUND: Side.BACKGROUND}
 
 

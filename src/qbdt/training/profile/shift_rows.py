@@ -18,8 +18,6 @@ from qbdt.trees import Binning
 from qbdt.trees.kernels import LIMBS, exact_sum
 from qbdt.trees.rows import Memory, in_memory
 
-__all__ = ["ShiftRows", "SumScales", "SumSlots"]
-
 
 class SumScales(NamedTuple):
     """Scales of w, n and each n r₀ (by slot); of n f_k; and of the columns of each nominal segment."""

@@ -15,8 +15,6 @@ from qbdt.training.profile.segments import ShiftSegment, join_strengths, sum_sig
 from qbdt.training.profile.shift_rows import ShiftRows, SumScales, SumSlots
 from qbdt.trees.kernels import round_sums
 
-__all__ = ["LeafSums", "ShiftBounds", "ShiftSums"]
-
 
 class LeafSums(NamedTuple):
     """Sums over the rows of each leaf: yields n, shifts (leaf, source), n f_k (leaf, source), signal s, and n r₀.

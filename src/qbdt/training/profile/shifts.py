@@ -28,8 +28,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees.growth import Grown
 from qbdt.trees.rows import Side
 
-__all__ = ["ENTRIES", "FittedShifts", "Judged", "fit_shifts", "grow_shifts"]
-
 PERIOD = 5
 """Trees between two solutions for c. Chosen, not tuned: with a step of 0.2, c moves little in fewer."""
 

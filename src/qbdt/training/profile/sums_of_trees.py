@@ -15,8 +15,6 @@ from qbdt.data import Events
 from qbdt.errors import require
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["SumsOfTrees"]
-
 
 class SumsOfTrees(ABC):
     """One model, without folds, of several sums of trees."""

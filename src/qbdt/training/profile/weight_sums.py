@@ -18,8 +18,6 @@ from qbdt.training.profile.shift_sums import ShiftBounds
 from qbdt.trees.kernels import LIMBS, exact_sum, round_sums
 from qbdt.trees.rows import Side
 
-__all__ = ["EventSums", "WeightSums", "sum_partition"]
-
 
 class WeightSums(NamedTuple):
     """Σw and Σw² of some events."""

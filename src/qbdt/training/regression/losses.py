@@ -15,8 +15,6 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import ConfigError, DataError
 
-__all__ = ["LOSSES", "Loss", "weighted_quantile"]
-
 LOSSES = ("squared", "huber", "quantile")
 
 CORE = 0.2

@@ -16,8 +16,6 @@ from qbdt.training.regression.regression_events import RegressionEvents
 from qbdt.training.regression.target_rows import TargetRows
 from qbdt.training.settings import Settings
 
-__all__ = ["FittedMean", "choose_number", "fit_mean"]
-
 PATIENCE = 40
 """Trees without a smaller loss of held-out events after which no more are grown. Chosen, not tuned."""
 

@@ -20,8 +20,6 @@ from qbdt.arrays import Floats
 from qbdt.training.profile.integrals import RIDGE, Integrals
 from qbdt.training.regression.regression_events import Scales
 
-__all__ = ["ProfiledShifts", "effects_in_blocks", "profile_shifts"]
-
 PREDICTION, INFLUENCE, CONSTANT = 0, 1, 2
 """Places of g, z and 1 before the fitted shifts, in integrals."""
 

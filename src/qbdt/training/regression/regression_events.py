@@ -26,8 +26,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, make_binning
 from qbdt.trees.rows import Memory, in_memory
 
-__all__ = ["HeldPrediction", "RegressionEvents", "Scales"]
-
 LEAST_ROWS = 40
 """Fewer rows than these are not divided: a fold of them would judge nothing."""
 

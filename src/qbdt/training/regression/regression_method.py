@@ -21,8 +21,6 @@ from qbdt.training.regression.trained_regression import RegressionExpectation, S
 from qbdt.training.settings import Settings
 from qbdt.trees import Ensemble, Tree
 
-__all__ = ["train_regression"]
-
 
 def train_regression(
     dataset: Dataset,

@@ -18,8 +18,6 @@ from qbdt.training.regression.regression_events import HeldPrediction, Regressio
 from qbdt.training.settings import Settings
 from qbdt.trees.growth import Grown
 
-__all__ = ["fit_shift_trees", "profile_folds"]
-
 
 def fit_shift_trees(
     fold: int,

@@ -14,8 +14,6 @@ from qbdt.training.regression.losses import Loss
 from qbdt.trees import Binning
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
-__all__ = ["TargetRows"]
-
 
 class TargetRows(PairRows):
     """Rows with weights, targets y and the prediction f so far; those held out only follow the trees."""

@@ -11,8 +11,6 @@ from qbdt.tables import Table
 from qbdt.training.model import TrainedModel
 from qbdt.training.regression.losses import Loss
 
-__all__ = ["RegressionExpectation", "SourceShift", "TrainedRegression"]
-
 
 @dataclass(frozen=True)
 class SourceShift:
@@ -25,7 +23,7 @@ class SourceShift:
 
 @dataclass(frozen=True)
 class RegressionExpectation:
-    """What held-out events say of the predictions, in units of the target.
+    """Errors and shifts of the predictions on held-out events, in units of the target.
 
     Attributes
     ----------

@@ -16,8 +16,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from qbdt.errors import ConfigError, DeviceError, require
 
-__all__ = ["Device", "DeviceArray", "Kernels", "kernel_source", "open_device"]
-
 DeviceArray: TypeAlias = Any
 """An array in the memory of a device; slices of it are arrays too."""
 
@@ -86,7 +84,7 @@ class Device(Protocol):
         """Kernels of a source file."""
 
     def join(self, launch: Callable[[], None]) -> Callable[[], None]:
-        """Return what a function does that only launches kernels, with the same arguments each time, in one launch.
+        """Join the launches of a function, which has the same arguments each time, to one: a CUDA graph.
 
         It has been called before. Nothing is launched yet.
         """
@@ -128,7 +126,7 @@ def _open_cuda(number: int) -> Device:
 
 
 class _Lane(threading.local):
-    """What each thread has of its own: a stream, whose kernels run beside those of others, and pinned memory.
+    """Resources of one thread: a stream, whose kernels run beside those of others, and pinned memory.
 
     The main thread has the device's own stream. No stream waits for another: see `Device.wait`.
     """

@@ -14,8 +14,6 @@ from qbdt.data import Events
 from qbdt.trees.binning import Binning
 from qbdt.trees.device.device import Device, DeviceArray
 
-__all__ = ["DeviceEncoder", "gather_codes"]
-
 SOURCE = Path(__file__).parent / "values.cu"
 
 CHUNK = 1 << 22

@@ -13,8 +13,6 @@ from qbdt.trees.device.device import Device, DeviceArray
 from qbdt.trees.device.encoding import DeviceEncoder, gather_codes
 from qbdt.trees.rows import in_memory
 
-__all__ = ["DeviceMemory"]
-
 
 class DeviceMemory:
     """A `Memory` of rows on a device; arrays of rows that no device has are ordinary ones.

@@ -14,7 +14,6 @@ typedef unsigned long long u64;
 #include <cmath>
 #include <cstring>
 #define KERNEL extern "C" void
-#define TABLE static const
 #define __device__ inline
 #define __shared__ static
 #define __restrict__
@@ -36,7 +35,6 @@ static double __longlong_as_double(i64 bits) { double x; memcpy(&x, &bits, 8); r
 using std::fabs; using std::fma; using std::frexp; using std::log; using std::log1p; using std::rint;
 #else
 #define KERNEL extern "C" __global__ void __launch_bounds__(1024)
-#define TABLE __device__ const
 extern __shared__ __align__(16) unsigned char shared_memory[];
 #endif
 #define SHARED(type, name) type* name = (type*)shared_memory

@@ -15,8 +15,6 @@ from qbdt.trees.device.device import DeviceArray
 from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.rows import Layout, Segment
 
-__all__ = ["DeviceRows", "row_bytes"]
-
 SOURCE = Path(__file__).parent / "rows.cu"
 
 QUAD = 4

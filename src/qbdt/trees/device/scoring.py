@@ -18,8 +18,6 @@ from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.device.rows import FeatureGroups
 from qbdt.trees.ensemble import Ensemble
 
-__all__ = ["DeviceEnsemble", "score_on_device"]
-
 TREE_NODE = np.dtype([("feature", "i2"), ("cut", "u1"), ("last", "u1"), ("left", "i2"), ("right", "i2")])
 """`TreeNode` in values.cu."""
 

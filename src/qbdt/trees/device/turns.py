@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from qbdt.trees.device.device import Device, DeviceArray
 from qbdt.trees.device.rows import DeviceRows
 
-__all__ = ["Slot", "Turn"]
-
 ALIGNED = 256
 """Bytes that an array's place in device memory is a multiple of."""
 

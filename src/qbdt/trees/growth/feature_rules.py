@@ -14,9 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, Fixed, Floats
-
-__all__ = ["FREE", "Arranged", "FeatureRules", "Limits", "category_order", "permute_bins"]
+from qbdt.arrays import BINS, Fixed, Floats, Indices
 
 
 class Limits(NamedTuple):
@@ -68,9 +66,9 @@ class FeatureRules:
         Of every feature +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither.
     """
 
-    n_cuts: Fixed
+    n_cuts: Indices
     categorical: frozenset[int]
-    directions: Fixed
+    directions: Indices
 
     @property
     def constrained(self) -> bool:
@@ -82,7 +80,7 @@ class FeatureRules:
         return replace(self, directions=np.zeros_like(self.directions))
 
     def arranged(
-        self, histogram: Fixed, features: Fixed, channels: Sequence[tuple[int, int]], yields: CategoryYields
+        self, histogram: Fixed, features: Indices, channels: Sequence[tuple[int, int]], yields: CategoryYields
     ) -> Arranged:
         """Put the categories of a node in the order of the ratio of two yields.
 
@@ -116,7 +114,7 @@ class Arranged(NamedTuple):
     """
 
     histogram: Fixed
-    n_cuts: Fixed
+    n_cuts: Indices
     orders: dict[int, NDArray[np.intp]]
 
     def left_codes(self, feature: int, cut: int) -> NDArray[np.intp] | None:

@@ -9,15 +9,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Nodes, pack_codes
+from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes, pack_codes
 from qbdt.trees.growth.feature_rules import FREE, Limits
 from qbdt.trees.growth.growth_rules import Growth
 from qbdt.trees.growth.splits import Criterion, Split, Yield
 from qbdt.trees.growth.systematic_histograms import SystematicHistograms
 from qbdt.trees.rows import NodeHistograms
 from qbdt.trees.tree import cut_table, set_table
-
-__all__ = ["Grown", "RowStore", "TreeGrower"]
 
 
 class RowStore(Protocol):
@@ -29,7 +27,7 @@ class RowStore(Protocol):
     def histogram(self, node: int) -> Fixed:
         """Integer sums of the nominal channels for every feature and bin."""
 
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed:
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed:
         """Integer sums of all other channels for some words of eight features, one row each."""
 
     def size(self, node: int) -> int:
@@ -46,14 +44,14 @@ class Grown(NamedTuple):
     """
 
     nodes: Nodes
-    cuts: Fixed
+    cuts: Indices
     leaves: tuple[int, ...]
 
     def with_thresholds(self, edges: Sequence[Floats]) -> Nodes:
         """Return the nodes with bin edges for bin codes; `edges` are those of every feature."""
         nodes: Nodes = self.nodes.copy()
-        for i in np.flatnonzero(self.cuts):
-            nodes["threshold"][i] = edges[nodes["feature"][i]][self.cuts[i] - 1]
+        cuts = zip(nodes["feature"].tolist(), self.cuts.tolist(), strict=True)
+        nodes["threshold"] = [edges[feature][cut - 1] if cut else 0.0 for feature, cut in cuts]
         return nodes
 
 
@@ -101,7 +99,7 @@ class TreeGrower:
         store: RowStore,
         criterion: Criterion,
         rule: Growth,
-        features: Fixed,
+        features: Indices,
         max_depth: int,
         systematics: SystematicHistograms | None = None,
     ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Growth", "LeafGrowth", "PublishedGrowth"]
-
 
 class Growth(Protocol):
     """Decides which nodes stay leaves. One object serves one tree."""

@@ -7,11 +7,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.arrays import Fixed, Floats
+from qbdt.arrays import Fixed, Floats, Indices
 from qbdt.trees.growth.feature_rules import FREE, Arranged, FeatureRules, Limits
 from qbdt.trees.growth.systematic_histograms import NodeSystematics
-
-__all__ = ["Criterion", "Split", "Yield"]
 
 
 class Split(NamedTuple):
@@ -62,7 +60,7 @@ class Criterion(Protocol):
     def describe(self, sums: Fixed) -> Yield:
         """Yields and output of a node, from its quantities."""
 
-    def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
+    def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Indices) -> Floats:
         """Upper bound on the gain of each feature, without systematic histograms."""
 
     def best_split(
@@ -71,7 +69,7 @@ class Criterion(Protocol):
         systematics: NodeSystematics,
         sums: Fixed,
         q: float,
-        features: Fixed,
+        features: Indices,
         upper_bounds: Floats | None = None,
         limits: Limits = FREE,
     ) -> Split:

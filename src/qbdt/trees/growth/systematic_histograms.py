@@ -13,10 +13,8 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from qbdt.arrays import Fixed
+from qbdt.arrays import Fixed, Indices
 from qbdt.trees.rows import NodeHistograms
-
-__all__ = ["NodeSystematics", "SystematicHistograms"]
 
 NodeSystematics: TypeAlias = Callable[[Sequence[int]], list[Fixed]]
 """Gives the systematic histograms of a node for some words: one flat array each."""
@@ -29,7 +27,7 @@ MOST_BYTES = 1 << 28
 
 
 class _Rows(Protocol):
-    def systematic_histograms(self, node: int, words: Fixed) -> Fixed: ...
+    def systematic_histograms(self, node: int, words: Indices) -> Fixed: ...
 
     def size(self, node: int) -> int: ...
 

@@ -8,9 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from qbdt.arrays import FEATURES_PER_WORD, MISSING, Codes, Fixed, Floats, Rows
-
-__all__ = ["GUIDE_CELLS", "encode", "hash_rows"]
+from qbdt.arrays import MISSING, Fixed, Floats, Rows
 
 GUIDE_CELLS = 1024
 """Equal cells between the first and the last edge of a feature; each knows how many edges lie below it."""
@@ -40,20 +38,25 @@ def encode(
     inverse: Floats,
     guides: NDArray[np.uint8],
     most: Fixed,
-    out: Codes,
-    start: int,
+    out: NDArray[np.uint8],
+    places: Fixed,
+    step: int,
 ) -> None:
     """Bin codes of some rows: the number of edges at or below a value, or MISSING for NaN.
 
-    `values` are (row, column), of which `rows` are read; `features` are those of the columns. `edges` increase, padded
-    with NaN to 256, so that no search runs past them; `low`, `inverse`, `guides`, `most` are the cells that shorten the
-    search (see `Binning.lookup`). Codes go to `out`, (word, row, feature in word), from row `start` on.
+    `values` are (row, column), of which `rows` are read; `features` are those of the columns, −1 where a column is not
+    wanted. `edges` increase, padded with NaN to 256, so that no search runs past them; `low`, `inverse`, `guides`,
+    `most` are the cells that shorten the search (see `Binning.lookup`). Codes of a feature go to `out`, flat, from its
+    place on, `step` apart.
     """
+    apart = np.uint64(step)
     for block in range(0, rows.size, BLOCK):
         block_end = min(block + BLOCK, rows.size)
         for column in range(features.size):
             feature = features[column]
-            target = out[feature // FEATURES_PER_WORD, :, feature % FEATURES_PER_WORD]
+            if feature < 0:
+                continue
+            target = out[places[feature] :]
             own, guide = edges[feature], guides[feature]
             bottom, scale = low[feature], inverse[feature]
             if most[feature] <= MAX_WALK:
@@ -63,7 +66,7 @@ def encode(
                     code += np.int64(own[code] <= x)
                     while own[code] <= x:
                         code += 1
-                    target[start + i] = code if x == x else MISSING
+                    target[np.uint64(i) * apart] = code if x == x else MISSING
             else:
                 for i in range(block, block_end):
                     x = np.float64(values[rows[i], column])
@@ -72,7 +75,7 @@ def encode(
                     while step > 0:
                         code += step * np.int64(own[code + step - 1] <= x)
                         step >>= 1
-                    target[start + i] = code if x == x else MISSING
+                    target[np.uint64(i) * apart] = code if x == x else MISSING
 
 
 @njit(cache=True, nogil=True)

@@ -9,8 +9,6 @@ from numba import njit
 
 from qbdt.arrays import Fixed, Floats
 
-__all__ = ["LIMBS", "add_exactly", "binned_sums", "exact_sum", "round_sums"]
-
 LIMB_BITS = 32
 """A sum is an integer cut into limbs of so many bits; in 64 bits, limbs take 2^31 additions without a carry."""
 

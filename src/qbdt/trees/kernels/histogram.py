@@ -16,8 +16,6 @@ from numba import njit
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
 from qbdt.trees.kernels.lanes import LANES, add_word, copy_lanes
 
-__all__ = ["PLANE", "add_rows", "add_systematics"]
-
 PLANE = 8
 """Columns whose sums lie side by side: a cache line."""
 

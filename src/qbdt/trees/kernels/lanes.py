@@ -12,8 +12,6 @@ from numba.extending import intrinsic, overload
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed
 
-__all__ = ["LANES", "add_pair", "add_pair_word", "add_word", "aligned_zeros", "copy_lanes"]
-
 LANES = 4
 """Columns treated at once: 256 bits of sums; where registers are smaller the compiler uses two."""
 

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import FEATURES_PER_WORD, Fixed, Rows, Words
 
-__all__ = ["copy_divided", "divide_in_place", "divide_rows"]
-
 
 @njit(cache=True, nogil=True)
 def divide_in_place(
-    words: Words,
-    feature: int,
+    codes: NDArray[np.uint8],
+    step: int,
     goes_right: NDArray[np.uint8],
     rows: Rows,
     whole: bool,
@@ -28,19 +26,19 @@ def divide_in_place(
 ) -> Fixed:
     """Divide all rows of a node by their codes of one feature; return where the right ones begin in each range.
 
-    The arguments are those of `divide_rows`; `scratch` is used up.
+    `codes` begin with that of row 0, and rows are `step` codes apart; the others are as for `divide_rows`; `scratch` is
+    used up.
     """
     # Every row is written to both places and one of the two is kept: no branch to mispredict. A left row takes a place
     # that was read before. All places are unsigned: numba asks of others whether they count from the end.
-    column = words[feature // FEATURES_PER_WORD]
-    shift, byte, one = np.uint64(8 * (feature % FEATURES_PER_WORD)), np.uint64(255), np.uint64(1)
+    one, apart = np.uint64(1), np.uint64(step)
     middles = np.empty(ranges.shape[0], np.int64)
     for p in range(ranges.shape[0]):
         begin, end = np.uint64(ranges[p, 1]), np.uint64(ranges[p, 2])
         left, right = begin, begin
         for i in range(begin, end):
             row = np.uint32(i) if whole else np.uint32(rows[i])
-            to_right = np.uint64(goes_right[column[row] >> shift & byte])
+            to_right = np.uint64(goes_right[codes[np.uint64(row) * apart]])
             rows[left] = row
             scratch[right] = row
             left += one - to_right

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed, Floats
 
-__all__ = ["SMALL_LEAVES", "find_leaves", "score_small_trees", "score_trees"]
-
 SMALL_LEAVES = 16
 """Trees up to this size are scored without branches: one bit per leaf that a row can still reach."""
 

@@ -8,14 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from qbdt.arrays import FEATURES_PER_WORD, Codes, Fixed, Floats, Rows, Words
+from qbdt.arrays import FEATURES_PER_WORD, Codes, Fixed, Floats, Indices, Rows, Words
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.trees.binning import Binning
 from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
 from qbdt.trees.rows.layout import Layout, Segment
-
-__all__ = ["BinnedRows", "Memory", "copy_values", "in_memory", "sum_shares"]
 
 Memory: TypeAlias = Callable[[str, int, DTypeLike], NDArray[Any]]
 """Gives an array with a name, a size and a type, filled with zeros: in memory or elsewhere."""
@@ -45,7 +43,7 @@ class BinnedRows:
         self._words = _encoded(segments, self.layout, binning, workers, memory)
         self._rows: Rows = memory("rows", self.layout.n_rows, np.int32)
         self._scratch: Rows = memory("scratch", self.layout.n_rows, np.int32)
-        self._nodes: list[Fixed] = []
+        self._nodes: list[Indices] = []
 
     def _gather_rows(self) -> None:
         """Begin a tree: node 0 holds all rows."""
@@ -61,22 +59,28 @@ class BinnedRows:
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         table = np.array(goes_right)  # it is read-only where it was received over the network
-        arguments = (self._words, feature, table, self._rows, node == 0)
         if len(shares) == 1:
-            middle = divide_in_place(*arguments, ranges, self._scratch)
+            codes, step = self._codes_of(feature), FEATURES_PER_WORD
+            middle = divide_in_place(codes, step, table, self._rows, node == 0, ranges, self._scratch)
         else:
-            middle = self._divide_shared(ranges, shares, arguments)
+            middle = self._divide_shared(ranges, shares, (self._words, feature, table, self._rows, node == 0))
         left, right = ranges.copy(), ranges.copy()
         left[:, 2], right[:, 1] = middle, middle
         self._nodes += [left, right]
         return len(self._nodes) - 2, len(self._nodes) - 1
 
-    def _divide_shared(self, ranges: Fixed, shares: Sequence[Fixed], arguments: tuple[Any, ...]) -> Fixed:
+    def _codes_of(self, feature: int) -> Codes:
+        """Codes of a word's features, from that of one feature of row 0 on."""
+        word, place = divmod(feature, FEATURES_PER_WORD)
+        codes: Codes = self._words[word].view(np.uint8)
+        return codes[place:]
+
+    def _divide_shared(self, ranges: Indices, shares: Sequence[Indices], arguments: tuple[Any, ...]) -> Indices:
         """Divide a node by several threads; return where the right rows begin in each range."""
         counts = self._workers.run(divide_rows, [(*arguments, share, self._scratch) for share in shares])
         labels = np.concatenate([share[:, 0] for share in shares])
         n_left = np.bincount(labels, np.concatenate(counts), minlength=self.layout.n_segments).astype(np.int64)
-        middle: Fixed = ranges[:, 1] + n_left[ranges[:, 0]]
+        middle: Indices = ranges[:, 1] + n_left[ranges[:, 0]]
         copies = [
             (self._scratch, share, count, left, right, self._rows)
             for share, count, left, right in _targets(ranges, middle, shares, counts)
@@ -103,8 +107,8 @@ def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, work
 
 
 def _targets(
-    ranges: Fixed, middle: Fixed, shares: Sequence[Fixed], counts: Sequence[Fixed]
-) -> Iterator[tuple[Fixed, Fixed, Fixed, Fixed]]:
+    ranges: Indices, middle: Indices, shares: Sequence[Indices], counts: Sequence[Indices]
+) -> Iterator[tuple[Indices, Indices, Indices, Indices]]:
     """For each share: itself, its counts of left rows, and where its left and right rows go."""
     left = {int(segment): int(begin) for segment, begin, _ in ranges}
     right = {int(segment): int(at) for segment, at in zip(ranges[:, 0], middle, strict=True)}

@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed, Floats
+from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Floats, Indices
 from qbdt.data import Events
 from qbdt.errors import DataError
 from qbdt.trees.kernels.histogram import PLANE
 from qbdt.trees.kernels.lanes import LANES
-
-__all__ = ["Channel", "Extras", "Layout", "Segment", "Side"]
 
 
 class Side(IntEnum):
@@ -86,9 +84,9 @@ class Layout:
         self.n_nominal = sum(segment.nominal for segment in segments)
         rows = np.array([segment.events.n_rows for segment in segments], dtype=np.int64)
         self.starts, self.n_rows = _running(rows)
-        self.firsts: Fixed = np.array([segment.first for segment in segments], dtype=np.int64)
-        self.widths: Fixed = np.array([segment.extras.width for segment in segments], dtype=np.int64)
-        self.boosted: Fixed = np.array([len(segment.extras.boosted) for segment in segments], dtype=np.int64)
+        self.firsts: Indices = np.array([segment.first for segment in segments], dtype=np.int64)
+        self.widths: Indices = np.array([segment.extras.width for segment in segments], dtype=np.int64)
+        self.boosted: Indices = np.array([len(segment.extras.boosted) for segment in segments], dtype=np.int64)
         self.extra_offsets, self.extra_size = _running(rows * self.widths)
         self.boosted_offsets, self.boosted_size = _running(rows * self.boosted)
         self.growth_offsets, self.growth_size = _running(rows * (self.boosted > 0))
@@ -99,7 +97,7 @@ class Layout:
             raise DataError(f"{self.n_rows} rows: one training takes at most 2^31 − 1, variations included")
 
     @cached_property
-    def whole(self) -> Fixed:
+    def whole(self) -> Indices:
         """All rows, as ranges (segment, begin, end)."""
         ends = np.append(self.starts[1:], self.n_rows)
         return np.column_stack([np.arange(self.n_segments), self.starts, ends]).astype(np.int64)
@@ -118,6 +116,6 @@ class Layout:
         return True, base, min(PLANE, max(1, int(self.widths[segment]) - first))
 
 
-def _running(sizes: Fixed) -> tuple[Fixed, int]:
+def _running(sizes: Indices) -> tuple[Indices, int]:
     ends = np.cumsum(sizes)
     return (ends - sizes).astype(np.int64), int(ends[-1])

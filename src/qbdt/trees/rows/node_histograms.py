@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from qbdt.arrays import Fixed
 
-__all__ = ["NodeHistograms"]
-
 
 class NodeHistograms:
     """Histograms of the nodes of one tree; of two siblings only one has to be summed over its rows.

@@ -21,17 +21,6 @@ from numpy.typing import NDArray
 from qbdt.errors import DataError
 from qbdt.files import digest_file
 
-__all__ = [
-    "FORMAT_VERSION",
-    "METADATA",
-    "PROCESSES",
-    "Objects",
-    "ObjectsWriter",
-    "read_folder",
-    "read_metadata",
-    "round_mantissa",
-]
-
 PROCESSES = ("signal", "background")
 METADATA = "metadata.json"
 FORMAT_VERSION = 1

@@ -16,24 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data.dataset import Dataset, Role, Sample
+from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import FoldRule
+from qbdt.data.sample import Role, Sample
 from qbdt.data.samples.objects.object_files import Objects
 from qbdt.data.systematic import Systematic
 from qbdt.errors import DataError
-
-__all__ = [
-    "FEATURES",
-    "NOMINAL",
-    "SELECTION",
-    "SOURCES",
-    "Reconstruction",
-    "Shift",
-    "build_dataset",
-    "efficiency_weight",
-]
-
 
 FEATURES = ("pt_lep", "pt_tau", "pt_pho", "pt_met", "m_lephad", "m_lephadmet", "m_lephadpho", "m_lephadphomet")
 """Variables of the study, in the order of the paper's table and with the branch names of its files."""

@@ -1,4 +1,4 @@
-"""What sources do to a variable, with statistical errors, and how features are correlated."""
+"""Figures of the effects of sources on a variable, with statistical errors, and of the correlations of features."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from qbdt.arrays import Floats
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import DOWN, UP, figure, styled
 
-__all__ = ["SourceShape", "feature_correlation", "source_shapes"]
-
 
 class SourceShape(NamedTuple):
-    """What one source does to the events of one role, in bins of a variable.
+    """Effect of one source on the events of one role, in bins of a variable.
 
     Attributes
     ----------

@@ -12,8 +12,6 @@ from qbdt.inference.templates import TemplateSet
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import figure, styled
 
-__all__ = ["stacked_variable"]
-
 
 def stacked_variable(
     templates: TemplateSet,

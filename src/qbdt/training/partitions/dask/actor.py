@@ -15,8 +15,6 @@ from qbdt.training.partitions.protocol import Builder, Call, Partition, Results,
 from qbdt.trees.device import DeviceMemory, open_device
 from qbdt.trees.rows import in_memory
 
-__all__ = ["Reply", "WorkerActor", "WorkerTree", "show_tree", "size_of_calls", "size_of_results"]
-
 
 class WorkerTree(NamedTuple):
     """A `WorkerActor` by its worker's address and its key, and those that it passes calls on to."""

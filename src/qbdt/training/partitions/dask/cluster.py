@@ -12,8 +12,6 @@ from qbdt.errors import ClusterError, require
 from qbdt.threads import count_cores
 from qbdt.trees.device import open_device
 
-__all__ = ["connect", "describe_loss", "explain_losses", "require_device"]
-
 LOCAL = "local"
 """Address that stands for a cluster on this machine."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from qbdt.data import Dataset
 from qbdt.errors import DataError, require
 
-__all__ = ["CollectionPartition", "collection_partitions"]
-
 
 @dataclass(frozen=True, eq=False)
 class CollectionPartition:

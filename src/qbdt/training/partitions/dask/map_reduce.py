@@ -8,8 +8,6 @@ from uuid import uuid4
 
 from qbdt.training.partitions.dask.cluster import explain_losses
 
-__all__ = ["FAN_IN", "map_reduce"]
-
 Found = TypeVar("Found")
 Read = TypeVar("Read")
 

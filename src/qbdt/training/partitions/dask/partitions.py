@@ -36,8 +36,6 @@ from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitio
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.training.partitions.spread import SpreadPartitions
 
-__all__ = ["OnCluster", "Traffic"]
-
 Found = TypeVar("Found")
 
 LOGGER = logging.getLogger("qbdt")

@@ -1,19 +1,14 @@
-"""The expected significance Q and the Fisher information about the signal strength: pure formulas.
+"""The expected significance Q, the paper's criterion: pure formulas.
 
 Q, the background uncertainty σ_b² and the purity are the paper's criterion. Their scalar functions are jitted and
 called by kernels; the functions on arrays serve everybody else. What b ≤ 0 means is decided here and nowhere else: such
 a region has no Q, `has_significance` is False for it, and the functions on arrays refuse it.
-
-The information of a binned likelihood, with nuisance parameters profiled out, is I* = 1/σ_μ²; templates, their binning
-and the profiled training share it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -21,23 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import DataError
-from qbdt.tables import Table
 
 __all__ = [
-    "Expectation",
-    "FittedSensitivity",
-    "Sensitivity",
-    "SourceExpectation",
     "TanhScan",
     "background_variance",
     "binned_significance",
     "correlated_variance",
     "has_significance",
-    "information_matrix",
-    "profiled_information",
     "purity",
     "purity_value",
-    "quadratic_difference",
     "scan_tanh",
     "significance",
     "significance_value",
@@ -161,8 +148,8 @@ def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray
 
     Examples
     --------
-    >>> significance(10.0, 100.0).round(6), significance(10.0, 100.0, 50.0).round(6)
-    (np.float64(0.96824), np.float64(0.638549))
+    >>> float(significance(10.0, 100.0).round(6)), float(significance(10.0, 100.0, 50.0).round(6))
+    (0.96824, 0.638549)
     """
     signal, background, variance = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (s, b, sigma2)))
     _require_positive(background)
@@ -186,8 +173,8 @@ def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike 
 
     Examples
     --------
-    >>> background_variance(100.0, [5.0]).round(6)
-    np.float64(20.0)
+    >>> float(background_variance(100.0, [5.0]).round(6))
+    20.0
     """
     background = np.asarray(b, dtype=np.float64)
     _require_positive(background)
@@ -202,8 +189,8 @@ def purity(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.fl
 
     Examples
     --------
-    >>> purity(1.0, 3.0)
-    np.float64(0.25)
+    >>> float(purity(1.0, 3.0))
+    0.25
     """
     signal, background = np.asarray(s, dtype=np.float64), np.asarray(b, dtype=np.float64)
     _require_positive(background)
@@ -294,170 +281,3 @@ def scan_tanh(signal: Floats, s_weight: Floats, background: Floats, b_weight: Fl
 def _require_positive(background: NDArray[np.float64]) -> None:
     if np.any(~(background > 0)):
         raise DataError(f"b={background.min()}: Q is defined for a positive background only")
-
-
-def quadratic_difference(total: float, rest: float) -> float:
-    """sqrt(total² − rest²): the uncertainty that is in `total` and not in `rest`; 0 where `rest` is the larger.
-
-    Examples
-    --------
-    >>> quadratic_difference(5.0, 4.0)
-    3.0
-    """
-    return math.sqrt(max(total**2 - rest**2, 0.0))
-
-
-@dataclass(frozen=True)
-class Sensitivity:
-    """Uncertainty of the signal strength.
-
-    Attributes
-    ----------
-    sigma_stat, sigma_full
-        σ_μ without and with the systematic sources.
-    """
-
-    sigma_stat: float
-    sigma_full: float
-
-    @property
-    def delta_mu(self) -> float:
-        """Part of σ_μ from the systematic sources, the paper's Δμ = sqrt(σ_full² − σ_stat²)."""
-        return quadratic_difference(self.sigma_full, self.sigma_stat)
-
-
-@dataclass(frozen=True)
-class FittedSensitivity(Sensitivity):
-    """The same with discovery significances, which take a fit at μ = 0.
-
-    Attributes
-    ----------
-    z_stat, z_full
-        Discovery significance sqrt(q0) without and with the sources, in standard deviations.
-    """
-
-    z_stat: float
-    z_full: float
-
-
-@dataclass(frozen=True)
-class SourceExpectation:
-    """Expected effect of one source on σ_μ.
-
-    Attributes
-    ----------
-    name
-        The source.
-    coefficient
-        Its c_k: how far a fit pulls θ_k for one unit of μ.
-    cost
-        sqrt(σ_μ² − σ_μ²(without this source)) if events were ordered by s/b alone.
-    profiled_cost
-        The same for the trained score.
-    """
-
-    name: str
-    coefficient: float
-    cost: float
-    profiled_cost: float
-
-
-@dataclass(frozen=True)
-class Expectation(Sensitivity):
-    """Sensitivity of a trained score, estimated on events that took no part in its training.
-
-    Attributes
-    ----------
-    unprofiled
-        σ_μ with all sources if events were ordered by s/b alone.
-    sources
-        Each source by itself.
-    parameter
-        Name of the parameter whose uncertainty it is.
-    """
-
-    unprofiled: float
-    sources: tuple[SourceExpectation, ...] = ()
-    parameter: str = "mu"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; the keys are those of model files, where no parameter is the strength "mu"."""
-        sources = [asdict(source) for source in self.sources]
-        known = {"stat": self.sigma_stat, "full": self.sigma_full, "unprofiled": self.unprofiled, "sources": sources}
-        return known if self.parameter == "mu" else {**known, "parameter": self.parameter}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Expectation:
-        """Inverse of `to_dict`."""
-        sources = tuple(SourceExpectation(**source) for source in plain["sources"])
-        return cls(plain["stat"], plain["full"], plain["unprofiled"], sources, plain.get("parameter", "mu"))
-
-    @classmethod
-    def mean(cls, several: Sequence[Expectation]) -> Expectation:
-        """Average of the expectations of several trainings with the same sources."""
-        sources = [
-            SourceExpectation(same[0].name, *np.mean([(s.coefficient, s.cost, s.profiled_cost) for s in same], axis=0))
-            for same in zip(*(one.sources for one in several), strict=True)
-        ]
-        means = np.mean([(one.sigma_stat, one.sigma_full, one.unprofiled) for one in several], axis=0)
-        stat, full, unprofiled = means.tolist()
-        return cls(stat, full, unprofiled, tuple(sources), several[0].parameter)
-
-    def tables(self) -> tuple[Table, ...]:
-        """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
-        sigma = "σ_μ" if self.parameter == "mu" else f"σ of {self.parameter}"
-        rows = [
-            ("no systematics", "", f"{self.sigma_stat:.4g}", ""),
-            *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
-            (f"{sigma}, all sources", "", f"{self.unprofiled:.4g}", f"{self.sigma_full:.4g}"),
-        ]
-        header = ("source", "c", f"added to {sigma}, ordered by s/b", "by the score")
-        return (Table("Expected by the training, for its own events, on folds held out", header, tuple(rows)),)
-
-
-def information_matrix(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> Floats:
-    """Fisher information of (μ, θ₁ … θ_K) with unit-Gaussian priors on the θ.
-
-    I_ab = Σ_i a_i b_i / v_i + δ_ab for the θ, where a, b run over (s, Δ₁ … Δ_K) and v is the variance of the bin
-    content: the expected events plus the MC variance. Leading axes are batches.
-
-    Parameters
-    ----------
-    signal
-        Signal per bin, shape (…, bins); events.
-    shifts
-        Change of the expected events for θ_k = +1, shape (…, sources, bins); may have no sources.
-    variance
-        Variance of the bin contents, shape (…, bins), positive; events².
-
-    Returns
-    -------
-    ndarray
-        Shape (…, 1 + sources, 1 + sources); the signal strength comes first.
-
-    Examples
-    --------
-    >>> information_matrix([3.0, 1.0], [[2.0, 0.0]], [9.0, 1.0])
-    array([[2.        , 0.66666667],
-           [0.66666667, 1.44444444]])
-    """
-    rows = np.concatenate([np.asarray(signal, float)[..., None, :], np.asarray(shifts, float)], axis=-2)
-    scaled = rows / np.asarray(variance, float)[..., None, :]
-    matrix: NDArray[Any] = scaled @ np.swapaxes(rows, -1, -2)
-    prior = np.ones(rows.shape[-2])
-    prior[0] = 0.0
-    return np.asarray(matrix + np.diag(prior), dtype=np.float64)
-
-
-def profiled_information(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike) -> Floats:
-    """Return I* = I_μμ − I_μθ I_θθ⁻¹ I_θμ = 1/σ_μ² of templates; shapes as in `information_matrix`.
-
-    Examples
-    --------
-    >>> float(profiled_information([3.0, 1.0], [[2.0, 0.0]], [9.0, 1.0]).round(6))
-    1.692308
-    """
-    matrix = information_matrix(signal, shifts, variance)
-    nuisance, mixed = matrix[..., 1:, 1:], matrix[..., 1:, 0]
-    solved = np.linalg.solve(nuisance, mixed[..., None])[..., 0]
-    return np.asarray(matrix[..., 0, 0] - np.sum(mixed * solved, axis=-1))

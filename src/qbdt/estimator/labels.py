@@ -1,0 +1,95 @@
+"""Labels of y: which of them are signal, and the processes that several signal labels name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from qbdt.data.columns import as_columns, require_unmasked
+from qbdt.errors import DataError, ModelFileError
+
+PROCESS = "process of the label"
+"""Column that names the process of each row, where y has several signal labels."""
+
+
+def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the labels that y takes, the background's first, and which rows are signal.
+
+    Parameters
+    ----------
+    y
+        Labels of the rows.
+    several
+        Whether there may be more than one signal label.
+    """
+    if y is None:
+        raise DataError("requires y to be passed, but the target y is None")
+    values = column_or_1d(require_unmasked(y, "y"), warn=True)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise DataError("Input y contains NaN or infinity: every row needs a label")
+    if (two := _read_two_numbers(values)) is not None:
+        return two
+    if not values.size:
+        raise DataError("y is empty: events of signal and background are both needed")
+    check_classification_targets(values)
+    classes = np.unique(values)
+    if len(classes) > 2 and not several:
+        raise DataError(
+            f"Only binary classification is supported: y has {len(classes)} classes; for several signals "
+            "name the strength of each label, strengths={'mu_1': [1], 'mu_2': [2]}"
+        )
+    if len(classes) < 2:
+        raise DataError(f"y has one class only, {classes[0]}: signal and background are both needed")
+    return classes, np.asarray(values != classes[0])
+
+
+def _read_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """Return the two whole numbers that labels take and which rows have the larger, without sorting; None otherwise."""
+    if values.dtype.kind not in "biuf" or not values.size:
+        return None
+    low, high = values.min(), values.max()
+    signal = values == high
+    if not (low < high and low == int(low) and high == int(high)):
+        return None
+    return (np.array([low, high]), signal) if np.all(signal | (values == low)) else None
+
+
+def find_signal(y: ArrayLike, classes: NDArray[Any], what: str) -> NDArray[np.bool_]:
+    """Return which rows of another table are signal; refuse labels that are not among the classes."""
+    values = require_unmasked(y, f"{what}: y")
+    unknown = values[~np.isin(values, classes)]
+    if unknown.size:
+        raise DataError(f"{what}: y has the label {unknown[0]!r}, the labels are {classes.tolist()}")
+    return np.asarray(values != classes[0])
+
+
+def add_process(table: Any, y: Any, classes: NDArray[Any]) -> dict[str, Any]:
+    """Columns of a table with one for the process of each row, made of its label."""
+    names = np.array(["background", *map(_name_signal, classes[1:].tolist())])
+    return {**as_columns(table), PROCESS: names[np.searchsorted(classes, np.asarray(y))]}
+
+
+def name_strengths(strengths: Mapping[str, Any] | None, classes: NDArray[Any]) -> dict[str, Any]:
+    """Strengths with the names of processes in place of labels of y."""
+    labels = {} if len(classes) == 2 else {label: _name_signal(label) for label in classes.tolist()}
+    listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in (strengths or {}).items()}
+    return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
+
+
+def _name_signal(label: Any) -> str:
+    """Name of the process of a signal label."""
+    return f"signal {label}"
+
+
+def read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
+    """Labels of background and signal that are kept with a model."""
+    classes = extra.get("classes", [0, 1])
+    plain = isinstance(classes, list) and len(classes) >= 2 and all(isinstance(c, str | int | float) for c in classes)
+    if not plain or np.array(classes).dtype.kind == "O":
+        raise ModelFileError("classes: two labels or more are needed")
+    return np.array(classes)
