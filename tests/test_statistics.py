@@ -88,9 +88,9 @@ def test_information_over_all_doubles(seed, of_variance, of_signal, of_shifts):
     rng = np.random.default_rng(seed)
     variance = 10.0**of_variance * rng.uniform(0.5, 1.5, 4)
     sizes = [10.0 ** np.clip(power / 2 + of_variance / 2, -300, 300) for power in (of_signal, *of_shifts)]
-    signal, *shifts = (size * rng.uniform(-1.0, 1.0, 4) for size in sizes)
+    signal, *others = (size * rng.uniform(-1.0, 1.0, 4) for size in sizes)
     assume(np.all(variance > 0))
-    shifts = np.reshape(shifts, (-1, 4))
+    shifts = np.reshape(others, (-1, 4))
     alone = exact_information(signal, np.zeros((0, 4)), variance)
     assume(all(exact_information(row, np.zeros((0, 4)), variance) < 1e300 for row in (signal, *shifts)))
     found, expected = profiled_information(signal, shifts, variance), exact_information(signal, shifts, variance)
