@@ -24,7 +24,7 @@ MOST_EXPORTS = 16
 LONGEST_FUNCTION = 60
 """Lines from `def` to the end, with signature and docstring; a command's options are its signature and do not count."""
 
-LONGEST_MODULE = 420
+LONGEST_MODULE = 400
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 

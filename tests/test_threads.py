@@ -1,5 +1,7 @@
 """How work is shared."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,5 +43,7 @@ def test_an_error_in_any_thread_comes_out():
 
 
 def test_no_threads_are_refused():
-    with pytest.raises(ConfigError, match="n_threads=0"):
-        Workers(0)
+    numbers: tuple[Any, ...] = (0, -1, "two")
+    for number in numbers:
+        with pytest.raises(ConfigError, match=f"n_threads={number}: must be at least 1"):
+            Workers(number)

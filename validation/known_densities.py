@@ -47,8 +47,8 @@ class Densities(NamedTuple):
 
     def add_up(self, cells: NDArray[np.intp]) -> Densities:
         """Return the same in cells, given that of each point."""
-        rows, density = (np.stack([np.bincount(cells, own) for own in np.atleast_2d(all_)]) for all_ in self[1:])
-        return Densities({}, rows, density[0])
+        rows: Floats = np.stack([np.bincount(cells, weights=own).astype(np.float64) for own in self.rows])
+        return Densities({}, rows, np.bincount(cells, weights=self.density).astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,10 +71,10 @@ def encode(
                 for i in range(block, block_end):
                     x = np.float64(values[rows[i], column])
                     code = np.int64(0)
-                    step = 128
-                    while step > 0:
-                        code += step * np.int64(own[code + step - 1] <= x)
-                        step >>= 1
+                    half = 128
+                    while half > 0:
+                        code += half * np.int64(own[code + half - 1] <= x)
+                        half >>= 1
                     target[np.uint64(i) * apart] = code if x == x else MISSING
 
 
