@@ -3,7 +3,8 @@
 A box is small where cells may have to tell events apart. Joining boxes of widths δ with v expected events costs about
 Σ v δ² of what scores know that are linear in the efficient ones, as those of `EfficientScores`. Of all ways to cut an
 axis into as many pieces, those whose density goes with the cube root of that of the events cost least (the companding
-law of quantisers). Half of the edges follow it, half are quantiles, which serve scores of any other scale.
+law of quantisers). With many simulated events half of the edges follow it; the others are quantiles, which serve scores
+of any other scale.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.errors import FitError
 
-BOXES = 4900
-"""About how many boxes the fine grid has, whatever the number of scores."""
+BOXES, FEWER_BOXES = 4900, 2500
+"""About how many boxes the fine grid has, whatever the number of scores, with many and with few simulated events."""
+
+AMPLE = 20.0
+"""Effective simulated background events in a box, on average, from which on they are many: twice the floor that cells
+of a usual fit have, since cells may be chosen on half of the events. With fewer the floor decides about cells more than
+the shape of boxes does, and quantiles serve it: on the CMS files (12 events in a box) other edges gain nothing."""
 
 PIECES = 1000
 """Quantiles of a score between which its density is taken as constant: many times the boxes of an axis of two."""
@@ -71,19 +77,24 @@ class ScoreCells:
 
 def make_grid(scored: Dataset) -> ScoreCells:
     """Return boxes that are small where events of signals or background are, and where they are far from the others."""
-    per_score = max(2, round(BOXES ** (1 / len(scored.features))))
-    edges = tuple(_choose_edges(scored, name, per_score) for name in scored.features)
+    weight = np.concatenate([sample.events.weight for sample in scored.of_role(Role.BACKGROUND)])
+    is_ample = weight.sum() ** 2 >= AMPLE * BOXES * (weight**2).sum()
+    per_score = max(2, round((BOXES if is_ample else FEWER_BOXES) ** (1 / len(scored.features))))
+    edges = tuple(_choose_edges(scored, name, per_score, is_ample) for name in scored.features)
     shape = tuple(len(own) + 1 for own in edges)
     return ScoreCells(scored.features, edges, np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape))
 
 
-def _choose_edges(scored: Dataset, name: str, number: int) -> Floats:
-    """Inner edges of a score: equal shares of quantiles and of the cube root of the density of expected events."""
+def _choose_edges(scored: Dataset, name: str, number: int, is_ample: bool) -> Floats:
+    """Inner edges of a score: quantiles, and with many events as many by the cube root of their density."""
     groups = [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
     values = [np.concatenate([np.asarray(s.events.column(name), dtype=np.float64) for s in own]) for own in groups]
     weights = [np.concatenate([np.abs(s.events.weight) for s in own]) for own in groups]
     value, expected = np.concatenate(values), np.concatenate(weights)
-    inner = _find_quantiles(value, np.concatenate([own / own.sum() for own in weights]), PIECES)
+    alike = np.concatenate([own / own.sum() for own in weights])
+    if not is_ample:
+        return _find_quantiles(value, alike, number)
+    inner = _find_quantiles(value, alike, PIECES)
     content = np.bincount(np.searchsorted(inner, value, side="right"), weights=expected, minlength=len(inner) + 1)
     ends = np.concatenate([[value.min()], inner, [value.max()]])
     # The cube root of the density v/δ, integrated over the piece of width δ
