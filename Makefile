@@ -144,8 +144,8 @@ fuzz: setup  ## damaged and hostile files of every kind for an hour (MINUTES=600
 mutations: setup  ## changes of one operator, number or check in statistics, folds and model files that no test notices
 	$(THREADS) $(BIN)/python -m validation.mutations
 
-faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes; ends with 1 on a finding
-	$(THREADS) $(BIN)/python -m tests.faults
+faults: setup  ## a failing file system and SIGKILL at every operation of every command that writes (RECORD=FOLDER: goes on there)
+	$(THREADS) $(BIN)/python -m tests.faults $(if $(RECORD),--record $(RECORD))
 
 nightly: setup  ## kernels with every index checked, then as plain Python; 1000 examples of properties; faults, 500 fits against pyhf, an hour of fuzzing
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/bounds $(BIN)/python -m pytest -n 2 --dist loadgroup $(KERNELS)

@@ -27,6 +27,12 @@ def weight_sources(X: NDArray[Any], w: NDArray[np.float64], n: int) -> list[Any]
     return [Systematic.weight(f"w{k}", up=w * (1 + 0.05 * np.tanh(X[:, k % X.shape[1]]))) for k in range(n)]
 
 
+def scattered_sources(w: NDArray[np.float64], n: int, seed: int = 2) -> list[Any]:
+    """Weight-type sources that change each weight by another amount: up by a quarter, on average."""
+    random = np.random.default_rng(seed)
+    return [Systematic.weight(f"r{k}", up=w * (1 + 0.5 * random.random(len(w)))) for k in range(n)]
+
+
 def shape_sources(X: NDArray[Any], y: NDArray[np.int64], n: int) -> list[Any]:
     """Shape-type sources: each shifts one feature of the background."""
     background = np.ascontiguousarray(X[y == 0])

@@ -11,12 +11,12 @@ import numpy as np
 
 from benchmarks.measuring import Times, race
 from benchmarks.peers import LEAVES, TREES, installed_peers
-from benchmarks.problems import events, shape_sources, weight_sources
+from benchmarks.problems import events, scattered_sources, shape_sources, weight_sources
 from qbdt import QBDTClassifier
 from qbdt.tables import Table
 
 MARK_S1, MARK_S3 = 0.5, 1.0
-MARKS_S2 = {"7 weight": 2.0, "7 shape": 1.2}
+MARKS_S2 = {"7 weight": 2.0, "7 weight, scattered": 2.0, "7 shape": 1.2}
 
 
 def limited(name: str, threads: int) -> Any:
@@ -107,10 +107,15 @@ def peers(rows: int, threads: int, repeats: int) -> tuple[list[Table], dict[str,
 
 
 def sources(rows: int, threads: int, repeats: int) -> tuple[list[Table], dict[str, Any]]:
-    """S2: the same with seven sources of weight type, and of shape type."""
+    """S2: the same with seven sources of weight type, smooth and scattered from row to row, and of shape type."""
     X, y = events(rows)
     w = np.ones(rows)
-    problems = {"none": [], "7 weight": weight_sources(X, w, 7), "7 shape": shape_sources(X, y, 7)}
+    problems = {
+        "none": [],
+        "7 weight": weight_sources(X, w, 7),
+        "7 weight, scattered": scattered_sources(w, 7),
+        "7 shape": shape_sources(X, y, 7),
+    }
 
     def run(name: str) -> Callable[[], Any]:
         return lambda: QBDTClassifier(method="paper", n_trees=TREES, n_threads=threads).fit(X, y, w, problems[name])

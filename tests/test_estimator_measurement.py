@@ -86,6 +86,8 @@ def test_more_information_lowers_the_expected_uncertainty():
     ("options", "message"),
     [
         ({}, r"y has 3 classes; for several signals name the strength of each label"),
+        ({"strengths": [1, 2]}, r"strengths=\[1, 2\]: must say which signals each strength scales"),
+        ({"strengths": {"mu": None}}, "must say which signals each strength scales"),
         ({"strengths": {"mu": [1]}}, "strengths: signal process signal 2 has no strength; each needs one"),
         ({"strengths": {"a": [1, 2], "b": [2]}}, "signal process signal 2 has more than one strength"),
         ({"strengths": {"a": [1], "b": [3]}}, "strengths: b: .*names of signal processes are needed"),

@@ -1,5 +1,6 @@
 """Files appear whole or not at all, and a folder of steps belongs to one set of settings."""
 
+import errno
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, whole_files, write_text
+from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, require_folder, whole_files, write_text
+from qbdt.report.style import save
 
 
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
@@ -68,6 +70,18 @@ def test_a_damaged_step_is_done_again(tmp_path):
 def test_digest_of_a_file(tmp_path):
     (tmp_path / "a").write_text("abc")
     assert digest_file(tmp_path / "a").startswith("ba7816bf")
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file is no folder"):
+        require_folder(tmp_path / "file" / "a" / "b", made=True)
+    require_folder(tmp_path / "a" / "b", made=True)
+    require_folder(tmp_path / "file", made=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="may not be written"):
+        require_folder(tmp_path / "a" / "b", made=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_two_processes_do_not_share_a_scratch_folder(tmp_path):
@@ -161,3 +175,18 @@ def test_folders_change_places_with_and_without_help_of_the_system(tmp_path, mon
             write_text(scratch / "inner", content)
         assert (tmp_path / "fit" / "inner").read_text() == content
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
+
+
+class HalfDrawn:
+    """A figure that fills the disk."""
+
+    def savefig(self, path, metadata=None):
+        Path(path).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_figure_is_saved_whole_or_not_at_all(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"old")
+    with pytest.raises(OutputError, match=r"a\.png: No space left on device"):
+        save(HalfDrawn(), tmp_path / "a.png")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]

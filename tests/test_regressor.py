@@ -152,6 +152,17 @@ def test_bad_parameters_are_refused(parameters, message):
         QBDTRegressor(**parameters).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
+def test_targets_whose_squares_are_no_numbers_are_refused(size):
+    with pytest.raises(DataError, match=r"y has values up to .*: squares of them need 1e-100 to 1e\+100"):
+        QBDTRegressor(n_trees=2).fit(np.zeros((50, 1)), np.full(50, size))
+
+
+def test_times_are_no_targets():
+    with pytest.raises(DataError, match=r"y has type datetime64\[s\]: a target is a number"):
+        QBDTRegressor(n_trees=2).fit(np.zeros((50, 1)), np.arange(50).astype("M8[s]"))
+
+
 def test_bad_events_are_refused():
     X, y, weight = make_events(1, 100)
     source = Systematic.norm("lumi", 0.02)

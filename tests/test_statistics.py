@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbdt.statistics import Expectation, SourceExpectation, information_matrix, profiled_information
@@ -70,3 +70,28 @@ def test_information_to_its_contract(seed, power, strength):
     shifts = 10.0**strength * np.sqrt(size) * rng.normal(size=(2, 5))
     found, expected = profiled_information(signal, shifts, variance), exact_information(signal, shifts, variance)
     assert abs(mpmath.mpf(float(found)) - expected) <= 1e-11 * float(np.sum(signal**2 / variance))
+
+
+def test_information_where_a_quotient_leaves_the_range_of_doubles():
+    found = profiled_information([1e-10, 0.0], [[0.0, 2.0]], [1e-320, 4.0])
+    assert found == pytest.approx(float(exact_information([1e-10, 0.0], [[0.0, 2.0]], [1e-320, 4.0])), rel=1e-11)
+
+
+POWERS = st.floats(-323, 307)
+"""All orders of magnitude that doubles have."""
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), POWERS, st.floats(-290, 290), st.lists(st.floats(-290, 290), max_size=3))
+def test_information_over_all_doubles(seed, of_variance, of_signal, of_shifts):
+    """Signal and shifts of any size in standard deviations of the bins: what is a double comes out as one."""
+    rng = np.random.default_rng(seed)
+    variance = 10.0**of_variance * rng.uniform(0.5, 1.5, 4)
+    sizes = [10.0 ** np.clip(power / 2 + of_variance / 2, -300, 300) for power in (of_signal, *of_shifts)]
+    signal, *shifts = (size * rng.uniform(-1.0, 1.0, 4) for size in sizes)
+    assume(np.all(variance > 0))
+    shifts = np.reshape(shifts, (-1, 4))
+    alone = exact_information(signal, np.zeros((0, 4)), variance)
+    assume(all(exact_information(row, np.zeros((0, 4)), variance) < 1e300 for row in (signal, *shifts)))
+    found, expected = profiled_information(signal, shifts, variance), exact_information(signal, shifts, variance)
+    assert abs(mpmath.mpf(float(found)) - expected) <= 1e-11 * alone + 1e-290

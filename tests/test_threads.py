@@ -41,5 +41,6 @@ def test_an_error_in_any_thread_comes_out():
 
 
 def test_no_threads_are_refused():
-    with pytest.raises(ConfigError, match="n_threads=0"):
-        Workers(0)
+    for number in (0, -1, "two"):
+        with pytest.raises(ConfigError, match=f"n_threads={number}: must be at least 1"):
+            Workers(number)

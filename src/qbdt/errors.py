@@ -54,7 +54,7 @@ class FitError(QBDTError):
 
 
 class ClusterError(QBDTError):
-    """A Dask cluster that cannot be reached, or is lost."""
+    """A Dask cluster, or a process on this machine, that cannot be reached, or is lost."""
 
 
 class DeviceError(QBDTError):

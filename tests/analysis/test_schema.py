@@ -214,3 +214,13 @@ def test_the_name_of_a_measurement_is_no_path(name, tmp_path):
 def test_names_that_a_workspace_cannot_have_are_refused_when_the_file_is_read(setting):
     with pytest.raises(ConfigError, match=setting.partition(":")[0]):
         parse_analysis(f"dataset: {{name: inferno}}\nfit: {{{setting}}}")
+
+
+@pytest.mark.parametrize("name", ["", " ", r"a\0b", r"a\ud800b", r"a\nb"])
+@pytest.mark.parametrize("key", ["samples", "systematics", "eras"])
+def test_names_that_cannot_be_printed_are_refused_when_the_file_is_read(name, key):
+    old = {"samples": "  higgs:", "systematics": "  tes:", "eras": "features:"}[key]
+    new = f'eras: {{"{name}": {{}}}}\nfeatures:' if key == "eras" else f'  "{name}":'
+    assert old in GOOD
+    with pytest.raises(ConfigError, match=rf"my.yaml.*{key}: a name that can be printed is needed"):
+        parse_analysis(GOOD.replace(old, new, 1), "my.yaml")

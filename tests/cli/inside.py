@@ -18,7 +18,7 @@ class Done:
     stderr: str
 
 
-def qbdt(*arguments, cwd):
+def qbdt(*arguments, cwd="."):
     """Run a command in a folder."""
     out, err = io.StringIO(), io.StringIO()
     words = ["qbdt", *map(str, arguments)]

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from qbdt.studies.benchmark import problems
+from qbdt.studies.benchmark import physics, problems
 from qbdt.studies.comparison import contestants
 from qbdt.studies.comparison.contestants import OURS
 from tests.studies.comparison.contestants import Witness
@@ -61,7 +61,8 @@ def test_an_unknown_device_is_named_before_anything_is_trained(quick, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-def test_checks_with_noise_and_times(quick, tmp_path):
+def test_checks_with_noise_and_times(quick, tmp_path, monkeypatch):
+    monkeypatch.setattr(physics, "BINS", (20,))
     arguments = ["bench", "physics", "-p", "P4", "--budget", "1", "--seeds", "1", "--quiet", "--json"]
     arguments += ["--check", "noise", "--check", "times", "--events", "300", "--cache", str(tmp_path)]
     done = CliRunner().invoke(app, arguments)
@@ -76,7 +77,7 @@ def test_checks_with_noise_and_times(quick, tmp_path):
 
 def test_processes_change_no_number(tmp_path):
     arguments = ["bench", "physics", "-p", "P4/8", "-c", "sklearn.tree.ExtraTreeClassifier", "--seeds", "2"]
-    arguments += ["--check", "without", "--quiet", "--json"]
+    arguments += ["--no-checks", "--quiet", "--json"]
     found = {}
     for jobs in ("1", "2"):
         done = CliRunner().invoke(app, [*arguments, "--jobs", jobs, "--cache", str(tmp_path / jobs)])

@@ -20,7 +20,7 @@ import typer
 from typer.testing import CliRunner
 
 from qbdt.cli.app import app
-from tests.cli.test_inspect import qbdt
+from tests.cli.inside import qbdt
 
 WITHOUT_JSON = {"cite": "its output is BibTeX", "schema": "its output is JSON already"}
 WITHOUT_FORCE = {
@@ -133,8 +133,11 @@ def test_examples_are_completed():
 
 
 def test_exit_codes(tmp_path):
-    assert qbdt("schema").returncode == 0
-    assert qbdt("inspect", tmp_path / "absent.yaml").returncode == 2
+    def exit_code(*arguments):
+        return subprocess.run([sys.executable, "-m", "qbdt", *arguments], capture_output=True, check=False).returncode
+
+    assert exit_code("schema") == 0
+    assert exit_code("inspect", tmp_path / "absent.yaml") == 2
     assert qbdt("inspect").returncode == 2
     assert qbdt("no-such-command").returncode == 2
 

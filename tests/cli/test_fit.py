@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.test_inspect import qbdt
+from tests.cli.inside import qbdt
 
 ANALYSIS = """
 features: [bdt]

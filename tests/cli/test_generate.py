@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import qbdt.studies.generator
 from qbdt.cli.app import app
-from tests.cli.test_inspect import qbdt as command
+from tests.cli.inside import qbdt as command
 
 
 def test_generate_writes_a_sample_and_says_what_is_in_it(tmp_path, monkeypatch):

@@ -6,13 +6,7 @@ import sys
 
 import pytest
 
-
-def qbdt(*arguments, cwd=None):
-    done = subprocess.run(
-        [sys.executable, "-m", "qbdt", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done
+from tests.cli.inside import qbdt
 
 
 @pytest.fixture(scope="module")

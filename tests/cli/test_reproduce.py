@@ -7,13 +7,14 @@ from typer.testing import CliRunner
 
 from qbdt.cli.app import app
 from qbdt.studies import paper
-from qbdt.studies.paper import study
+from qbdt.studies.paper import measurement, study
 from qbdt.studies.paper.paper_methods import get_method
 from tests.studies.paper.events import imitation_instead
 
 
 def test_reproduce_ends_with_the_main_table_and_the_report(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "load_events", imitation_instead)
+    monkeypatch.setattr(measurement, "EDGE_FOLDS", 2)
     monkeypatch.setattr(paper, "METHODS", (get_method("QBDT0"),))
     options = ["--trees", "2", "--halves", "1", "--jobs", "1", "--out", str(tmp_path), "--quiet"]
     done = CliRunner().invoke(app, ["reproduce", *options])

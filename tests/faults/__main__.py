@@ -14,13 +14,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--every", type=int, default=1, help="try one operation in so many")
+    parser.add_argument("--record", type=Path, help="folder that keeps trials: the same command goes on where it ended")
     options, n_wrong = parser.parse_args(), 0
     heads = " ".join(f"{head:>7}" for head in ("faults", "killed", "refused", "went on"))
     print(f"{'command':18} operations {heads}  wrong", flush=True)
+    if options.record is not None:
+        options.record.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         shim = build_shim(Path(folder))
         for name in options.cases:
-            operations, trials = run_case(shim, name, options.every)
+            record = None if options.record is None else options.record / f"{name.replace(', ', '-')}.jsonl"
+            operations, trials = run_case(shim, name, options.every, record)
             exits = [trial["exit"] for trial in trials]
             wrong = [trial for trial in trials if trial["wrong"]]
             counts = (len(operations), len(trials), exits.count(-9), exits.count(2), exits.count(0), len(wrong))

@@ -186,6 +186,7 @@ def main() -> None:
         trials = Trials(case, shim, Path(folder).resolve())
         print(json.dumps({"case": case, "operations": trials.operations}), flush=True)
         trials.try_all(every, first)
+        print(json.dumps({"done": True}), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from validation.measurements import control_workspace
+from validation.known_densities import control_workspace
 
 from qbdt.analysis.analysis_file import read_analysis
 from qbdt.analysis.loader import training_settings
@@ -40,6 +40,22 @@ def test_a_workspace_without_the_strength_is_refused(templates):
     with pytest.raises(FitError, match=r"workspace: no signal strength mu; there are: sigma_VH\. Say with poi which"):
         read_partner(build_workspace(templates, poi="sigma_VH"))
     assert "mu" in read_partner(build_workspace(templates, poi="sigma_VH"), poi="sigma_VH").names
+
+
+def test_a_strength_of_the_same_name_is_another_where_the_signal_is_not_part_of_it(templates):
+    partner = read_partner(build_workspace(templates), poi=None)
+    assert "mu of workspace" in partner.names
+    assert not partner.about(["mu"]).any()
+    known, profiled = (np.diag(one.about(["tilt", "xs"])) for one in (read_partner(templates), partner))
+    assert profiled == pytest.approx(known)  # the strength is profiled either way
+
+
+def test_negative_expectations_are_refused(templates):
+    spec = build_workspace(templates)
+    for sample in spec["channels"][0]["samples"]:
+        sample["data"][1] = -1.0
+    with pytest.raises(FitError, match="workspace: bin 2 expects -2 events: a positive number is needed"):
+        read_partner(spec)
 
 
 def test_an_analysis_file_names_the_workspace(tmp_path, templates):

@@ -20,7 +20,7 @@ from qbdt.inference import FitResult, Measurement, build_templates, fit_measurem
 from qbdt.inference.partners import read_partner
 from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
-from qbdt.training import Partner
+from qbdt.training import STRENGTH, Partner
 
 RegionFiller: TypeAlias = Callable[[str, float | None, ScoreBins, str], TemplateSet]
 """Fills the templates of a region from events that are elsewhere: region, constant c, bins, title of the axis."""
@@ -76,7 +76,8 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
         raise ConfigError("training.with: control regions: no region is one, they all train or have the score")
     built = {name: _build(events, analysis, name, region, None) for name, region in control.items()}
     templates = {name: replace(_drop_absent(one.templates), data=None) for name, one in built.items()}
-    poi = None if analysis.fit.parameters else analysis.fit.poi
+    named = STRENGTH if STRENGTH in analysis.fit.parameters else None
+    poi = named if analysis.fit.parameters else analysis.fit.poi
     return read_partner(_measurement(templates, analysis), poi)
 
 

@@ -11,7 +11,7 @@ from qbdt.analysis.loader import restrict_sources
 from qbdt.analysis.run_folder import read_run
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import write_text
+from qbdt.files import replace_folder, write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.style import save
 from qbdt.training import SingleModel, train
@@ -68,9 +68,9 @@ def diagnose_run(
         n_threads=n_threads,
         progress=progress,
     )
-    target.parent.mkdir(exist_ok=True)
-    for name, drawn in diagnosis_figures(found).items():
-        save(drawn, target.parent / f"{name}.png")
     content = {"qbdt": version("qbdt"), "seed": seed, "repeats": repeats, "diagnosis": found.to_dict()}
-    write_text(target, json.dumps(content, indent=1) + "\n")
+    with replace_folder(target.parent) as scratch:
+        for name, drawn in diagnosis_figures(found).items():
+            save(drawn, scratch / f"{name}.png")
+        write_text(scratch / target.name, json.dumps(content, indent=1) + "\n")
     return found

@@ -239,6 +239,13 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _names_can_be_printed(self) -> Analysis:
+        for key in ("samples", "systematics", "eras"):
+            if odd := [name for name in getattr(self, key) if not name.strip() or not name.isprintable()]:
+                raise ValueError(f"{key}: a name that can be printed is needed, not {odd[0]!r}")
+        return self
+
+    @model_validator(mode="after")
     def _scaled_to_a_luminosity(self) -> Analysis:
         """Samples and sources name eras that exist, and every era of a sample with a cross section has a luminosity."""
         for key, named in (

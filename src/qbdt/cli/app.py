@@ -81,7 +81,10 @@ FLAGS = {
 }
 """Arguments in messages of the library, and the options of the command line that set them."""
 
-VALUES = ("average", "column", "data", "folds", "halves", "inner", "jobs", "memory", "score", "seed", "to", "trees")
+VALUES = (
+    *("average", "budget", "column", "data", "folds", "halves", "inner", "jobs", "memory", "repeat", "score", "seed"),
+    *("to", "trees"),
+)
 """Arguments that messages show with their value, and whose options have the same name: folds=3 is --folds 3."""
 
 AnalysisFile = Annotated[Path, typer.Argument(help="Analysis file (YAML); `qbdt init` writes one to start from.")]

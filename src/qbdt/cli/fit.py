@@ -9,6 +9,7 @@ import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
 from qbdt.errors import OutputError
+from qbdt.files import require_folder
 
 
 @app.command(epilog="Example:  qbdt fit scored.yaml --out fit --score bdt")
@@ -32,6 +33,8 @@ def fit(
     from qbdt.analysis import fit_scored, read_analysis
     from qbdt.tables import show
 
+    if out is not None:
+        require_folder(out, made=True)
     if out is not None and (out / "fit.json").exists() and not force:
         raise OutputError(f"{out / 'fit.json'} exists; --force overwrites it")
     result = fit_scored(

@@ -23,6 +23,7 @@ from qbdt.cli.app import (
     read_memory,
 )
 from qbdt.errors import OutputError
+from qbdt.files import require_folder
 
 if TYPE_CHECKING:
     from qbdt.analysis import Analysis
@@ -120,6 +121,7 @@ def score(
         raise OutputError(
             f"{out}: scored events are written to a .root file, or to a folder of Parquet files; name one"
         )
+    require_folder(out, made=True)
     training = read_any_model(model)[0]
     tables = score_tables(
         read_analysis(analysis),

@@ -36,25 +36,27 @@ def tune(
     from qbdt.analysis import load, read_analysis
     from qbdt.analysis.tuning import tune as search
     from qbdt.analysis.tuning import write_tuning
+    from qbdt.files import FolderLock
     from qbdt.tables import show
     from qbdt.trees.device import open_device
 
     require("optuna", "qbdt tune")  # said before events are read
     open_device(device)
     settings = read_analysis(analysis)
-    found = search(
-        load(settings, data or analysis.parent, bar(quiet)),
-        settings,
-        out,
-        n_trials=trials,
-        inner=inner,
-        seed=seed,
-        n_threads=threads,
-        device=device,
-        progress=bar(quiet),
-        say=note(quiet),
-    )
-    paths = write_tuning(found, settings, out)
+    with FolderLock(out):
+        found = search(
+            load(settings, data or analysis.parent, bar(quiet)),
+            settings,
+            out,
+            n_trials=trials,
+            inner=inner,
+            seed=seed,
+            n_threads=threads,
+            device=device,
+            progress=bar(quiet),
+            say=note(quiet),
+        )
+        paths = write_tuning(found, settings, out)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -6,7 +6,7 @@ is immutable; selections share the feature columns of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -167,7 +167,7 @@ class Dataset:
         sources = [s.map(lambda _, v: v.map_weights(lambda weight: factor * weight)) for s in self.systematics]
         return Dataset(samples, sources, self._folds)
 
-    def at_working_point(self, at: Mapping[str, float]) -> Dataset:
+    def at_working_point(self, at: Mapping[str, float], linear: Collection[str] = ()) -> Dataset:
         """Return events for a training at other values of some sources: nominal ones, and Δ_k of each source.
 
         Of a source only Δ_k is meant: its up and down events are no variations of their own.
@@ -176,6 +176,8 @@ class Dataset:
         ----------
         at
             Values of sources in standard deviations, by name; all others stay at 0.
+        linear
+            Sources whose response is taken as linear: their Δ_k is half the difference of up and down anywhere.
 
         Examples
         --------
@@ -186,7 +188,16 @@ class Dataset:
         """
         from qbdt.data.working_point import move_dataset
 
-        return move_dataset(self, at)
+        return move_dataset(self, at, linear)
+
+    def with_bends(self, names: Collection[str]) -> Dataset:
+        """Replace all sources by the bends of some, what is asymmetric in them, as Δ_k = (up + down)/2 − nominal.
+
+        One-sided sources have none.
+        """
+        from qbdt.data.working_point import bend_dataset
+
+        return bend_dataset(self, names)
 
     def with_systematics(self, names: Sequence[str]) -> Dataset:
         """Keep only these sources; a name stands for all components of a source that has some (`pdf#1`, `pdf#2`)."""

@@ -152,9 +152,9 @@ def _split(
     events = Events(columns, weights, identifiers)
     found = {}
     for role, chosen in ((Role.SIGNAL, signal), (Role.BACKGROUND, ~signal)):
-        named = dict.fromkeys(labels[chosen].tolist())
+        named = _process_names(labels, role, chosen)
         for label in sorted(named) if apart.event_id else named:
-            mask = labels == label
+            mask = chosen if labels is None else labels == label
             if not chosen[mask].all():
                 raise DataError(f"{context}process {label}: some rows have y = 1 and some 0; a process has one role")
             rows = np.flatnonzero(mask).astype(np.int32)
@@ -198,12 +198,19 @@ def order_events(events: Events, names: tuple[str, ...], context: str) -> slice 
     return np.lexsort([*(events.column(name) for name in events.features), events.weight, *keys])
 
 
+def _process_names(labels: NDArray[Any] | None, role: Role, chosen: NDArray[np.bool_]) -> list[Any]:
+    """Processes of a role, whose rows are `chosen`, in the order in which they come."""
+    if labels is None:
+        return [PROCESS_OF[role is Role.SIGNAL]] if chosen.any() else []
+    return list(dict.fromkeys(labels[chosen].tolist()))
+
+
 def _process_labels(
     columns: dict[str, NDArray[Any]], process: str | ArrayLike | None, signal: NDArray[np.bool_], context: str
-) -> NDArray[Any]:
-    """Process of each row: from y, from a column of the table, which is taken out, or as given."""
+) -> NDArray[Any] | None:
+    """Process of each row, from a column of the table, which is taken out, or as given; None where y alone tells."""
     if process is None:
-        return np.where(signal, PROCESS_OF[True], PROCESS_OF[False])
+        return None
     if isinstance(process, str):
         if process not in columns:
             raise DataError(f"{context}no column {process}, which names the process; there are: {', '.join(columns)}")

@@ -22,6 +22,9 @@ TARGET = "target"
 
 PROCESS = "events"
 
+SMALLEST = 1e-100
+"""Smallest size of the largest target, and one over the largest: squares, and sums of them, are doubles."""
+
 
 def from_target(
     columns: Mapping[str, NDArray[Any]],
@@ -66,6 +69,23 @@ def _split(columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, c
     return {PROCESS: _make_events(columns, y, weight, apart, context)[0]}
 
 
+def _read_numbers(target: NDArray[Any], context: str) -> NDArray[np.float64]:
+    """Targets as numbers; refuse what is none, and what has no square."""
+    try:
+        found = target.astype(np.float64)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or target.dtype.kind in "mM":  # NumPy takes times for numbers
+        raise DataError(f"{context}y has type {target.dtype}: a target is a number")
+    bad = np.flatnonzero(~np.isfinite(found))
+    if bad.size:
+        raise DataError(f"{context}y[{bad[0]}]={found[bad[0]]}: Input y contains NaN or infinity")
+    largest = float(np.abs(found).max(initial=0.0))
+    if largest and not SMALLEST < largest < 1 / SMALLEST:
+        raise DataError(f"{context}y has values up to {largest:.3g}: squares of them need 1e-100 to 1e+100")
+    return found
+
+
 def _make_events(
     columns: dict[str, NDArray[Any]], y: ArrayLike, weight: ArrayLike | None, apart: Apart, context: str
 ) -> tuple[Events, NDArray[np.intp]]:
@@ -75,13 +95,7 @@ def _make_events(
     n_rows = len(next(iter(columns.values()))) if columns else 0
     if target.shape != (n_rows,):
         raise DataError(f"{context}y has shape {target.shape}, X has {n_rows} rows")
-    try:
-        target = target.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{context}y has type {target.dtype}: a target is a number") from None
-    bad = np.flatnonzero(~np.isfinite(target))
-    if bad.size:
-        raise DataError(f"{context}y[{bad[0]}]={target[bad[0]]}: Input y contains NaN or infinity")
+    target = _read_numbers(target, context)
     weights = np.ones(n_rows) if weight is None else require_unmasked(weight, f"{context}weight")
     if weights.shape != (n_rows,):
         raise DataError(f"{context}weights have shape {weights.shape}, X has {n_rows} rows")

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from qbdt.data.columns import as_columns, require_unmasked
-from qbdt.errors import DataError, ModelFileError
+from qbdt.errors import ConfigError, DataError, ModelFileError
 
 PROCESS = "process of the label"
 """Column that names the process of each row, where y has several signal labels."""
@@ -77,8 +77,11 @@ def add_process(table: Any, y: Any, classes: NDArray[Any]) -> dict[str, Any]:
 def name_strengths(strengths: Mapping[str, Any] | None, classes: NDArray[Any]) -> dict[str, Any]:
     """Strengths with the names of processes in place of labels of y."""
     labels = {} if len(classes) == 2 else {label: _name_signal(label) for label in classes.tolist()}
-    listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in (strengths or {}).items()}
-    return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
+    try:
+        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in (strengths or {}).items()}
+        return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
+    except (AttributeError, TypeError):
+        raise ConfigError(f"strengths={strengths!r}: must say which signals each strength scales") from None
 
 
 def _name_signal(label: Any) -> str:

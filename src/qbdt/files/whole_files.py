@@ -237,10 +237,16 @@ class FolderLock:
         os.close(self._handle)
 
 
-def require_folder(path: Path) -> None:
-    """Refuse to write a file into a folder that is not there."""
-    if not path.parent.is_dir():
+def require_folder(path: Path, *, made: bool = False) -> None:
+    """Refuse a file or folder that cannot be written, since that above it is not there; `made`: it is made later."""
+    if not made and not path.parent.is_dir():
         raise OutputError(f"{path}: there is no folder {path.parent}")
+    with _output_errors(path):
+        place = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+        if place != path and not place.is_dir():
+            raise OutputError(f"{path}: {place} is no folder")
+        if not os.access(place, os.W_OK):
+            raise OutputError(f"{path}: {place} may not be written")
 
 
 def make_folder(path: Path) -> Path:

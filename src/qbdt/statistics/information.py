@@ -42,7 +42,11 @@ def information_matrix(signal: ArrayLike, shifts: ArrayLike, variance: ArrayLike
            [0.66666667, 1.44444444]])
     """
     rows = np.concatenate([np.asarray(signal, float)[..., None, :], np.asarray(shifts, float)], axis=-2)
-    scaled = rows / np.asarray(variance, float)[..., None, :]
+    bins = np.asarray(variance, float)[..., None, :]
+    with np.errstate(over="ignore"):
+        scaled = rows / bins
+    if not np.all(np.isfinite(scaled)):  # a/v leaves the range of doubles, where a²/v = (a/√v)² may be within
+        rows = scaled = rows / np.sqrt(bins)
     matrix: NDArray[Any] = scaled @ np.swapaxes(rows, -1, -2)
     prior = np.ones(rows.shape[-2])
     prior[0] = 0.0

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
+
+from qbdt.errors import ClusterError
 
 Task = TypeVar("Task")
 Events = TypeVar("Events")
@@ -40,6 +44,10 @@ def run_tasks(
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
+        except BrokenProcessPool as error:
+            raise ClusterError(
+                f"jobs={n_jobs}: a process ended without an answer: it was killed, or there is too little memory"
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -50,6 +58,7 @@ _given: list[Any] = []
 
 
 def _start(work: Callable[..., Any], load: Callable[[], Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one, and says so once
     _given[:] = [work, load()]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
+from qbdt.threads import Workers
 from qbdt.training.model import TrainedModel
 from qbdt.training.monitor import Monitor
 from qbdt.training.paper.boosting import train_paper
 from qbdt.training.partitions.events import PartitionedEvents
+from qbdt.training.profile.asymmetry import move_events
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.settings import Settings
 
@@ -64,16 +65,9 @@ def train(
     True
     """
     method: Any = train_profiled if settings.method == "profile" else train_paper
-    handed_over = [_move(dataset, settings.at)]
+    with Workers(n_threads) as workers:
+        handed_over = [move_events(dataset, settings, workers)]
     del dataset  # so that the method can let go of it when its own arrays are filled
     options: dict[str, Any] = {"n_threads": n_threads, "monitor": monitor, "progress": progress, "device": device}
     trained: TrainedModel = method(handed_over.pop(), settings, resume=resume, checkpoint=checkpoint, **options)
     return trained
-
-
-def _move(events: Dataset | PartitionedEvents, at: Mapping[str, float]) -> Dataset | PartitionedEvents:
-    """Return the events at the working point of the training."""
-    if not at:
-        return events
-    move = partial(Dataset.at_working_point, at=at)
-    return move(events) if isinstance(events, Dataset) else events.map(move)

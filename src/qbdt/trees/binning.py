@@ -205,8 +205,8 @@ def quantile_binning(
     known = categories or {}
     _require_few_categories(known, max_bins)
     n_signal, n_background = len(signal.hashes), len(background.hashes)
-    weights = np.zeros((n_signal + n_background, 2), dtype=np.int64)
-    weights[:n_signal, 0], weights[n_signal:, 1] = signal.fixed_weights(), background.fixed_weights()
+    weights = np.zeros((2, n_signal + n_background), dtype=np.int64)
+    weights[0, :n_signal], weights[1, n_signal:] = signal.fixed_weights(), background.fixed_weights()
 
     def edges(i: int) -> Floats:
         if features[i] in known:

@@ -108,7 +108,10 @@ def _choose_rows(events: Events, limit: np.uint64, workers: Workers) -> tuple[Ev
 
 
 def quantile_edges(values: Floats, weights: Fixed, n_bins: int) -> Floats:
-    """Edges half-way between neighbouring values, at equal shares of the weight (each class counting as one)."""
+    """Edges half-way between neighbouring values, at equal shares of the weights (class, row), classes counting alike.
+
+    Each class is added up by itself: numpy takes three times as long for two columns at once.
+    """
     # Distinct values that are not missing (NaN sorts last), and the weight of both classes up to each.
     order = np.argsort(values)
     ordered = values[order]
@@ -117,10 +120,10 @@ def quantile_edges(values: Floats, weights: Fixed, n_bins: int) -> Floats:
         return np.empty(0)
     last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
     distinct = ordered[last]
-    sums = np.cumsum(weights[order[: ordered.size]], axis=0)[last]
+    sums = [np.cumsum(own[order[: ordered.size]])[last] for own in weights]
     # Edges lie above the values that reach 1/n, 2/n, … of the weight; with few values, between all of them.
     if distinct.size > n_bins:
-        share = sums[:, 0] / max(sums[-1, 0], 1) + sums[:, 1] / max(sums[-1, 1], 1)
+        share = sums[0] / max(sums[0][-1], 1) + sums[1] / max(sums[1][-1], 1)
         targets = share[-1] * np.arange(1, n_bins) / n_bins
         below = np.unique(np.searchsorted(share, targets))
         below = below[below < distinct.size - 1]

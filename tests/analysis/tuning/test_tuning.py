@@ -11,6 +11,7 @@ import qbdt.analysis.tuning.search as module
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis
+from qbdt.analysis.tuning.figures import search_history
 from qbdt.analysis.tuning.judge import Judge
 from qbdt.analysis.tuning.result import Tuning, TuningTrial, best_section, write_tuning
 from qbdt.analysis.tuning.search import tune
@@ -20,6 +21,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import SplitFolds
 from qbdt.data.samples.inferno import inferno
 from qbdt.errors import ConfigError, DataError, FitError, OutputError
+from qbdt.files import FolderLock
 from qbdt.statistics import Sensitivity
 from qbdt.training.methods import train as run_training
 from qbdt.training.settings import Settings
@@ -193,6 +195,21 @@ def test_settings_that_cannot_be_fitted_are_infinitely_bad(analysis, dataset):
     assert verdict == {"full": [np.inf] * 2, "stat": [np.inf] * 2}
 
 
+def test_a_search_needs_settings_to_start_from_that_can_be_fitted(analysis, dataset, tmp_path, monkeypatch):
+    def refuse(judge, fold, settings):
+        raise FitError("nothing to fit")
+
+    monkeypatch.setattr(Judge, "inside", refuse)
+    with pytest.raises(FitError, match="nothing to fit"):
+        tune(dataset, analysis, tmp_path, n_trials=2)
+
+
+def test_a_figure_of_trials_that_gave_nothing():
+    assert search_history(
+        [np.inf, np.inf], {"n_trees": [3, 4], "symmetrise": [True, False]}, 1.0, {"n_trees": 3, "symmetrise": True}
+    )
+
+
 def test_what_cannot_be_tuned(analysis, dataset):
     def never(part, chosen):
         raise AssertionError
@@ -225,3 +242,6 @@ def test_the_command(tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert len(json.loads(done.stdout)["trials"]) == 1
     assert (tmp_path / "tuning" / "best.yaml").exists()
+    with FolderLock(tmp_path / "tuning"):
+        refused = CliRunner().invoke(app, ["tune", "a.yaml"])
+    assert "another process is working in this folder" in str(refused.exception)

@@ -1,6 +1,9 @@
 """Comparisons on the events of an analysis."""
 
 import json
+import os
+import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +14,8 @@ from typer.testing import CliRunner
 from qbdt.analysis import parse_analysis
 from qbdt.cli.app import app
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
-from qbdt.errors import ConfigError, OutputError
+from qbdt.errors import ClusterError, ConfigError, OutputError
+from qbdt.files import FolderLock
 from qbdt.studies.comparison import (
     Comparison,
     Plan,
@@ -23,6 +27,7 @@ from qbdt.studies.comparison import (
 from qbdt.studies.comparison.contestants import get_contestant
 from qbdt.studies.comparison.nested_training import Division
 from qbdt.studies.comparison.plan import Events
+from qbdt.studies.processes import run_tasks
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
@@ -115,6 +120,36 @@ def test_another_analysis_is_refused(done):
         run_comparison(make_plan(budget=2), folder, n_jobs=1)
 
 
+def test_a_folder_that_another_process_works_in(done, tmp_path):
+    with FolderLock(tmp_path), pytest.raises(OutputError, match="another process is working in this folder"):
+        run_comparison(make_plan(), tmp_path, n_jobs=1)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "9" * 5000])
+def test_damaged_results_are_made_anew(done, tmp_path, text):
+    found, folder = done
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "copy" / "comparison.json").write_text(text)
+    again = run_comparison(make_plan(), tmp_path / "copy", n_jobs=1)
+    assert again.entries == found.entries
+    assert json.loads((tmp_path / "copy" / "comparison.json").read_text())["winner"] == found.winner
+
+
+def end(task, events):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_fewer_processes_than_one_are_refused(tmp_path):
+    for n_jobs in (0, -3):
+        with pytest.raises(ConfigError, match=f"jobs={n_jobs}: must be at least 1"):
+            run_comparison(make_plan(), tmp_path, n_jobs=n_jobs)
+
+
+def test_a_killed_process_is_one_message():
+    with pytest.raises(ClusterError, match="jobs=2: a process ended without an answer"):
+        list(run_tasks(end, [1, 2], dict, 2))
+
+
 @pytest.mark.parametrize(
     ("rule", "n_inner"), [(ModuloFolds(2, "n"), 6), (HashFolds(3, ("n",)), 6), (SplitFolds(5, "n"), 5)]
 )
@@ -129,6 +164,7 @@ def test_inner_folds_divide_outer_ones(rule, n_inner):
     [
         ({"contestants": ("none",)}, "no contestant none"),
         ({"contestants": ("sklearn.none.None",)}, "cannot be imported"),
+        ({"contestants": ("..x",)}, "cannot be imported"),
         ({"contestants": ("sklearn.preprocessing.StandardScaler",)}, "fit.X, y, sample_weight"),
         ({"repeat": 0}, "repeat=0"),
         ({"budget": 0}, "budget=0"),

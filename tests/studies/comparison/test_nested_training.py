@@ -87,7 +87,7 @@ def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):
 
 def judgements(cache):
     """What tuning saw for each setting: one result per outer fold."""
-    files = [json.loads(path.read_text()) for path in cache.path.glob("*.json")]
+    files = [json.loads(path.read_text())["values"] for path in cache.path.glob("*.json")]
     return {file["settings"]["feature"]: file["folds"] for file in files}
 
 
@@ -104,11 +104,30 @@ def spoil(data, rule, number):
     return Dataset(samples, sources, data.folds)
 
 
+def flip_a_bit(content):
+    changed = bytearray(content)
+    changed[len(changed) // 2] ^= 1
+    return bytes(changed)
+
+
 def test_a_second_run_trains_nothing(tmp_path):
     first = cross_train(Witness().contestant(), divided(), 2, Cache(tmp_path))
     witness = Witness()
     second = cross_train(witness.contestant(), divided(), 2, Cache(tmp_path))
     assert witness.trainings == []
+    for one, other in zip(first.scored.samples, second.scored.samples, strict=True):
+        np.testing.assert_array_equal(one.events.column("score"), other.events.column("score"))
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: b"", flip_a_bit])
+def test_damaged_results_are_computed_anew(tmp_path, damage):
+    first = cross_train(Witness().contestant(), divided(), 2, Cache(tmp_path))
+    for path in tmp_path.iterdir():
+        path.write_bytes(damage(path.read_bytes()))
+    witness = Witness()
+    second = cross_train(witness.contestant(), divided(), 2, Cache(tmp_path))
+    assert witness.trainings
+    assert second.settings == first.settings
     for one, other in zip(first.scored.samples, second.scored.samples, strict=True):
         np.testing.assert_array_equal(one.events.column("score"), other.events.column("score"))
 

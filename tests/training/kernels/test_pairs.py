@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, MISSING_RIGHT, NONE_MISSING
-from qbdt.training.kernels.pairs import add_pairs, scan_pairs
+from qbdt.training.kernels.pairs import RowWords, add_pairs, first_largest, scan_pairs
 
 
 def packed(codes):
@@ -37,8 +37,18 @@ def test_a_histogram_holds_the_sums_of_both_numbers(seed, n_features, whole):
     rows = np.arange(n, dtype=np.int32) if whole else np.sort(rng.permutation(n)[: n // 2 + 1]).astype(np.int32)
     out = np.zeros(2 * n_features * BINS, dtype=np.int64)
     share = np.array([[0, 0, len(rows) // 2], [1, len(rows) // 2, len(rows)]])
-    add_pairs(packed(codes), pairs.ravel(), n_features, rows, whole, share, out)
-    assert np.array_equal(out.reshape(n_features, BINS, 2), naive_histogram(codes, pairs, rows))
+    words = packed(codes)
+    expected = naive_histogram(codes, pairs, rows)
+    for laid_out in (RowWords(words.ravel(), 1, n), RowWords(words.T.ravel(), len(words), 1)):
+        out[:] = 0
+        add_pairs(laid_out, pairs.ravel(), n_features, rows, whole, share, out)
+        assert np.array_equal(out.reshape(n_features, BINS, 2), expected)
+
+
+@given(st.lists(st.sampled_from([-np.inf, 0.0, 1e-300, 0.5, 0.75, 3.0, 1e300])))
+def test_the_first_of_the_largest_numbers_is_found(values):
+    best = max(values, default=-np.inf)
+    assert first_largest(np.array(values)) == (best, values.index(best) + 1 if best >= 0 else 0)
 
 
 def naive_scan(hist, total, node_value, factor, ridge, least, n_cuts):

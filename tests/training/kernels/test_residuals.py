@@ -6,6 +6,7 @@ import pytest
 from qbdt.training.kernels.residuals import (
     add_outputs,
     add_up_to,
+    exponential,
     logistic_pairs,
     number_leaves,
     shift_pairs,
@@ -29,6 +30,16 @@ def test_logistic_pairs_are_gradient_and_curvature(rng, is_signal):
     p = 1 / (1 + np.exp(-log_ratio))
     expected = np.stack([weight * (is_signal - p), weight * p * (1 - p)], axis=1)
     assert out.reshape(50, 2) / SCALE == pytest.approx(expected, abs=1e-11)  # 2^-41 of rounding, and 1 - p
+
+
+def test_the_exponential_is_exact_enough_and_ends():
+    x = -np.linspace(0.0, 60.0, 500)
+    found = np.array([exponential(value) for value in x])
+    # The series ends with y⁸, y = x/256: 256 y⁹/9! = 2 × 10⁻⁹ at −60, where it is 10⁻²⁶ of a row, and 10⁻¹³ at −20.
+    assert found == pytest.approx(np.exp(x), rel=2e-9)
+    assert found[x > -20] == pytest.approx(np.exp(x[x > -20]), rel=1e-12)
+    assert exponential(0.0) == 1.0
+    assert exponential(-1e9) == exponential(-64.0) < 1e-27
 
 
 def test_pairs_stay_finite_far_out():

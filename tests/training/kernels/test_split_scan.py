@@ -10,6 +10,7 @@ from qbdt.statistics import background_variance, significance_value
 from qbdt.training.kernels.split_scan import (
     ChannelTable,
     Formula,
+    _add_bounds,
     bound_features,
     node_variance,
     scan_features,
@@ -50,6 +51,26 @@ def naive_scan(channels, total, node_q, factor, n_sources, has_mc, min_entries, 
                 if gain > best[0]:
                     best = (gain, feature, cut, option if seen else NONE_MISSING)
     return best
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), spread=st.sampled_from([1.0, 6.0, 100.0]))
+def test_bounds_are_above_q_and_close_to_it(seed, spread):
+    rng = np.random.default_rng(seed)
+    s, b, sigma2 = 10.0 ** rng.uniform(-spread, spread, (3, 100))
+    s[::7], sigma2[::5], b[::11] = -s[::7], 0.0, 0.0
+    bound = np.zeros(100)
+    with np.errstate(invalid="ignore"):
+        c = sigma2 / (b + sigma2)
+    _add_bounds(s, b, c, np.empty(100), np.empty(100), bound)
+    assert (bound[b == 0] == -np.inf).all()
+    used = b > 0
+    exact = np.array([significance_value(*one) for one in zip(s[used], b[used], sigma2[used], strict=True)])
+    above, size = bound[used] - exact, np.maximum(s, 0.0)[used] + b[used]
+    assert (above >= 0).all()
+    # REMAINDER, and the Padé approximant of ln(1 + t)/t: within 3e-3 of it, times 2 s, where t = c s/b is below 1.
+    near = (c * s / np.where(used, b, 1.0))[used] < 1
+    assert (above[near] < (6e-3 * np.maximum(s, 0.0)[used] + 1e-7 * size)[near]).all()
 
 
 @settings(deadline=None, max_examples=60)

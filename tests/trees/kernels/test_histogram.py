@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD
 from qbdt.trees.kernels.histogram import PLANE, add_rows, add_systematics
-from qbdt.trees.kernels.lanes import aligned_zeros
+from qbdt.trees.kernels.lanes import add_weight_word, aligned_zeros, prefetch
 from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
 
 SPANS = [1.0, -1.0, 0.0, 1e-12, 1e12, -3.7e11]
@@ -56,6 +57,38 @@ def test_histogram_equals_the_naive_one(n_features, whole):
         own = chosen & (np.arange(120) >= start) & (np.arange(120) < start + n)
         expected = naive_histogram(codes, weights[:, None], own).ravel()
         assert np.array_equal(out.reshape(2, -1)[j].astype(object), expected)
+
+
+def test_scattered_rows_of_several_blocks():
+    """More rows than are gathered at a time, and than memory is asked for ahead."""
+    rng = np.random.default_rng(5)
+    n = 6000
+    codes, words = binned(rng, n, 11)
+    weights = rng.integers(-(2**40), 2**40, n)
+    chosen, rows, share = chosen_rows(rng, [0], [n], False)
+    out = np.zeros(11 * BINS, np.int64)
+    add_rows(words, weights, 11, rows, False, share, out)
+    expected = np.zeros((11, BINS), np.int64)
+    for feature in range(11):
+        np.add.at(expected[feature], codes[chosen, feature], weights[chosen])
+    assert out.tolist() == expected.ravel().tolist()
+
+
+def test_what_runs_without_a_compiler_is_the_same():
+    rng = np.random.default_rng(6)
+    word, weight = rng.integers(0, 2**64, dtype=np.uint64), np.int64(-7)
+    plain, compiled = np.zeros((2, FEATURES_PER_WORD * BINS), np.int64)
+    add_weight_word(plain, word, weight)
+
+    @njit
+    def add(out, word, weight):
+        prefetch(out, np.uint64(0))
+        add_weight_word(out, word, weight)
+
+    add(compiled, word, weight)
+    prefetch(plain, np.uint64(0))
+    assert plain.tolist() == compiled.tolist()
+    assert plain.sum() == 8 * weight
 
 
 def naive_planes(histogram, width):

@@ -202,8 +202,8 @@ def read_diagnosis(folder: Path) -> Diagnosis | None:
         return None
     try:
         return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
-    except (KeyError, ValueError) as error:
-        raise ConfigError(f"{path}: not a diagnosis of this version; run qbdt diagnose again") from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: damaged, or not a diagnosis of this version; run qbdt diagnose again") from error
 
 
 def _curve_table(curve: LearningCurve) -> Table:

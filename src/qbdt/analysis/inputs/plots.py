@@ -9,6 +9,7 @@ from qbdt.analysis.blinding import open_data
 from qbdt.analysis.inputs.inputs_page import inputs_document
 from qbdt.analysis.schema import Analysis
 from qbdt.errors import ConfigError, OutputError
+from qbdt.files import require_folder
 from qbdt.progress import Progress, silent
 from qbdt.report import PAGE, write_report
 from qbdt.report.style import save
@@ -60,6 +61,7 @@ def plot_inputs(
         raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
     if Path(out).is_file():
         raise OutputError(f"{out}: a folder is needed, and this is a file")
+    require_folder(Path(out), made=True)
     shown = open_data(analysis) if unblind else analysis
     document = inputs_document(shown, folder, variables, progress, every_source=every_source)
     page = write_report(document, Path(out), progress)

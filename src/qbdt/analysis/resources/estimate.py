@@ -200,11 +200,12 @@ def _paper_costs(trained: Contents, settings: Settings) -> _Costs:
 
 
 def _profile_costs(trained: Contents, settings: Settings, n_threads: int) -> _Costs:
-    codes, kept = _size_codes(trained), (N_FOLDS - 1) / N_FOLDS
+    kept = (N_FOLDS - 1) / N_FOLDS
+    codes = _size_codes(trained) + trained.n_features  # row by row, and feature by feature
     ratio = trained.nominal * (codes + 68)
     shift = trained.rows * (codes + 60) + trained.nominal * 8 * (trained.n_sources + 1) + 4 * trained.weights
     size = max(ratio, shift if trained.n_sources else 0)
-    together = count_together(N_FOLDS, trained.rows * (trained.n_features + 64), n_threads)
+    together = count_together(N_FOLDS, trained.rows * (2 * trained.n_features + 64), n_threads)
     # the two sums of trees of a fold: nominal rows, then all of them
     rows = trained.nominal + (trained.rows if trained.n_sources else 0)
     n_trees = N_FOLDS * GROWN * settings.n_trees

@@ -33,7 +33,8 @@ def search_history(
             row[0].set_ylabel(r"expected $\sigma_\mu$")
         seen = np.append(found[shown], start)
         low, high = float(seen.min()), float(np.quantile(seen, 0.9))
-        places[0].set_ylim(low - 0.08 * (high - low), high + 0.25 * (high - low))
+        room = high - low or 0.1 * low
+        places[0].set_ylim(low - 0.08 * room, high + 0.25 * room)
     return drawn
 
 
@@ -49,6 +50,9 @@ def _history(axes: Any, found: Any, shown: Any, start: float) -> None:
 
 
 def _slice(axes: Any, name: str, at: list[Any], found: Any) -> None:
+    axes.set_xlabel(name)
+    if not at:  # no trial gave anything that can be fitted
+        return
     if all(isinstance(value, bool | str) for value in at):
         names = sorted({str(value) for value in at})
         axes.scatter([names.index(str(value)) for value in at], found, s=16, color=COLOURS[0])
@@ -59,7 +63,6 @@ def _slice(axes: Any, name: str, at: list[Any], found: Any) -> None:
         axes.scatter(at, found, s=16, color=COLOURS[0])
         if min(at) > 0 and max(at) > 4 * min(at):
             axes.set_xscale("log")
-    axes.set_xlabel(name)
 
 
 def _position(value: Any, at: list[Any]) -> float | None:

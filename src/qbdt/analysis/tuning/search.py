@@ -18,7 +18,7 @@ from qbdt.analysis.tuning.result import Tuning, TuningTrial
 from qbdt.analysis.tuning.space import Dimension, space_of
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, DataError, FitError, OutputError, require
-from qbdt.files import digest
+from qbdt.files import digest, make_folder
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
 from qbdt.training import Settings, SingleModel, train
@@ -114,7 +114,7 @@ def _open_study(folder: Path, claim: str) -> Any:
     """Open the study of a folder; refuse that of another analysis."""
     optuna = require("optuna", "qbdt tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     storage = optuna.storages.RDBStorage(f"sqlite:///{(folder / STUDY_FILE).resolve()}")
     study = optuna.create_study(storage=storage, study_name="qbdt", direction="minimize", load_if_exists=True)
     if study.user_attrs.setdefault("claim", claim) != claim:
@@ -131,9 +131,10 @@ def _digest_search(dataset: Dataset, analysis: Analysis, space: tuple[Dimension,
 
 
 def _judge_start(study: Any, judge: Judge, base: Settings, space: tuple[Dimension, ...]) -> TuningTrial:
+    """Judge the settings of the file; refuse to search where even they give nothing that can be fitted."""
     known = study.user_attrs.get("start")
     if known is None:
-        known = _verdict(judge, base)
+        known = _judge(judge, base)
         study.set_user_attr("start", known)
     settings = {dimension.name: getattr(base, dimension.name) for dimension in space}
     return TuningTrial(-1, settings, tuple(known["full"]), tuple(known["stat"]))
@@ -161,9 +162,13 @@ def _run_trial(
 def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
     """σ_μ without each outer fold; infinite where these settings give nothing that can be fitted."""
     try:
-        found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
+        return _judge(judge, settings)
     except (FitError, DataError):
         return {"full": [float("inf")] * judge.n_outer, "stat": [float("inf")] * judge.n_outer}
+
+
+def _judge(judge: Judge, settings: Settings) -> dict[str, list[float]]:
+    found = [judge.inside(fold, settings) for fold in range(judge.n_outer)]
     return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 

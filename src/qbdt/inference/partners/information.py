@@ -62,7 +62,9 @@ def read_partner(
     model = PyhfModel(spec, needs_poi=False)
     _require_strength(model, poi, what)
     free = [i for i, constant in enumerate(model.constant) if not constant]
-    return _collect(model, free, {} if poi is None else {poi: STRENGTH})
+    # A strength that is called like the trained one, but is another, must not be taken for it.
+    renamed = {STRENGTH: f"{STRENGTH} of {what}"} if poi is None else {STRENGTH: f"{STRENGTH} of {what}", poi: STRENGTH}
+    return _collect(model, free, renamed, what)
 
 
 def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:
@@ -76,13 +78,12 @@ def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:
     )
 
 
-def _collect(model: PyhfModel, free: list[int], renamed: Mapping[str, str]) -> Partner:
+def _collect(model: PyhfModel, free: list[int], renamed: Mapping[str, str], what: str) -> Partner:
     """Expected information of the counts, Σ_bins ∂λ ∂λ / λ, in units of the widths of constraints."""
     expected = model.expected(model.start)
     if not np.all(expected > 0):
-        raise FitError(
-            f"bin {int(np.argmin(expected)) + 1} expects {expected.min():.3g} events: none is measured there"
-        )
+        lowest = int(np.argmin(expected))
+        raise FitError(f"{what}: bin {lowest + 1} expects {expected[lowest]:.3g} events: a positive number is needed")
     parameters: list[Parameter] = [model.parameters[i] for i in free]
     widths = np.array([p.width if p.kind in CONSTRAINED else 1.0 for p in parameters])
     rows: Floats = model.jacobian(model.start, free) * widths[:, None]

@@ -1,7 +1,9 @@
 """Boxes of a fine grid of scores, joined to cells such that Σ v |y − ȳ|² of their efficient scores y is small.
 
 Neighbouring boxes are joined, each time the two that cost least; then boxes go over to the cell whose mean they are
-nearest to, until none moves. Cells below a floor on effective simulated events are joined with the cheapest other.
+nearest to, until none moves. What is found so is a local minimum: from there a cell that loses much is divided and two
+that are alike are joined, as long as this helps. Cells below a floor on effective simulated events are joined with the
+cheapest other.
 """
 
 from __future__ import annotations
@@ -16,6 +18,12 @@ from qbdt.arrays import Floats
 
 ROUNDS = 50
 """Most rounds in which boxes go over to nearer cells: far more than it takes."""
+
+CANDIDATES = 6
+"""Cells that are tried for division, those that lose most: others hardly ever gain."""
+
+WORTH = 1e-3
+"""Least relative gain for which another division is looked for: what cells lose is known less well."""
 
 
 class Boxes(NamedTuple):
@@ -36,10 +44,21 @@ class Boxes(NamedTuple):
         sums = np.stack([np.bincount(labels, weights=self.variance * own, minlength=n) for own in self.scores])
         return Boxes(sums / np.maximum(variance, 1e-300), variance, background, squares)
 
+    def losses(self, labels: NDArray[np.intp]) -> Floats:
+        """Loss of each box, v |y − ȳ|²: what its cell takes of the figure."""
+        return np.asarray(self.variance * np.sum((self.scores - self.join(labels).scores[:, labels]) ** 2, axis=0))
+
     def loss(self, labels: NDArray[np.intp]) -> float:
         """Σ v |y − ȳ|² over all boxes: what cells lose of the figure."""
-        apart = np.sum((self.scores - self.join(labels).scores[:, labels]) ** 2, axis=0)
-        return float(self.variance @ apart)
+        return float(self.losses(labels).sum())
+
+    def joining_costs(self) -> Floats:
+        """What joining any two costs of the figure, v₁ v₂/(v₁ + v₂) |y₁ − y₂|²; infinite for one with itself."""
+        v = self.variance
+        apart = np.sum((self.scores[:, :, None] - self.scores[:, None, :]) ** 2, axis=0)
+        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
+        np.fill_diagonal(cost, np.inf)
+        return np.asarray(cost)
 
     def find_poor(self, min_entries: float) -> NDArray[np.bool_]:
         """Which have no background, or fewer than `min_entries` effective simulated events of it, (Σw)²/Σw²."""
@@ -95,6 +114,36 @@ def move_to_nearest(boxes: Boxes, labels: NDArray[np.intp]) -> NDArray[np.intp]:
     return labels
 
 
+def exchange_cells(boxes: Boxes, labels: NDArray[np.intp], min_entries: float) -> NDArray[np.intp]:
+    """Divide a cell and join two others, then let boxes move, as long as cells lose less by it and none is lost."""
+    n_cells = int(labels.max()) + 1
+    for _ in range(n_cells):
+        loss, cost = boxes.loss(labels), boxes.join(labels).joining_costs()
+        largest = np.argsort(-np.bincount(labels, weights=boxes.losses(labels)), kind="stable")[:CANDIDATES]
+        for cell in largest:
+            moved = move_to_nearest(boxes, _exchange(boxes, labels, int(cell), cost))
+            exchanged = join_to_few(boxes, moved, n_cells, min_entries)
+            if int(exchanged.max()) + 1 == n_cells and boxes.loss(exchanged) < (1 - WORTH) * loss:
+                labels = exchanged
+                break
+        else:
+            break
+    return labels
+
+
+def _exchange(boxes: Boxes, labels: NDArray[np.intp], cell: int, cost: Floats) -> NDArray[np.intp]:
+    """Divide one cell across the direction in which it is longest, and join the two others that cost least."""
+    others = cost.copy()
+    others[cell], others[:, cell] = np.inf, np.inf
+    kept, joined = np.unravel_index(int(np.argmin(others)), others.shape)
+    changed = np.where(labels == joined, kept, labels)
+    own = np.flatnonzero(labels == cell)
+    apart = boxes.scores[:, own] - boxes.join(labels).scores[:, [cell]]
+    _, directions = np.linalg.eigh((apart * boxes.variance[own]) @ apart.T)
+    changed[own[directions[:, -1] @ apart > 0]] = joined
+    return np.asarray(changed, dtype=np.intp)
+
+
 def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: float) -> NDArray[np.intp]:
     """Join cells at the least cost until there are few enough; those below the floor first."""
     while True:
@@ -102,10 +151,7 @@ def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entrie
         poor = cells.find_poor(min_entries)
         if len(poor) == 1 or (len(poor) <= n_cells and not poor.any()):
             return labels
-        v = cells.variance
-        apart = np.sum((cells.scores[:, :, None] - cells.scores[:, None, :]) ** 2, axis=0)
-        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
-        np.fill_diagonal(cost, np.inf)
+        cost = cells.joining_costs()
         if poor.any():
             cost[~poor] = np.inf
         one, other = np.unravel_index(int(np.argmin(cost)), cost.shape)

@@ -1,13 +1,13 @@
 """Cells of several scores: few regions that keep what a fit can know of several parameters together.
 
-The space of the scores is first cut into a fine grid. With a the derivatives of the expected events of a box by all
-parameters, v their variance and C the covariance of the parameters, y = C_φ a/v is the efficient score of the
-parameters of interest φ in a box, and joining boxes takes Σ v |y − ȳ|² of a stated figure: the variance of one
+The space of the scores is first cut into a fine grid (`score_grid`). With a the derivatives of the expected events of a
+box by all parameters, v their variance and C the covariance of the parameters, y = C_φ a/v is the efficient score of
+the parameters of interest φ in a box, and joining boxes takes Σ v |y − ȳ|² of a stated figure: the variance of one
 parameter, the sum of the variances, or the logarithm of the determinant of C_φφ, which says how |y| is measured. Since
 shifts in small boxes are mostly MC noise, y is smoothed first: by a fit of second order in the values of the scores,
 which is exact for the scores of `EfficientScores`, and for other ones by steps in each. Neighbouring boxes are then
-joined, each time the two that cost least; last, boxes go over to the cell whose mean they are nearest to, until none
-moves. Cells below the floor on effective simulated background events are joined with the cheapest other.
+joined, each time the two that cost least, and moved between cells as long as that loses less (`box_joining`). Cells
+below the floor on effective simulated background events are joined with the cheapest other.
 
 The result depends on the events it was chosen on: never fit those. Where events have folds, cells for each fold are
 chosen on the others, on one grid, and numbered alike.
@@ -24,13 +24,18 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, Role
 from qbdt.errors import FitError
-from qbdt.inference.templates.box_joining import Boxes, find_neighbours, join_neighbours, join_to_few, move_to_nearest
+from qbdt.inference.templates.box_joining import (
+    Boxes,
+    exchange_cells,
+    find_neighbours,
+    join_neighbours,
+    join_to_few,
+    move_to_nearest,
+)
 from qbdt.inference.templates.score_bins import Bins
+from qbdt.inference.templates.score_grid import ScoreCells, find_values, make_blocks, make_grid
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
-
-BOXES = 2500
-"""About how many boxes the fine grid has, whatever the number of scores."""
 
 BLOCKS = 400
 """Most blocks of neighbouring boxes that joining begins with; boxes go over one by one only later."""
@@ -115,51 +120,6 @@ class CellTarget:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCells:
-    """Cells of scores: boxes between the edges of each score, and the number of the cell of each box.
-
-    Attributes
-    ----------
-    names
-        Names of the scores.
-    edges
-        Inner edges of each score, ascending.
-    labels
-        Cell of each box; one axis for each score.
-
-    Examples
-    --------
-    >>> cells = ScoreCells(("a", "b"), (np.array([0.0]), np.array([0.0])), np.array([[0, 0], [1, 2]]))
-    >>> cells.index(Events({"a": [-1.0, 1.0], "b": [5.0, 5.0]}, np.ones(2)), "events")
-    array([0, 2])
-    """
-
-    names: tuple[str, ...]
-    edges: tuple[Floats, ...]
-    labels: NDArray[np.intp]
-
-    @property
-    def n_bins(self) -> int:
-        """Number of cells."""
-        return int(self.labels.max()) + 1
-
-    @property
-    def axis(self) -> Floats:
-        """Edges to draw: numbers of the cells."""
-        return np.arange(self.n_bins + 1, dtype=float)
-
-    def index(self, events: Events, what: str) -> NDArray[np.intp]:
-        """Cell of each event; `what` names the events in messages."""
-        places = []
-        for name, edges in zip(self.names, self.edges, strict=True):
-            score = np.asarray(events.column(name), dtype=np.float64)
-            if not np.isfinite(score).all():
-                raise FitError(f"{what}: the score {name} of row {int(np.argmin(np.isfinite(score)))} is not finite")
-            places.append(np.searchsorted(edges, score, side="right"))
-        return np.asarray(self.labels[tuple(places)], dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
 class FoldedCells:
     """Cells for each fold, chosen on the events of the other folds; cells of the same number are added up.
 
@@ -204,7 +164,7 @@ def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entr
             "choose on"
         )
     grid, total = make_grid(scored), scored.total(Role.BACKGROUND)
-    values = _box_values(scored, grid)
+    values = find_values(scored, grid)
     rest = [scored.without_fold(number) for number in range(scored.folds.k)]
     filled = [_more_events(fill(one, grid), total / one.total(Role.BACKGROUND)) for one in rest]
     boxes = [_make_boxes(grid, values, templates, target) for templates in filled]
@@ -255,36 +215,8 @@ def choose_cells(
     if by_folds:
         return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)
-    boxes = _make_boxes(grid, _box_values(scored, grid), fill(scored, grid), target)
+    boxes = _make_boxes(grid, find_values(scored, grid), fill(scored, grid), target)
     return _label_grid(grid, _choose_labels(grid, boxes, n_cells, min_entries))
-
-
-def make_grid(scored: Dataset) -> ScoreCells:
-    """Return boxes between quantiles of each score, in which signals and the background count alike."""
-    per_score = max(2, round(BOXES ** (1 / len(scored.features))))
-    edges = tuple(_quantiles(scored, name, per_score) for name in scored.features)
-    shape = tuple(len(own) + 1 for own in edges)
-    return ScoreCells(scored.features, edges, np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape))
-
-
-def _quantiles(scored: Dataset, name: str, number: int) -> Floats:
-    """Inner edges between which there are equal shares of events, of each signal and of the background, and of x².
-
-    x is the score relative to its mean: where it is large, there are few events, but much information.
-    """
-    values, weights = [], []
-    groups = [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
-    for samples in groups:
-        weight = np.concatenate([np.abs(sample.events.weight) for sample in samples])
-        values.append(np.concatenate([sample.events.column(name) for sample in samples]))
-        weights.append(weight / weight.sum())
-    value, weight = np.concatenate(values).astype(np.float64), np.concatenate(weights)
-    squares = weight * (value - np.average(value, weights=weight)) ** 2
-    weight = weight / weight.sum() + (squares / squares.sum() if squares.sum() > 0 else 0.0)
-    order = np.argsort(value, kind="stable")
-    running = np.cumsum(weight[order]) / weight.sum()
-    found = value[order][np.searchsorted(running, np.arange(1, number) / number)]
-    return np.unique(found[found > value.min()])
 
 
 def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> Boxes:
@@ -295,24 +227,13 @@ def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target
     return Boxes(smoothed, variance, model.background, model.mc_variance)
 
 
-def _block_labels(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Block of each box, of equal sides and at most so many, and the blocks as an array with an axis for each score."""
-    shape = np.array(grid.labels.shape)
-    side = 1
-    while np.prod(-(-shape // side)) > most:
-        side += 1
-    blocks = np.arange(int(np.prod(-(-shape // side)))).reshape(tuple(-(-shape // side)))
-    places = np.indices(grid.labels.shape) // side
-    return blocks[tuple(places)].ravel(), blocks
-
-
 def _choose_labels(grid: ScoreCells, boxes: Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
     """Cell of each box: of some numbers of cells to begin with, the choice that loses least."""
     numbers = range(max(n_cells, 1), n_cells + SPARE + 1)
-    block, blocks = _block_labels(grid, max(BLOCKS, 2 * n_cells))
+    block, blocks = make_blocks(grid, max(BLOCKS, 2 * n_cells))
     found = [labels[block] for labels in join_neighbours(boxes.join(block), find_neighbours(blocks), numbers)]
     tried = [join_to_few(boxes, move_to_nearest(boxes, labels), n_cells, min_entries) for labels in found]
-    return min(tried, key=boxes.loss)
+    return exchange_cells(boxes, min(tried, key=boxes.loss), min_entries)
 
 
 def _label_grid(grid: ScoreCells, labels: NDArray[np.intp]) -> ScoreCells:
@@ -324,7 +245,7 @@ def _smooth_scores(
 ) -> Floats:
     """Efficient scores of all boxes in units of the figure, smoothed over the values of the scores (box, score)."""
     rows, places = target.rows(templates), target.places(templates)
-    block, _ = _block_labels(grid, INFORMED)
+    block, _ = make_blocks(grid, INFORMED)
     coarse = np.stack([np.bincount(block, weights=row) for row in (*rows, variance)])
     coarse = coarse[:, coarse[-1] > 0]
     information = (coarse[:-1] / coarse[-1]) @ coarse[:-1].T + target.prior(templates)
@@ -361,22 +282,6 @@ def _group_boxes(score: Floats, used: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Group of each box, by quantiles of a score over boxes, which lie close where there is information."""
     edges = np.quantile(score[used], np.arange(1, GROUPS) / GROUPS)
     return np.searchsorted(edges, score, side="right")
-
-
-def _box_values(scored: Dataset, grid: ScoreCells) -> Floats:
-    """Mean of each score in each box, as (box, score); in the middle of boxes that hold no event."""
-    middles = []
-    for edges in grid.edges:
-        ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
-        middles.append((ends[1:] + ends[:-1]) / 2)
-    values = np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
-    sums, counts = np.zeros_like(values), np.zeros(len(values))
-    for sample in (*scored.of_role(Role.SIGNAL), *scored.of_role(Role.BACKGROUND)):
-        box, weight = grid.index(sample.events, f"sample {sample.name}"), np.abs(sample.events.weight)
-        counts += np.bincount(box, weights=weight, minlength=len(values))
-        for i, name in enumerate(grid.names):
-            sums[:, i] += np.bincount(box, weights=weight * sample.events.column(name), minlength=len(values))
-    return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], values)
 
 
 def _second_order(values: Floats) -> Floats:

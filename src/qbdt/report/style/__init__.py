@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qbdt.files import make_folder, replace_file
+
 __all__ = ["COLOURS", "DOWN", "SIGNAL", "UP", "figure", "save", "styled"]
 
 COLOURS = ("#3f90da", "#ffa90e", "#832db6", "#94a4a2", "#a96b59", "#92dadd", "#b9ac70", "#717581", "#e76300")
@@ -75,12 +77,15 @@ def _png(drawn: Any) -> bytes:
 
 
 def save(drawn: Any, path: Path | str) -> Path:
-    """Save a figure; the suffix chooses the format (png, pdf, svg). The same figure gives the same bytes."""
+    """Save a figure, whole or not at all; the suffix chooses the format (png, pdf, svg).
+
+    The same figure gives the same bytes.
+    """
     import matplotlib as mpl
 
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     dates = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}
-    with styled(), mpl.rc_context({"svg.hashsalt": target.name}):
-        drawn.savefig(target, metadata=dates.get(target.suffix))
+    with styled(), mpl.rc_context({"svg.hashsalt": target.name}), replace_file(target) as scratch:
+        drawn.savefig(scratch, metadata=dates.get(target.suffix))
     return target

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbdt.data import Dataset
+from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 from qbdt.statistics import FittedSensitivity
 from qbdt.studies.comparison.contestants import get_contestant
@@ -152,6 +153,8 @@ def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progres
     -------
     Comparison
     """
+    if n_jobs is not None and n_jobs < 1:
+        raise ConfigError(f"jobs={n_jobs}: must be at least 1")
     events, cache = Events(plan), Cache(folder / TRAININGS)
     jobs = n_jobs or os.cpu_count() or 1
     tuned = [

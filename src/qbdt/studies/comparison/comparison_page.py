@@ -11,7 +11,7 @@ import numpy as np
 
 from qbdt.analysis import Analysis, run_document
 from qbdt.errors import OutputError
-from qbdt.files import replace_folder, write_text
+from qbdt.files import FolderLock, StepFolder, replace_folder, write_text
 from qbdt.inference import run_fit, write_fit
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Headline, Section, Text, write_report
@@ -30,7 +30,8 @@ COLUMNS = {
 FEWEST = 3
 """Divisions from which a spread is quoted: two say next to nothing about one."""
 
-RESULTS = "comparison.json"
+RESULTS = "comparison"
+"""Step of the folder, and name of its file, that holds the results."""
 
 
 def run_comparison(
@@ -58,16 +59,18 @@ def run_comparison(
     origin
         What `comparison.json` and `fit.json` say about where they come from.
     """
-    known = out / RESULTS
-    if not force and known.exists() and json.loads(known.read_text(encoding="utf-8"))["plan"] != plan.to_dict():
-        raise OutputError(f"{out} holds a comparison of another analysis; choose another folder, or force=True")
-    found = compare_methods(plan, out, n_jobs, progress)
-    assert found.scored is not None
-    with replace_folder(out / "fit") as scratch:
-        write_fit(run_fit(found.scored, plan.fit, progress=progress), scratch, origin)
-    content = {**found.to_dict(), "plan": plan.to_dict(), "provenance": dict(origin or {})}
-    write_text(known, json.dumps(content, indent=1) + "\n")
-    write_report(make_comparison_document(found, out, plan.analysis), out, progress)
+    with FolderLock(out) as lock:
+        results = StepFolder(out, None)
+        if not force and results.find(RESULTS).get("plan", plan.to_dict()) != plan.to_dict():
+            raise OutputError(f"{out} holds a comparison of another analysis; choose another folder, or force=True")
+        found = compare_methods(plan, out, n_jobs, progress)
+        assert found.scored is not None
+        lock.require()
+        with replace_folder(out / "fit") as scratch:
+            write_fit(run_fit(found.scored, plan.fit, progress=progress), scratch, origin)
+        content = {**found.to_dict(), "plan": plan.to_dict(), "provenance": dict(origin or {})}
+        write_text(out / f"{RESULTS}.json", json.dumps(content, indent=1) + "\n")
+        write_report(make_comparison_document(found, out, plan.analysis), out, progress)
     return found
 
 

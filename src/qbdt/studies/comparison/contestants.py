@@ -221,7 +221,7 @@ def _import_classifier(path: str) -> Contestant:
     module, _, name = path.rpartition(".")
     try:
         kind: Any = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(f"contestant {path}: cannot be imported: {error}") from error
     scores = any(hasattr(kind, method) for method in ("decision_function", "predict_proba"))
     if (

@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -52,19 +54,40 @@ class Cache(StepFolder):
         super().__init__(path, None)
 
     def get_values(self, label: str, key: Key, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Plain values: those of an earlier run, or computed now."""
-        return self.get(_file_name(label, key), compute)
+        """Plain values: those of an earlier run, unless they were damaged since, or computed now."""
+        name = _file_name(label, key)
+        return self.find_sealed(name) or self.seal(name, compute())
+
+    def seal(self, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep values with their digest, and return them as they will be read."""
+        found: dict[str, Any] = self.put(name, {"values": values, "digest": digest(values)})["values"]
+        return found
+
+    def find_sealed(self, name: str) -> dict[str, Any]:
+        """Values that were kept; empty where there are none, or damaged ones."""
+        known = self.find(name)
+        found: dict[str, Any] = known.get("values", {})
+        return found if known.get("digest") == digest(found) else {}
 
     def get_arrays(self, label: str, key: Key, compute: Callable[[], Sequence[Floats]]) -> list[Floats]:
-        """Arrays of one dimension, in order: those of an earlier run, or computed now."""
+        """Arrays of one dimension, in order: those of an earlier run, unless they were damaged, or computed now."""
         path = self.path / f"{_file_name(label, key)}.npz"
-        if not path.exists():
-            computed = [np.asarray(array, dtype=np.float64) for array in compute()]
-            lengths = np.array([len(array) for array in computed], dtype=np.int64)
+        found = _read_arrays(path)
+        if found is None:
+            found = [np.asarray(array, dtype=np.float64) for array in compute()]
+            lengths = np.array([len(array) for array in found], dtype=np.int64)
             with replace_file(path) as scratch, scratch.open("wb") as file:
-                np.savez(file, values=np.concatenate(computed), lengths=lengths)
-        with np.load(path) as stored:
+                np.savez(file, values=np.concatenate(found), lengths=lengths)
+        return found
+
+
+def _read_arrays(path: Path) -> list[Floats] | None:
+    """Arrays in a file, which has checksums of its own; None where it is not there, or damaged."""
+    try:
+        with path.open("rb") as file, np.load(file) as stored:
             return np.split(stored["values"], np.cumsum(stored["lengths"])[:-1])
+    except (OSError, KeyError, ValueError, IndexError, EOFError, NotImplementedError, BadZipFile, zlib.error):
+        return None
 
 
 def _file_name(label: str, key: Key) -> str:
@@ -183,11 +206,11 @@ def score_fold(
     def compute() -> list[Floats]:
         start = time.process_time()
         trained = contestant.fit(division.training_events(fold), settings, division.seed)
-        cache.put(timing, {"seconds": time.process_time() - start})
+        cache.seal(timing, {"seconds": time.process_time() - start})
         return collect_scores(trained, division.data.with_folds(division.rule).fold(fold))
 
     arrays = cache.get_arrays(f"scores {contestant.name}", full_key, compute)
-    return arrays, cache.get(timing, lambda: {"seconds": math.nan})["seconds"]
+    return arrays, cache.find_sealed(timing).get("seconds", math.nan)
 
 
 def cross_train(

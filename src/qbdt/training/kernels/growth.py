@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Codes, Fixed, Floats, Indices, Rows, Words
-from qbdt.training.kernels.pairs import add_pairs, first_largest, pair_value, scan_pairs
+from qbdt.arrays import BINS, MISSING, MISSING_LEFT, NONE_MISSING, Codes, Fixed, Floats, Indices, Rows
+from qbdt.training.kernels.pairs import RowWords, add_pairs, first_largest, pair_value, scan_pairs
 from qbdt.trees.kernels import divide_in_place
 
 FEATURE, CUT, MISSING_SIDE, LEFT_CHILD, GAIN = 0, 1, 2, 5, 8
@@ -27,11 +27,12 @@ N_FIELDS = 9
 class NodeRows(NamedTuple):
     """Bin codes and pairs of all rows, the lists of rows in which nodes have their ranges, and room for a split.
 
-    Histograms read the codes of a row, eight to a word; `codes`, (feature, row), are the same for splits, which read
-    one of each row: so an eighth of the memory. The room is a list of rows, and whether rows with each code go right.
+    Codes are there twice. Histograms take all of a row, from words that lie side by side; splits take one of each row,
+    from `codes`, (feature, row). So both touch the least memory, which is what most nodes wait for: their rows are
+    scattered. The room is a list of rows, and whether rows with each code go right.
     """
 
-    words: Words
+    words: RowWords
     codes: Codes
     pairs: Fixed
     rows: Rows

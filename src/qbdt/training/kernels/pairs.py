@@ -8,57 +8,83 @@ flat, laid out as (feature, bin, pair), so that both numbers of a bin share a ca
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, MISSING, MISSING_LEFT, NONE_MISSING, Fixed, Floats, Rows, Words
 from qbdt.trees.kernels import add_pair, add_pair_word
 
-BLOCK = 1024
+BLOCK = 512
 """Rows gathered at a time: a block of words and pairs stays in the first-level cache."""
 
 
+class RowWords(NamedTuple):
+    """Bin codes of all rows, eight features to a word, flat; steps between rows, and between the words of one.
+
+    Nodes whose rows are scattered are read faster where the words of a row lie side by side.
+    """
+
+    words: Words
+    row_step: int
+    word_step: int
+
+
 @njit(cache=True, nogil=True)
-def _add_pair_words(words: Words, pairs: Fixed, n_features: int, out: Fixed) -> None:
-    """Add one pair per row to the bins of up to eight features; both numbers at once, as a vector."""
+def _add_pair_words(words: Words, step: int, pairs: Fixed, n_features: int, out: Fixed) -> None:
+    """Add one pair per row to the bins of up to eight features; both numbers at once, as a vector.
+
+    `words` begin with that of the first row, and rows are `step` words apart.
+    """
+    apart = np.uint64(step)
     if n_features == FEATURES_PER_WORD:
-        for i in range(words.size):
-            add_pair_word(out, words[i], pairs, np.uint64(2 * i))
+        for i in range(pairs.size // 2):
+            add_pair_word(out, words[np.uint64(i) * apart], pairs, np.uint64(2 * i))
         return
     for feature in range(n_features):
         shift, own = np.uint64(8 * feature), out[2 * feature * BINS :]
-        for i in range(words.size):
-            add_pair(own, words[i] >> shift, pairs, np.uint64(2 * i))
+        for i in range(pairs.size // 2):
+            add_pair(own, words[np.uint64(i) * apart] >> shift, pairs, np.uint64(2 * i))
 
 
 @njit(cache=True, nogil=True)
-def add_pairs(words: Words, pairs: Fixed, n_features: int, rows: Rows, whole: bool, share: Fixed, out: Fixed) -> None:
+def _gather_rows(given: RowWords, pairs: Fixed, rows: Rows, to: Words, pairs_to: Fixed) -> None:
+    """Copy words and pairs of some rows, as (word, row) and (row, pair).
+
+    Many reads are under way at once, while additions would wait for each.
+    """
+    one, two, row_step = np.uint64(1), np.uint64(2), np.uint64(given.row_step)
+    for i in range(rows.size):
+        row = np.uint64(np.uint32(rows[i]))
+        pairs_to[2 * i], pairs_to[2 * i + 1] = pairs[two * row], pairs[two * row + one]
+        for word in range(to.shape[0]):
+            to[word, i] = given.words[row * row_step + np.uint64(word * given.word_step)]
+
+
+@njit(cache=True, nogil=True)
+def add_pairs(
+    given: RowWords, pairs: Fixed, n_features: int, rows: Rows, whole: bool, share: Fixed, out: Fixed
+) -> None:
     """Add the pairs of a share of a node's rows to its histogram, (feature, bin, pair).
 
     `pairs` are numerator and denominator of every row, flat; the others are as for `add_rows`.
     """
-    word_block = np.empty(BLOCK, np.uint64)
+    n_words = -(-n_features // FEATURES_PER_WORD)
+    word_block = np.empty((n_words, BLOCK), np.uint64)
     pair_block = np.empty(2 * BLOCK, np.int64)
-    one, two = np.uint64(1), np.uint64(2)
     for p in range(share.shape[0]):
         begin, end = share[p, 1], share[p, 2]
         for low in range(begin, end, BLOCK):
             high = min(low + BLOCK, end)
-            n = high - low
-            block_pairs = pairs[2 * low : 2 * high] if whole else pair_block[: 2 * n]
             if not whole:
-                for i in range(n):
-                    row = np.uint64(rows[low + i])
-                    block_pairs[2 * i] = pairs[two * row]
-                    block_pairs[2 * i + 1] = pairs[two * row + one]
-            for g in range(words.shape[0]):
-                block_words = words[g, low:high] if whole else word_block[:n]
-                if not whole:
-                    for i in range(n):
-                        block_words[i] = words[g, np.uint64(rows[low + i])]
-                first = g * FEATURES_PER_WORD
-                size = min(FEATURES_PER_WORD, n_features - first)
-                _add_pair_words(block_words, block_pairs, size, out[2 * first * BINS :])
+                _gather_rows(given, pairs, rows[low:high], word_block, pair_block)
+            own_pairs = pairs[2 * low : 2 * high] if whole else pair_block[: 2 * (high - low)]
+            for g in range(n_words):
+                own = given.words[low * given.row_step + g * given.word_step :] if whole else word_block[g]
+                size = min(FEATURES_PER_WORD, n_features - g * FEATURES_PER_WORD)
+                step = given.row_step if whole else 1
+                _add_pair_words(own, step, own_pairs, size, out[2 * g * FEATURES_PER_WORD * BINS :])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

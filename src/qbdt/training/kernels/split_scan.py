@@ -20,6 +20,7 @@ from qbdt.statistics import correlated_variance, has_significance, purity_value,
 LN2 = 0.6931471805599453
 MANTISSA = (1 << 52) - 1
 ONE = 1023 << 52
+LARGE = 1e100
 REMAINDER = 2e-8
 """Above what the series in `_add_bounds` leaves out, 1.1e-8, with room for rounding."""
 
@@ -129,16 +130,42 @@ def _side(sums: Fixed, formula: Formula) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_bounds(s: Floats, b: Floats, ratio: Floats, mantissa: Floats, out: Floats) -> None:
-    """Add to `out` an upper bound on Q for any σ_b, or −inf where b ≤ 0.
+def _fill_shares(
+    sums: Fixed, b: Floats, factor: Floats, n_sources: int, has_mc: bool, first: Floats, second: Floats, out: Floats
+) -> None:
+    """Share c = σ_b²/(b + σ_b²) of each cut's side, from its quantities (quantity, cut), bit by bit as exact Q has it.
 
-    Q falls with σ_b, so eq:Q0 = 2[(s+b) ln r − s], r = (s+b)/b, is a bound. The logarithm is that of the exponent of r
-    plus 2 artanh((m−1)/(m+1)) of its mantissa m, by a series whose remainder is below REMAINDER. No loop reads memory
-    both as numbers and as bits, so all of them run in vectors.
+    `first` and `second` become Σ r_k and Σ r_k² of `node_variance`. All loops are over cuts, so that they run in
+    vectors.
+    """
+    for i in range(b.size):
+        first[i], second[i] = 0.0, 0.0
+    for k in range(2, 2 + n_sources):
+        for i in range(b.size):
+            delta = sums[k, i] * factor[k]
+            r = delta * delta / (b[i] + delta * delta)
+            first[i] += r
+            second[i] += r * r
+    for i in range(b.size):
+        variance = correlated_variance(b[i], first[i], second[i])
+        if has_mc:
+            variance += sums[2 + n_sources, i] * factor[2 + n_sources]
+        out[i] = variance / (b[i] + variance)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_bounds(s: Floats, b: Floats, c: Floats, ratio: Floats, mantissa: Floats, out: Floats) -> None:
+    """Add to `out` an upper bound on Q, or −inf where b ≤ 0; c are shares σ_b²/(b + σ_b²), 0 for any σ_b.
+
+    With d = 1 − c and t = c s/b, eq:Q is 2[(s+b) ln r − s d ln(1 + t)/t], r = (s+b)/(b + c s). It falls with σ_b, so
+    that of c = 0 (eq:Q0) bounds all. ln r is that of the exponent of r plus 2 artanh((m−1)/(m+1)) of its mantissa m, by
+    a series whose remainder is below REMAINDER; ln(1 + t)/t is at least (6 + 3t)/(6 + 6t + t²), a Padé approximant,
+    and at least 0. No loop reads memory both as numbers and as bits, so all of them run in vectors.
     """
     bits, mantissa_bits = ratio.view(np.int64), mantissa.view(np.int64)
     for i in range(s.size):
-        ratio[i] = (max(s[i], 0.0) + b[i]) / b[i] if b[i] > 0.0 else 1.0
+        signal = max(s[i], 0.0)
+        ratio[i] = (signal + b[i]) / (b[i] + signal * c[i]) if b[i] > 0.0 else 1.0
     for i in range(s.size):
         mantissa_bits[i] = (bits[i] & MANTISSA) | ONE
     for i in range(s.size):
@@ -147,24 +174,35 @@ def _add_bounds(s: Floats, b: Floats, ratio: Floats, mantissa: Floats, out: Floa
         series = 1.0 + g * (1 / 3 + g * (1 / 5 + g * (1 / 7 + g * (1 / 9 + g * (1 / 11 + g * (1 / 13))))))
         log = ((bits[i] >> 52) - 1023) * LN2 + 2.0 * f * series + REMAINDER
         signal = max(s[i], 0.0)
-        bound = 2.0 * ((signal + b[i]) * log - signal)
+        t = signal * c[i] / b[i]
+        second = (6.0 + 3.0 * t) / (6.0 + t * (6.0 + t)) if t < LARGE else 0.0
+        bound = 2.0 * ((signal + b[i]) * log - signal * (1.0 - c[i]) * second)
         out[i] += bound if b[i] > 0.0 else -np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_bounds(left: Fixed, total: Fixed, factor: Floats, work: Floats, out: Floats) -> None:
-    """Upper bound on Q_L + Q_R for each cut, from s and b left of it (rows 0 and 1 of `left`)."""
+def _fill_bounds(
+    left: Fixed, total: Fixed, factor: Floats, n_sources: int, has_mc: bool, work: Floats, out: Floats
+) -> None:
+    """Upper bound on Q_L + Q_R for each cut, from the quantities left of it.
+
+    Where sources or MC statistics count the bound is close, so that few cuts have to be judged exactly.
+    """
     n = out.size
-    s, b, ratio, mantissa = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+    s, b, c, ratio, mantissa = work[0, :n], work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     out[:] = 0.0
-    for i in range(n):
-        s[i] = left[0, i] * factor[0]
-        b[i] = left[1, i] * factor[1]
-    _add_bounds(s, b, ratio, mantissa, out)
-    for i in range(n):
-        s[i] = (total[0] - left[0, i]) * factor[0]
-        b[i] = (total[1] - left[1, i]) * factor[1]
-    _add_bounds(s, b, ratio, mantissa, out)
+    c[:] = 0.0
+    for _ in range(2):
+        for i in range(n):
+            s[i] = left[0, i] * factor[0]
+            b[i] = left[1, i] * factor[1]
+        if n_sources > 0 or has_mc:
+            _fill_shares(left[:, :n], b, factor, n_sources, has_mc, ratio, mantissa, c)
+        _add_bounds(s, b, c, ratio, mantissa, out)
+        # The right side; after the second time the left one again.
+        for quantity in range(total.size):
+            for i in range(n):
+                left[quantity, i] = total[quantity] - left[quantity, i]
 
 
 @njit(cache=True, nogil=True)
@@ -194,7 +232,7 @@ def bound_features(
     left = np.empty((2, BINS), np.int64)
     missing = np.empty(2, np.int64)
     nothing = np.empty(0, np.int64)
-    work, bound = np.empty((4, BINS)), np.empty(BINS)
+    work, bound = np.empty((5, BINS)), np.empty(BINS)
     for f in range(features.size):
         size = n_cuts[features[f]]
         found[f] = -np.inf
@@ -204,7 +242,7 @@ def bound_features(
         for option in range(2 if any_missing else 1):
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
-            _fill_bounds(left, total, factor, work, bound[:size])
+            _fill_bounds(left, total[:2], factor, 0, False, work, bound[:size])
             found[f] = max(found[f], bound[_first_largest(bound[:size])])
     return found
 
@@ -304,7 +342,7 @@ def scan_features(
     best_gain, best_feature, best_cut, best_missing = -np.inf, -1, 0, NONE_MISSING
     left = np.empty((total.size, BINS), np.int64)
     missing, side = np.empty(total.size, np.int64), np.empty(total.size, np.int64)
-    work, bound = np.empty((4, BINS)), np.empty(BINS)
+    work, bound = np.empty((5, BINS)), np.empty(BINS)
     for f in range(features.size):
         feature = features[f]
         size = n_cuts[feature]
@@ -314,7 +352,8 @@ def scan_features(
         for option in range(2 if any_missing else 1):
             if option == MISSING_LEFT:
                 _add_missing(left, size, missing)
-            _fill_bounds(left, total, formula.factor, work, bound[:size])
+            n_sources, has_mc = formula.n_sources, formula.has_mc
+            _fill_bounds(left, total, formula.factor, n_sources, has_mc, work, bound[:size])
             gain, cut = _best_cut(
                 left, total, node_q, formula, bound[:size], best_gain, directions[feature], low, high, side
             )

@@ -76,16 +76,20 @@ def quantise_weights(current: Floats, fixed: Fixed, scale: float) -> np.int64:
 
 @njit(cache=True, nogil=True)
 def quantise_columns(initial: Floats, growth: Floats, columns: Columns, width: int, scale: float) -> np.int64:
-    """Fixed point of initial × growth of each row, into the first of its `width` columns; returns the largest |…|."""
-    largest = np.int64(0)
+    """Fixed point of initial × growth of each row, into the first of its `width` columns; returns the largest |…|.
+
+    None is above 2^COLUMN_BITS: 32-bit integers and unsigned places are what runs in vectors.
+    """
+    largest = np.int32(0)
     n_columns = initial.size // growth.size
     for i in range(growth.size):
         factor = growth[i] * scale
-        for c in range(n_columns):
-            value = np.int64(np.rint(initial[i * n_columns + c] * factor))
-            columns[i * width + c] = value
+        source, target = np.uint64(i * n_columns), np.uint64(i * width)
+        for c in range(np.uint64(n_columns)):
+            value = np.int32(np.rint(initial[source + c] * factor))
+            columns[target + c] = value
             largest = max(largest, abs(value))
-    return largest
+    return np.int64(largest)
 
 
 @njit(cache=True, nogil=True)

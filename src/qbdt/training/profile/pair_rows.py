@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbdt.arrays import BINS, FEATURES_PER_WORD, SUM_BITS, Codes, Fixed, Floats, Indices, Nodes, Rows
+from qbdt.arrays import BINS, SUM_BITS, Codes, Fixed, Floats, Indices, Nodes, Rows, Words
 from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
 from qbdt.training.device_growth import DeviceGrowth, grow_pairs
 from qbdt.training.grown_records import PairJudge, make_pair_tree
 from qbdt.training.inputs import draw_features, draw_rows
 from qbdt.training.kernels.growth import N_FIELDS, NodeRows, PairRules, grow_pair_tree
-from qbdt.training.kernels.pairs import add_pairs
+from qbdt.training.kernels.pairs import RowWords, add_pairs
 from qbdt.training.kernels.residuals import number_leaves
 from qbdt.training.kernels.weights import ALL_ROWS, drop_rows
 from qbdt.training.partitions.protocol import Call, Partitions
@@ -92,7 +92,7 @@ class PairRows(PartitionRows, ABC):
         n_features = self.layout.n_features
         shares = share_ranges(self._nodes[node][: self._n_trained], self._workers.n_threads)
         found = np.zeros((len(shares), 2 * n_features * BINS), dtype=np.int64)
-        arguments = (self._words, self._pairs, n_features, self._rows, node == 0)
+        arguments = (self._row_words(), self._pairs, n_features, self._rows, node == 0)
         self._workers.run(add_pairs, [(*arguments, share, found[i]) for i, share in enumerate(shares)])
         return sum_shares(found)
 
@@ -108,14 +108,31 @@ class PairRows(PartitionRows, ABC):
         if self._room.shape[0] != n_leaves:
             self._room = np.empty((n_leaves, 2 * n_features * BINS), dtype=np.int64)
         record, depths = np.zeros((n_nodes, N_FIELDS), dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        if self._codes is None:
-            self._codes = np.array([self._codes_of(f)[::FEATURES_PER_WORD] for f in range(n_features)])
-        lists = (self._rows, self._scratch, np.empty(BINS, dtype=np.uint8))
-        given = NodeRows(self._words, self._codes, self._pairs, *lists)
+        codes, table = self._arrange_codes(), np.empty(BINS, dtype=np.uint8)
+        given = NodeRows(self._row_words(), codes, self._pairs, self._rows, self._scratch, table)
         noted = record.view(np.float64)
         n = grow_pair_tree(given, n_features, self._n_trained, rules, ranges, self._room, record, noted, depths)
         self._nodes = list(ranges[:n])
         return make_pair_tree(record[:n], judge, depths[:n])
+
+    def _arrange_codes(self) -> Codes:
+        """Codes of each feature, (feature, row); once they are made the words of a row lie side by side."""
+        if self._codes is None:
+            views = [super(PairRows, self)._codes_of(feature) for feature in range(self.layout.n_features)]
+            self._codes = np.array([codes[::step] for codes, step in views])
+            words: Words = in_memory("words", self._words.size, np.uint64).reshape(self._words.shape[::-1])
+            words[:] = self._words.T
+            self._words = words.T
+        return self._codes
+
+    def _row_words(self) -> RowWords:
+        n_words, n_rows = self._words.shape
+        if self._codes is None:
+            return RowWords(self._words.ravel(), 1, n_rows)
+        return RowWords(self._words.T.ravel(), n_words, 1)
+
+    def _codes_of(self, feature: int) -> tuple[Codes, int]:
+        return super()._codes_of(feature) if self._codes is None else (self._codes[feature], 1)
 
     def _number_leaves(self, leaves: Sequence[int]) -> Rows:
         """Place of every row's leaf among those of the finished tree, in memory that splits and partitions reuse."""

@@ -96,7 +96,7 @@ class ProfiledEvents:
     @property
     def n_bytes(self) -> int:
         """Memory that the rows of one fold take: codes of the features, weights and sums."""
-        return self._sums.bounds(self._segments).n_rows * (len(self.features) + 64)
+        return self._sums.bounds(self._segments).n_rows * (2 * len(self.features) + 64)
 
     @property
     def log_odds(self) -> tuple[float, ...]:

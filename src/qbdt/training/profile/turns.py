@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Cancelled", "Turns"]
-
 TREES_PER_TURN = 25
 """A few tenths of a second for 200 000 rows: much longer than rows take to come back into the caches, and short beside
 the whole."""

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed, Rows, Words
-from qbdt.trees.kernels.lanes import LANES, add_word, copy_lanes
+from qbdt.trees.kernels.lanes import AHEAD, LANES, add_weight_word, add_word, copy_lanes, prefetch
 
 PLANE = 8
 """Columns whose sums lie side by side: a cache line."""
@@ -24,29 +24,31 @@ BLOCK = 1024
 
 
 @njit(cache=True, nogil=True)
-def _add_weights(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None:
-    """Add one weight per row to the bins of up to eight features.
-
-    Eight are written out, since a loop of eight is not unrolled; fewer are added one after the other.
-    """
-    byte = np.uint64(255)
-    if n_features < FEATURES_PER_WORD:
-        for feature in range(n_features):
-            shift, own = np.uint64(8 * feature), out[feature * BINS :]
-            for i in range(words.size):
-                own[words[i] >> shift & byte] += weights[i]
-        return
+def _add_weights(words: Words, weights: Fixed, out: Fixed) -> None:
+    """Add one weight per row to the bins of eight features."""
     for i in range(words.size):
-        word = words[i]
-        weight = weights[i]
-        out[word & byte] += weight
-        out[(word >> np.uint64(8) & byte) + np.uint64(BINS)] += weight
-        out[(word >> np.uint64(16) & byte) + np.uint64(2 * BINS)] += weight
-        out[(word >> np.uint64(24) & byte) + np.uint64(3 * BINS)] += weight
-        out[(word >> np.uint64(32) & byte) + np.uint64(4 * BINS)] += weight
-        out[(word >> np.uint64(40) & byte) + np.uint64(5 * BINS)] += weight
-        out[(word >> np.uint64(48) & byte) + np.uint64(6 * BINS)] += weight
-        out[(word >> np.uint64(56)) + np.uint64(7 * BINS)] += weight
+        add_weight_word(out, words[i], weights[i])
+
+
+@njit(cache=True, nogil=True)
+def _add_scattered_weights(words: Words, rows: Rows, low: int, last: int, weights: Fixed, out: Fixed) -> None:
+    """Add one weight per row, for the rows from place `low` on, to the bins of eight features.
+
+    Words are asked for while others are added, up to that of the row at place `last`.
+    """
+    for i in range(weights.size):
+        at = np.uint64(low + i)
+        prefetch(words, np.uint64(rows[min(at + np.uint64(AHEAD), np.uint64(last))]))
+        add_weight_word(out, words[np.uint32(rows[at])], weights[i])
+
+
+@njit(cache=True, nogil=True)
+def _add_to_few(words: Words, n_features: int, weights: Fixed, out: Fixed) -> None:
+    """Add one weight per row to the bins of fewer than eight features, one after the other."""
+    for feature in range(n_features):
+        shift, own = np.uint64(8 * feature), out[feature * BINS :]
+        for i in range(words.size):
+            own[words[i] >> shift & np.uint64(255)] += weights[i]
 
 
 @njit(cache=True, nogil=True)
@@ -60,7 +62,7 @@ def _add_plane(words: Words, columns: Columns, first: int, width: int, double: b
 
 
 @njit(cache=True, nogil=True)
-def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block: Words) -> Words:
+def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, last: int, block: Words) -> Words:
     """Words of the rows at low … low + n − 1, copied where they are scattered.
 
     Many reads are then under way at once, while additions would wait for each.
@@ -68,7 +70,9 @@ def _gather_words(words: Words, rows: Rows, whole: bool, low: int, n: int, block
     if whole:
         return words[low : low + n]
     for i in range(n):
-        block[i] = words[np.uint32(rows[low + i])]
+        at = np.uint64(low + i)
+        prefetch(words, np.uint64(rows[min(at + np.uint64(AHEAD), np.uint64(last))]))
+        block[i] = words[np.uint32(rows[at])]
     return block[:n]
 
 
@@ -90,14 +94,20 @@ def _add_range(
     weight_block = np.empty(BLOCK, np.int64)
     for low in range(begin, end, BLOCK):
         n = min(BLOCK, end - low)
-        block = weights[low : low + n] if whole else weight_block
+        block = weights[low : low + n] if whole else weight_block[:n]
         if not whole:
             for i in range(n):
+                prefetch(weights, np.uint64(rows[min(low + i + AHEAD, end - 1)]))
                 block[i] = weights[np.uint32(rows[low + i])]
         for k in range(chosen.size):
-            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
-            n_filled = min(FEATURES_PER_WORD, n_features - FEATURES_PER_WORD * chosen[k])
-            _add_weights(own, n_filled, block, out[k * step :])
+            own, target = words[chosen[k]], out[k * step :]
+            n_filled = n_features - FEATURES_PER_WORD * chosen[k]
+            if n_filled < FEATURES_PER_WORD:
+                _add_to_few(_gather_words(own, rows, whole, low, n, end - 1, word_block), n_filled, block, target)
+            elif whole:
+                _add_weights(own[low : low + n], block, target)
+            else:
+                _add_scattered_weights(own, rows, low, end - 1, block, target)
 
 
 @njit(cache=True, nogil=True)
@@ -118,16 +128,18 @@ def _add_columns(
     size = max(1, BLOCK // width)
     word_block = np.empty(size, np.uint64)
     column_block = np.empty(size * width, np.int32)
+    wide = np.uint64(width)
     for low in range(begin, end, size):
         n = min(size, end - low)
         block = columns[(low - start) * width :] if whole else column_block
         if not whole:
             for i in range(n):
-                source, target = np.uint64(rows[low + i] - start) * np.uint64(width), np.uint64(i * width)
+                prefetch(columns, np.uint64(rows[min(low + i + AHEAD, end - 1)] - start) * wide)
+                source, target = np.uint64(rows[low + i] - start) * wide, np.uint64(i) * wide
                 for lane in range(0, width, LANES):
                     copy_lanes(block, target + np.uint64(lane), columns, source + np.uint64(lane))
         for k in range(chosen.size):
-            own = _gather_words(words[chosen[k]], rows, whole, low, n, word_block)
+            own = _gather_words(words[chosen[k]], rows, whole, low, n, end - 1, word_block)
             for first in range(0, width, PLANE):
                 plane = out[k * step + FEATURES_PER_WORD * BINS * first :]
                 _add_plane(own, block, first, width, width - first >= PLANE, plane)

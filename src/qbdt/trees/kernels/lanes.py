@@ -1,4 +1,7 @@
-"""Several columns of a row at once, which the compiler does not find by itself in a histogram's inner loop."""
+"""What the compiler does not find by itself in a histogram's inner loop.
+
+Several columns of a row at once, and memory that is asked for before it is needed.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from qbdt.arrays import BINS, FEATURES_PER_WORD, Columns, Fixed
 LANES = 4
 """Columns treated at once: 256 bits of sums; where registers are smaller the compiler uses two."""
 
+AHEAD = 64
+"""Rows between the one in use and the one that is prefetched: what is done with them takes longer than memory does."""
+
 CACHE_LINE = 64
 """Bytes that memory moves at once: vectors that straddle two lines cost twice."""
 
@@ -25,6 +31,16 @@ def aligned_zeros(shape: tuple[int, ...], kind: Any) -> Any:
     memory = np.zeros(size + CACHE_LINE, dtype=np.uint8)
     first = -memory.ctypes.data % CACHE_LINE
     return memory[first : first + size].view(kind).reshape(shape)
+
+
+def prefetch(values: Any, index: np.uint64) -> None:
+    """Ask for the cache line of a number that will be needed soon; without a compiler this does nothing."""
+
+
+def add_weight_word(out: Fixed, word: np.uint64, weight: np.int64) -> None:
+    """Add the weight of a row to the bins of a word's eight features; sums are (feature, bin)."""
+    for feature in range(FEATURES_PER_WORD):
+        out[feature * BINS + (int(word) >> (8 * feature) & 255)] += weight
 
 
 def add_word(out: Fixed, word: np.uint64, columns: Columns, source: np.uint64, double: bool) -> None:
@@ -61,7 +77,8 @@ def copy_lanes(out: Columns, at: np.uint64, columns: Columns, source: np.uint64)
 
 def _vector(builder: Any, data: Any, index: Any, bits: int, lanes: int = LANES) -> Any:
     """Return a pointer to some integers, four unless told."""
-    vector = ir.VectorType(ir.IntType(bits), lanes)
+    number = ir.IntType(bits)
+    vector = ir.VectorType(number, lanes) if lanes > 1 else number
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
@@ -118,6 +135,30 @@ def _generate_pair(n_features: int) -> Callable[..., Any]:
 
 
 @intrinsic
+def _add_weight_word(typing: Any, out: Any, word: Any, weight: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums = _memory(context, builder, signature.args[0], arguments[0])
+        _add_vectors(builder, sums, arguments[1], [arguments[2]], 1, FEATURES_PER_WORD)
+        return context.get_dummy_value()
+
+    return types.void(out, word, weight), generate
+
+
+@intrinsic
+def _prefetch(typing: Any, values: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = _memory(context, builder, signature.args[0], arguments[0])
+        line, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        target = builder.bitcast(builder.gep(data, [arguments[1]]), line)
+        kind = ir.FunctionType(ir.VoidType(), [line, number, number, number])
+        # To be read, into all caches, as data.
+        builder.call(builder.module.declare_intrinsic("llvm.prefetch", [line], kind), [target, *map(number, (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(values, index), generate
+
+
+@intrinsic
 def _add_four(typing: Any, out: Any, word: Any, columns: Any, source: Any) -> Any:
     return types.void(out, word, columns, source), _generate_add(1)
 
@@ -149,6 +190,22 @@ def _copy_four(typing: Any, out: Any, at: Any, columns: Any, source: Any) -> Any
 
 
 # Numba gives an intrinsic its first argument.
+@overload(prefetch)
+def _compiled_prefetch(values: Any, index: Any) -> Any:
+    def ask(values: Any, index: Any) -> None:
+        _prefetch(values, index)  # type: ignore[call-arg]
+
+    return ask
+
+
+@overload(add_weight_word)
+def _compiled_add_weight_word(out: Any, word: Any, weight: Any) -> Any:
+    def add(out: Any, word: Any, weight: Any) -> None:
+        _add_weight_word(out, word, weight)  # type: ignore[call-arg]
+
+    return add
+
+
 @overload(add_word)
 def _compiled_add_word(out: Any, word: Any, columns: Any, source: Any, double: Any) -> Any:
     def add(out: Any, word: Any, columns: Any, source: Any, double: Any) -> None:

@@ -60,7 +60,7 @@ class BinnedRows:
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         table = np.array(goes_right)  # it is read-only where it was received over the network
         if len(shares) == 1:
-            codes, step = self._codes_of(feature), FEATURES_PER_WORD
+            codes, step = self._codes_of(feature)
             middle = divide_in_place(codes, step, table, self._rows, node == 0, ranges, self._scratch)
         else:
             middle = self._divide_shared(ranges, shares, (self._words, feature, table, self._rows, node == 0))
@@ -69,11 +69,10 @@ class BinnedRows:
         self._nodes += [left, right]
         return len(self._nodes) - 2, len(self._nodes) - 1
 
-    def _codes_of(self, feature: int) -> Codes:
-        """Codes of a word's features, from that of one feature of row 0 on."""
+    def _codes_of(self, feature: int) -> tuple[Codes, int]:
+        """Codes that begin with that of a feature of row 0, and how far those of the next rows are apart."""
         word, place = divmod(feature, FEATURES_PER_WORD)
-        codes: Codes = self._words[word].view(np.uint8)
-        return codes[place:]
+        return self._words[word].view(np.uint8)[place:], FEATURES_PER_WORD
 
     def _divide_shared(self, ranges: Indices, shares: Sequence[Indices], arguments: tuple[Any, ...]) -> Indices:
         """Divide a node by several threads; return where the right rows begin in each range."""

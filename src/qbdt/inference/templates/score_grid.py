@@ -1,0 +1,136 @@
+"""The fine grid of scores that cells are made of: `ScoreCells`, its boxes, and what is known of them.
+
+A box is small where cells may have to tell events apart. Joining boxes of widths δ with v expected events costs about
+Σ v δ² of what scores know that are linear in the efficient ones, as those of `EfficientScores`. Of all ways to cut an
+axis into as many pieces, those whose density goes with the cube root of that of the events cost least (the companding
+law of quantisers). Half of the edges follow it, half are quantiles, which serve scores of any other scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbdt.arrays import Floats
+from qbdt.data import Dataset, Events, Role
+from qbdt.errors import FitError
+
+__all__ = ["ScoreCells", "find_values", "make_blocks", "make_grid"]
+
+BOXES = 4900
+"""About how many boxes the fine grid has, whatever the number of scores."""
+
+PIECES = 1000
+"""Quantiles of a score between which its density is taken as constant: many times the boxes of an axis of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCells:
+    """Cells of scores: boxes between the edges of each score, and the number of the cell of each box.
+
+    Attributes
+    ----------
+    names
+        Names of the scores.
+    edges
+        Inner edges of each score, ascending.
+    labels
+        Cell of each box; one axis for each score.
+
+    Examples
+    --------
+    >>> cells = ScoreCells(("a", "b"), (np.array([0.0]), np.array([0.0])), np.array([[0, 0], [1, 2]]))
+    >>> cells.index(Events({"a": [-1.0, 1.0], "b": [5.0, 5.0]}, np.ones(2)), "events")
+    array([0, 2])
+    """
+
+    names: tuple[str, ...]
+    edges: tuple[Floats, ...]
+    labels: NDArray[np.intp]
+
+    @property
+    def n_bins(self) -> int:
+        """Number of cells."""
+        return int(self.labels.max()) + 1
+
+    @property
+    def axis(self) -> Floats:
+        """Edges to draw: numbers of the cells."""
+        return np.arange(self.n_bins + 1, dtype=float)
+
+    def index(self, events: Events, what: str) -> NDArray[np.intp]:
+        """Cell of each event; `what` names the events in messages."""
+        places = []
+        for name, edges in zip(self.names, self.edges, strict=True):
+            score = np.asarray(events.column(name), dtype=np.float64)
+            if not np.isfinite(score).all():
+                raise FitError(f"{what}: the score {name} of row {int(np.argmin(np.isfinite(score)))} is not finite")
+            places.append(np.searchsorted(edges, score, side="right"))
+        return np.asarray(self.labels[tuple(places)], dtype=np.intp)
+
+
+def make_grid(scored: Dataset) -> ScoreCells:
+    """Return boxes that are small where events of signals or background are, and where they are far from the others."""
+    per_score = max(2, round(BOXES ** (1 / len(scored.features))))
+    edges = tuple(_choose_edges(scored, name, per_score) for name in scored.features)
+    shape = tuple(len(own) + 1 for own in edges)
+    return ScoreCells(scored.features, edges, np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape))
+
+
+def _choose_edges(scored: Dataset, name: str, number: int) -> Floats:
+    """Inner edges of a score: equal shares of quantiles and of the cube root of the density of expected events."""
+    groups = [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
+    values = [np.concatenate([np.asarray(s.events.column(name), dtype=np.float64) for s in own]) for own in groups]
+    weights = [np.concatenate([np.abs(s.events.weight) for s in own]) for own in groups]
+    value, expected = np.concatenate(values), np.concatenate(weights)
+    inner = _find_quantiles(value, np.concatenate([own / own.sum() for own in weights]), PIECES)
+    content = np.bincount(np.searchsorted(inner, value, side="right"), weights=expected, minlength=len(inner) + 1)
+    ends = np.concatenate([[value.min()], inner, [value.max()]])
+    # The cube root of the density v/δ, integrated over the piece of width δ
+    root = np.cbrt(content) * np.diff(ends) ** (2 / 3)
+    share = root / max(root.sum(), 1e-300) + 1 / len(root)
+    running = np.concatenate([[0.0], np.cumsum(share)]) / share.sum()
+    found = np.unique(np.interp(np.arange(1, number) / number, running, ends))
+    return np.asarray(found[found > value.min()])
+
+
+def _find_quantiles(value: Floats, weight: Floats, number: int) -> Floats:
+    """Inner edges between which there are equal shares of events, and of x².
+
+    x is the score relative to its mean: where it is large, there are few events, but much information.
+    """
+    squares = weight * (value - np.average(value, weights=weight)) ** 2
+    weight = weight / weight.sum() + (squares / squares.sum() if squares.sum() > 0 else 0.0)
+    order = np.argsort(value, kind="stable")
+    running = np.cumsum(weight[order]) / weight.sum()
+    found = value[order][np.searchsorted(running, np.arange(1, number) / number)]
+    return np.unique(found[found > value.min()])
+
+
+def make_blocks(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Block of each box, of equal sides and at most so many, and the blocks as an array with an axis for each score."""
+    shape = np.array(grid.labels.shape)
+    side = 1
+    while np.prod(-(-shape // side)) > most:
+        side += 1
+    blocks = np.arange(int(np.prod(-(-shape // side)))).reshape(tuple(-(-shape // side)))
+    places = np.indices(grid.labels.shape) // side
+    return blocks[tuple(places)].ravel(), blocks
+
+
+def find_values(scored: Dataset, grid: ScoreCells) -> Floats:
+    """Mean of each score in each box, as (box, score); in the middle of boxes that hold no event."""
+    middles = []
+    for edges in grid.edges:
+        ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
+        middles.append((ends[1:] + ends[:-1]) / 2)
+    values = np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
+    sums, counts = np.zeros_like(values), np.zeros(len(values))
+    for sample in (*scored.of_role(Role.SIGNAL), *scored.of_role(Role.BACKGROUND)):
+        box, weight = grid.index(sample.events, f"sample {sample.name}"), np.abs(sample.events.weight)
+        counts += np.bincount(box, weights=weight, minlength=len(values))
+        for i, name in enumerate(grid.names):
+            sums[:, i] += np.bincount(box, weights=weight * sample.events.column(name), minlength=len(values))
+    return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], values)
