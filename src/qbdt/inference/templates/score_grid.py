@@ -24,7 +24,7 @@ BOXES, FEWER_BOXES = 4900, 2500
 AMPLE = 20.0
 """Effective simulated background events in a box, on average, from which on they are many: twice the floor that cells
 of a usual fit have, since cells may be chosen on half of the events. With fewer the floor decides about cells more than
-the shape of boxes does, and quantiles serve it: on the CMS files (12 events in a box) other edges gain nothing."""
+the shape of boxes does, and quantiles serve it: on the CMS files (10 events in a box) other edges gain nothing."""
 
 PIECES = 1000
 """Quantiles of a score between which its density is taken as constant: many times the boxes of an axis of two."""
