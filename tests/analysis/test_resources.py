@@ -141,7 +141,8 @@ def test_memory_is_the_sum_of_the_arrays():
     # columns; row numbers and weights; two words of codes, row numbers twice, weights twice; further weights
     assert found.memory == estimate.BASE + 90_000 + 3000 * (12 + 16 + 8 + 16) + 1000 * 8 + 500 * 6
     profiled = estimate_training(CONTENTS, CONTENTS, Settings(), 1)
-    assert profiled.memory == estimate.BASE + 90_000 + 3000 * (12 + 16 + 60) + 1000 * 8 * 4 + 500 * 4
+    # codes a second time, feature by feature
+    assert profiled.memory == estimate.BASE + 90_000 + 3000 * (12 + 16 + 9 + 60) + 1000 * 8 * 4 + 500 * 4
     side_by_side = estimate_training(CONTENTS, CONTENTS, Settings(), 2)
     assert side_by_side.memory - profiled.memory == 4 * profiled.disk
     folds = replace(CONTENTS, n_folds=2)

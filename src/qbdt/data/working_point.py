@@ -41,10 +41,10 @@ def bend_dataset(dataset: Dataset, names: Collection[str]) -> Dataset:
     Examples
     --------
     >>> events = Events({"m": [80.0, 200.0]}, [1.0, 2.0])
-    >>> xs = Systematic.norm("xs", (-0.1, 0.3), processes=["ttbar"])
+    >>> xs = Systematic.norm("xs", (-0.25, 0.5), processes=["ttbar"])
     >>> bent = bend_dataset(Dataset([Sample("ttbar", "background", events)], [xs]), ["xs"])
     >>> bent.systematic("xs").relative_shift("ttbar")
-    0.1
+    0.125
     """
     processes = {s.name: _Process(s.events, s.events, 1.0, True) for s in dataset.samples}
     two_sided = [source for source in dataset.systematics if source.two_sided and source.name in names]
