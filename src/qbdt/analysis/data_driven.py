@@ -26,27 +26,13 @@ NEVER = "1 < 0"
 
 @dataclass(frozen=True)
 class Contribution:
-    """Events of one sample that make up, or are subtracted from, a background from data.
+    """Events of one sample that make up, or are subtracted from, a background from data."""
 
-    Attributes
-    ----------
-    process
-        The background.
-    origin
-        The sample whose events are taken.
-    analysis
-        Analysis that reads them, with this sample only.
-    sign
-        1, or −1 where they are subtracted.
-    transferred
-        Whether they are multiplied with the ratio of the background, where it has one.
-    """
-
-    process: str
-    origin: str
-    analysis: Analysis
-    sign: int
-    transferred: bool = True
+    process: str  # The background
+    origin: str  # The sample whose events are taken
+    analysis: Analysis  # Analysis that reads them, with this sample only
+    sign: int  # 1, or −1 where they are subtracted
+    transferred: bool = True  # Whether they are multiplied with the ratio of the background, where it has one
 
     def with_selection(self, selection: str) -> Analysis:
         """Return the analysis that counts the events in another selection, without sources and features."""

@@ -26,23 +26,15 @@ PB_TO_FB = 1000.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Factor on the weights of a sample.
+    """Factor on the weights of a sample."""
 
-    Attributes
-    ----------
-    process, era
-        The sample, and the era where there are some.
-    luminosity, cross_section
-        In fb⁻¹ and pb.
-    generated
-        Generated events, or the sum of their weights.
-    """
-
+    # process, era: the sample, and the era where there are some
     process: str
     era: str
+    # luminosity, cross_section: in fb⁻¹ and pb
     luminosity: float
     cross_section: float
-    generated: float
+    generated: float  # Generated events, or the sum of their weights
 
     @property
     def factor(self) -> float:

@@ -17,22 +17,13 @@ from qbdt.trees import Ensemble, Tree
 
 @dataclass(frozen=True)
 class TreeReport:
-    """State of a training after one tree.
+    """State of a training after one tree."""
 
-    Attributes
-    ----------
-    index, n_trees
-        Number of this tree, from 0, and of trees asked for.
-    tree
-        The tree.
-    validation
-        Binned Q of the validation sample with all trees so far; None where there is none.
-    """
-
+    # index, n_trees: number of this tree, from 0, and of trees asked for
     index: int
     n_trees: int
-    tree: Tree
-    validation: float | None = None
+    tree: Tree  # The tree
+    validation: float | None = None  # Binned Q of the validation sample with all trees so far; None where there is none
 
 
 Callback: TypeAlias = Callable[[TreeReport], bool | None]

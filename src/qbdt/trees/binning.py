@@ -32,16 +32,6 @@ BinningChoice: TypeAlias = str | Sequence[FixedBins] | Mapping[str, FixedBins]
 class Binning:
     """Where each feature may be cut.
 
-    Parameters
-    ----------
-    features
-        Feature names.
-    edges
-        For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it.
-    categories
-        For each categorical feature the values that have a code of their own, increasing; its edges are those of
-        `category_edges`. All other values count as missing.
-
     Examples
     --------
     >>> binning = Binning(("pt",), (np.array([20.0, 40.0]),))
@@ -53,8 +43,11 @@ class Binning:
     array([  0, 255,   1], dtype=uint8)
     """
 
-    features: tuple[str, ...]
+    features: tuple[str, ...]  # Feature names
+    # For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it
     edges: tuple[Floats, ...]
+    # For each categorical feature the values that have a code of their own, increasing; its edges are those of
+    # `category_edges`. All other values count as missing.
     categories: Categories = field(default_factory=dict)
 
     @property

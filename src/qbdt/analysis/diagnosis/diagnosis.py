@@ -42,37 +42,20 @@ CERTAIN = 10
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Sensitivity of a training and the reasons for it.
+    """Sensitivity of a training and the reasons for it."""
 
-    Attributes
-    ----------
-    strength
-        σ_μ of the out-of-fold scores.
-    over_training
-        Test of signal and of background.
-    features
-        All features, the most important for the full σ_μ first.
-    sources
-        All sources, the most costly first.
-    edges
-        Bin edges of the fit, for `SourceEffect.bins`.
-    trees, sizes
-        Learning curves. `trees` is None for the profiled method, whose first trees by themselves are no smaller model
-        of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked for.
-    more
-        What more simulated events would give; nothing without `sizes`.
-    statistics
-        What the MC statistics of each process's templates cost; nothing where the fit leaves them out.
-    """
-
-    strength: Sensitivity
-    over_training: tuple[OverTraining, ...]
-    features: tuple[FeatureRank, ...]
-    sources: tuple[SourceEffect, ...]
-    edges: tuple[float, ...]
+    strength: Sensitivity  # σ_μ of the out-of-fold scores
+    over_training: tuple[OverTraining, ...]  # Test of signal and of background
+    features: tuple[FeatureRank, ...]  # All features, the most important for the full σ_μ first
+    sources: tuple[SourceEffect, ...]  # All sources, the most costly first
+    edges: tuple[float, ...]  # Bin edges of the fit, for `SourceEffect.bins`
+    # trees, sizes: learning curves. `trees` is None for the profiled method, whose first trees by themselves are no
+    # smaller model of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked
+    # for.
     trees: LearningCurve | None = None
     sizes: LearningCurve | None = None
-    more: tuple[MoreEvents, ...] = ()
+    more: tuple[MoreEvents, ...] = ()  # What more simulated events would give; nothing without `sizes`
+    # What the MC statistics of each process's templates cost; nothing where the fit leaves them out
     statistics: tuple[ProcessStatistics, ...] = ()
 
     @property

@@ -24,23 +24,13 @@ from qbdt.training import FoldedEnsemble, gain_shares
 
 @dataclass(frozen=True)
 class FeatureRank:
-    """Worth of one feature.
-
-    Attributes
-    ----------
-    feature
-        Its name.
-    gain
-        Share of the gain of all splits, mean over the models.
-    full, stat
-        Rise of σ_μ, with and without systematics, when the feature is scrambled: mean over repeats.
-    full_spread, stat_spread
-        Standard deviation over repeats; zero for one repeat.
-    """
+    """Worth of one feature."""
 
     feature: str
-    gain: float
+    gain: float  # Share of the gain of all splits, mean over the models
+    # full, stat: rise of σ_μ, with and without systematics, when the feature is scrambled: mean over repeats
     full: float
+    # full_spread, stat_spread: standard deviation over repeats; zero for one repeat
     full_spread: float
     stat: float
     stat_spread: float

@@ -22,28 +22,15 @@ from qbdt.training import FoldedEnsemble
 
 @dataclass(frozen=True)
 class OverTraining:
-    """Scores of trained-on against unseen events of one role.
+    """Scores of trained-on against unseen events of one role."""
 
-    Attributes
-    ----------
-    role
-        "signal" or "background".
-    distance
-        Largest difference of the cumulative distributions, mean over the models.
-    expected
-        Mean distance of events whose folds are dealt out anew: what statistics alone make.
-    p
-        Probability of such a distance or a larger one if training made no difference; the smallest possible value is
-        1/(1 + permutations).
-    permutations
-        How many deals.
-    """
-
-    role: str
-    distance: float
-    expected: float
+    role: str  # "signal" or "background"
+    distance: float  # Largest difference of the cumulative distributions, mean over the models
+    expected: float  # Mean distance of events whose folds are dealt out anew: what statistics alone make
+    # Probability of such a distance or a larger one if training made no difference; the smallest possible value is 1/(1
+    # + permutations)
     p: float
-    permutations: int
+    permutations: int  # How many deals
 
 
 def check_over_training(

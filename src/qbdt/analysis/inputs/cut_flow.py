@@ -18,21 +18,11 @@ from qbdt.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class CutFlow:
-    """Yields after each cut.
+    """Yields after each cut."""
 
-    Attributes
-    ----------
-    cuts
-        Conditions in their order; the first row of `yields` is before all of them.
-    processes
-        Names of the processes.
-    yields
-        Expected events, cuts × processes.
-    """
-
-    cuts: tuple[str, ...]
-    processes: tuple[str, ...]
-    yields: Floats
+    cuts: tuple[str, ...]  # Conditions in their order; the first row of `yields` is before all of them
+    processes: tuple[str, ...]  # Names of the processes
+    yields: Floats  # Expected events, cuts × processes
 
     def table(self) -> Table:
         """For people: yields, and what a cut leaves of those before it."""

@@ -21,28 +21,15 @@ from qbdt.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """Events and sources of an analysis, how samples are scaled, and what families of weights became.
+    """Events and sources of an analysis, how samples are scaled, and what families of weights became."""
 
-    Attributes
-    ----------
-    dataset
-        Events of all regions; without recorded data where results are blind.
-    normalisations, families
-        How samples are scaled, and what families of weights became.
-    regions
-        Expected events of each process in each region.
-    hidden
-        Samples of recorded data that are not shown.
-    findings
-        What looks wrong with eras and families, beside what events show by themselves.
-    """
-
-    dataset: Dataset
+    dataset: Dataset  # Events of all regions; without recorded data where results are blind
+    # normalisations, families: how samples are scaled, and what families of weights became
     normalisations: tuple[Normalisation, ...]
     families: Mapping[str, FamilyBasis]
-    regions: Mapping[str, Mapping[str, float]]
-    hidden: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    regions: Mapping[str, Mapping[str, float]]  # Expected events of each process in each region
+    hidden: tuple[str, ...]  # Samples of recorded data that are not shown
+    findings: tuple[Finding, ...] = ()  # What looks wrong with eras and families, beside what events show by themselves
 
     @cached_property
     def _summary(self) -> Any:

@@ -27,21 +27,11 @@ Cells: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class NestedFolds:
-    """Events with outer and inner folds.
+    """Events with outer and inner folds."""
 
-    Parameters
-    ----------
-    events
-        The events; those that are selected keep its fold rule, if it has one.
-    outer
-        Rule of the outer folds; None where all these events are trained on, and others are fitted.
-    inner
-        Rule of the inner folds. It may divide the outer folds further, or have nothing to do with them.
-    """
-
-    events: Dataset
-    outer: FoldRule | None
-    inner: FoldRule
+    events: Dataset  # The events; those that are selected keep its fold rule, if it has one
+    outer: FoldRule | None  # Rule of the outer folds; None where all these events are trained on, and others are fitted
+    inner: FoldRule  # Rule of the inner folds. It may divide the outer folds further, or have nothing to do with them.
 
     @property
     def n_outer(self) -> int:

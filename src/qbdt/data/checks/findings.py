@@ -49,21 +49,11 @@ PLACEHOLDER = 0.005
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that looks wrong.
+    """Something that looks wrong."""
 
-    Attributes
-    ----------
-    check
-        What was looked at: "units", "roles", "weights", "copies", "variation", "placeholder", "feature".
-    where
-        The sample, source or feature.
-    message
-        What was found and what it may mean.
-    """
-
-    check: str
-    where: str
-    message: str
+    check: str  # What was looked at: "units", "roles", "weights", "copies", "variation", "placeholder", "feature"
+    where: str  # The sample, source or feature
+    message: str  # What was found and what it may mean
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}"

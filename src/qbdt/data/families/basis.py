@@ -37,27 +37,14 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FamilyBasis:
-    """Principal components of a family that are kept.
+    """Principal components of a family that are kept."""
 
-    Attributes
-    ----------
-    family
-        The family.
-    n_weights
-        Length of the list of weights of every event.
-    rotation
-        Directions × components; None for an envelope, which has its two sides instead.
-    kept
-        Share of the mean squared shift that is kept, by process.
-    size
-        Root of the mean squared shift, by process.
-    """
-
-    family: WeightFamily
-    n_weights: int
+    family: WeightFamily  # The family
+    n_weights: int  # Length of the list of weights of every event
+    # Directions × components; None for an envelope, which has its two sides instead
     rotation: NDArray[np.float64] | None
-    kept: Mapping[str, float]
-    size: Mapping[str, float]
+    kept: Mapping[str, float]  # Share of the mean squared shift that is kept, by process
+    size: Mapping[str, float]  # Root of the mean squared shift, by process
 
     @property
     def n_components(self) -> int:

@@ -20,23 +20,12 @@ from qbdt.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Results beyond the fit.
+    """Results beyond the fit."""
 
-    Attributes
-    ----------
-    yields
-        Yields by region and process before and after the fit.
-    limits
-        Upper limit on each strength of interest; empty where not asked for.
-    contours
-        Profile likelihood of each pair of strengths; empty where not asked for.
-    goodness
-        Goodness of the fit to recorded data; None where there are none, or it was not asked for.
-    """
-
-    yields: Yields
-    limits: tuple[UpperLimit, ...] = ()
-    contours: tuple[PairScan, ...] = ()
+    yields: Yields  # Yields by region and process before and after the fit
+    limits: tuple[UpperLimit, ...] = ()  # Upper limit on each strength of interest; empty where not asked for
+    contours: tuple[PairScan, ...] = ()  # Profile likelihood of each pair of strengths; empty where not asked for
+    # Goodness of the fit to recorded data; None where there are none, or it was not asked for
     goodness: GoodnessOfFit | None = None
 
     def tables(self) -> tuple[Table, ...]:

@@ -38,21 +38,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Check:
-    """Scores of one set of rows, from the file that was read back and from the model.
+    """Scores of one set of rows, from the file that was read back and from the model."""
 
-    Attributes
-    ----------
-    what
-        Which rows.
-    rows
-        How many.
-    difference
-        Largest absolute difference of the scores.
-    """
-
-    what: str
-    rows: int
-    difference: float
+    what: str  # Which rows
+    rows: int  # How many
+    difference: float  # Largest absolute difference of the scores
 
 
 class Comparison:

@@ -21,19 +21,12 @@ LEAST_PASSING = 1e-4
 
 @dataclass(frozen=True)
 class Compatibility:
-    """Outcome of a χ² test of two weighted histograms.
+    """Outcome of a χ² test of two weighted histograms."""
 
-    Attributes
-    ----------
-    chi2, ndof
-        χ² and degrees of freedom: bins with events, less one for the normalisation.
-    p
-        Probability of a larger χ² if both come from one distribution.
-    """
-
+    # chi2, ndof: χ² and degrees of freedom: bins with events, less one for the normalisation
     chi2: float
     ndof: int
-    p: float
+    p: float  # Probability of a larger χ² if both come from one distribution
 
 
 def compatibility(first: Any, first_variance: Any, second: Any, second_variance: Any) -> Compatibility:

@@ -50,42 +50,19 @@ CHECKS = ("without", "noise", "times")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run.
+    """Options of a run."""
 
-    Attributes
-    ----------
-    problems
-        Names, of P1 … P5; P5 is all of `THIN`, which may be named alone.
-    contestants
-        Names; None for all that are installed.
-    budget
-        Settings that tuning tries for every contestant.
-    seeds
-        Divisions into folds; None for each problem's own number.
-    folders
-        Of the public files and of a generated sample.
-    cache
-        Folder of results of earlier runs.
-    synthetic_events
-        Signal, and background, events that P1 trains on.
-    checks
-        Of `CHECKS`.
-    device
-        "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU.
-    jobs
-        Processes that tune and train; results do not depend on it.
-    """
-
-    problems: tuple[str, ...]
-    contestants: tuple[str, ...] | None = None
-    budget: int = 12
-    seeds: int | None = None
-    folders: EventFolders = field(default_factory=EventFolders)
-    cache: Path = Path("qbdt-bench")
-    synthetic_events: int = 100_000
-    checks: tuple[str, ...] = CHECKS
+    problems: tuple[str, ...]  # Names, of P1 … P5; P5 is all of `THIN`, which may be named alone
+    contestants: tuple[str, ...] | None = None  # Names; None for all that are installed
+    budget: int = 12  # Settings that tuning tries for every contestant
+    seeds: int | None = None  # Divisions into folds; None for each problem's own number
+    folders: EventFolders = field(default_factory=EventFolders)  # Of the public files and of a generated sample
+    cache: Path = Path("qbdt-bench")  # Folder of results of earlier runs
+    synthetic_events: int = 100_000  # Signal, and background, events that P1 trains on
+    checks: tuple[str, ...] = CHECKS  # Of `CHECKS`
+    # "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU
     device: str | None = None
-    jobs: int = 1
+    jobs: int = 1  # Processes that tune and train; results do not depend on it
 
     def select(self) -> list[Contestant]:
         """Return the contestants, where they work."""

@@ -23,18 +23,11 @@ from qbdt.studies.comparison.nested_training import Division
 
 @dataclass(frozen=True)
 class EventFolders:
-    """Folders of events.
+    """Folders of events."""
 
-    Attributes
-    ----------
-    data
-        Folder with the public files, in `cms_htautau` and `tautaugamma`; None where there is none.
-    sample
-        Folder that `qbdt generate tautaugamma` wrote; None for the bundled sample.
-    """
-
+    # Folder with the public files, in `cms_htautau` and `tautaugamma`; None where there is none
     data: Path | None = None
-    sample: Path | None = None
+    sample: Path | None = None  # Folder that `qbdt generate tautaugamma` wrote; None for the bundled sample
 
     def public(self, name: str) -> Path:
         """Folder of one set of public files."""

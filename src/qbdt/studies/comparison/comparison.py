@@ -64,28 +64,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results of all contestants, the best first.
+    """Results of all contestants, the best first."""
 
-    Attributes
-    ----------
-    name
-        Of the analysis.
-    entries
-        Each contestant on each division.
-    scored
-        Events with the out-of-fold scores of the best contestant on the first division; None where results were read.
-    repeat, folds
-        Divisions, and outer folds of each.
-    releases
-        Package and version of each contestant.
-    """
-
-    name: str
-    entries: tuple[Entry, ...]
+    name: str  # Of the analysis
+    entries: tuple[Entry, ...]  # Each contestant on each division
+    # Events with the out-of-fold scores of the best contestant on the first division; None where results were read
     scored: Dataset | None = field(repr=False)
+    # repeat, folds: divisions, and outer folds of each
     repeat: int
     folds: int
-    releases: dict[str, str]
+    releases: dict[str, str]  # Package and version of each contestant
 
     @property
     def contestants(self) -> list[str]:

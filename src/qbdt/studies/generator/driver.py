@@ -44,26 +44,14 @@ SETTINGS_FILE, LIBRARY_FILE, BATCHES = "settings.json", "tau-decays.npz", "batch
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """Settings of a sample besides its size; a folder is resumed only by a run with the same settings.
+    """Settings of a sample besides its size; a folder is resumed only by a run with the same settings."""
 
-    Parameters
-    ----------
-    seed
-        Of everything random.
-    tau_decays
-        Size of the library per helicity and decay mode.
-    points
-        Phase-space points per batch.
-    pilot_points
-        Points of the pilot run that fixes the largest weight.
-    cuts, higgs_cuts
-        Generator cuts of the background and of the signal.
-    """
-
-    seed: int = 1
-    tau_decays: int = 100_000
+    seed: int = 1  # Of everything random
+    tau_decays: int = 100_000  # Size of the library per helicity and decay mode
+    # Phase-space points per batch
     points: dict[str, int] = field(default_factory=lambda: {"signal": 100_000, "background": 500_000})
-    pilot_points: int = PILOT_POINTS
+    pilot_points: int = PILOT_POINTS  # Points of the pilot run that fixes the largest weight
+    # cuts, higgs_cuts: generator cuts of the background and of the signal
     cuts: GeneratorCuts = CUTS
     higgs_cuts: HiggsCuts = HIGGS_CUTS
 

@@ -24,26 +24,14 @@ from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halv
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a study.
+    """Options of a study."""
 
-    Attributes
-    ----------
-    data
-        Folder with the paper's files; None for the bundled sample.
-    trees
-        Trees of QBDT0. The others keep the paper's proportions: twice as many for QBDT7, ten times for GradBDT.
-    halves
-        Number of random divisions; each is used with both of its sides.
-    seed
-        Seed of the divisions and of every training.
-    jobs
-        Processes for the halves; the numbers do not depend on it.
-    """
-
-    data: Path | None = None
+    data: Path | None = None  # Folder with the paper's files; None for the bundled sample
+    # Trees of QBDT0. The others keep the paper's proportions: twice as many for QBDT7, ten times for GradBDT.
     trees: int = 100
-    halves: int = 10
-    seed: int = 1
+    halves: int = 10  # Number of random divisions; each is used with both of its sides
+    seed: int = 1  # Seed of the divisions and of every training
+    # Processes for the halves; the numbers do not depend on it
     jobs: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
 
     def __post_init__(self) -> None:

@@ -37,27 +37,15 @@ class Quantity(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
-    """Quantities of a node, and the segments of rows that they are summed over.
+    """Quantities of a node, and the segments of rows that they are summed over."""
 
-    Attributes
-    ----------
-    segments
-        Signal and background processes, then variations.
-    signal, background
-        s and b.
-    shifts
-        Δ_k of each source.
-    mc_variance
-        δ² = Σw² of the background, where MC statistics count.
-    entries
-        Σw and Σw² behind the effective number of simulated background events, where that is limited.
-    """
-
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment, ...]  # Signal and background processes, then variations
+    # signal, background: s and b
     signal: Quantity
     background: Quantity
-    shifts: tuple[Quantity, ...] = ()
-    mc_variance: Quantity | None = None
+    shifts: tuple[Quantity, ...] = ()  # Δ_k of each source
+    mc_variance: Quantity | None = None  # δ² = Σw² of the background, where MC statistics count
+    # Σw and Σw² behind the effective number of simulated background events, where that is limited
     entries: tuple[Quantity, ...] = ()
 
     def in_order(self) -> list[Quantity]:

@@ -14,19 +14,14 @@ from qbdt.report.style import DOWN, UP, figure, styled
 
 
 class SourceShape(NamedTuple):
-    """Effect of one source on the events of one role, in bins of a variable.
+    """Effect of one source on the events of one role, in bins of a variable."""
 
-    Attributes
-    ----------
-    nominal, up, down
-        Events per bin.
-    up_error, down_error
-        Statistical errors of the differences from the nominal ones, which know that events are shared.
-    """
-
+    # nominal, up, down: events per bin
     nominal: Floats
     up: Floats
     down: Floats
+    # up_error, down_error: statistical errors of the differences from the nominal ones, which know that events are
+    # shared
     up_error: Floats
     down_error: Floats
 

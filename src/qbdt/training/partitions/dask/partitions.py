@@ -53,30 +53,18 @@ LOOK_AROUND = 1.0
 
 @dataclass
 class Traffic:
-    """Counted over a training.
+    """Counted over a training."""
 
-    Attributes
-    ----------
-    trees, splits, trips
-        Trees begun, nodes split, and messages that went out to all workers and came back.
-    sent, received
-        Bytes of arrays to and from workers, over all hops between machines.
-    computing
-        Seconds in which the slowest worker computed, over all trips.
-    waiting
-        Seconds of the trips that nobody computed in: communication.
-    rebuilt
-        Partitions that were built anew after a worker was lost.
-    """
-
+    # trees, splits, trips: trees begun, nodes split, and messages that went out to all workers and came back
     trees: int = 0
     splits: int = 0
     trips: int = 0
+    # sent, received: bytes of arrays to and from workers, over all hops between machines
     sent: int = 0
     received: int = 0
-    computing: float = 0.0
-    waiting: float = 0.0
-    rebuilt: int = 0
+    computing: float = 0.0  # Seconds in which the slowest worker computed, over all trips
+    waiting: float = 0.0  # Seconds of the trips that nobody computed in: communication
+    rebuilt: int = 0  # Partitions that were built anew after a worker was lost
 
     def tables(self) -> tuple[Table, ...]:
         """Return the counts per tree and per split."""
