@@ -68,14 +68,9 @@ class Transfer:
 
 
 def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
-    """Return the analysis without backgrounds from data, and what these are made of.
+    """Return an analysis (without eras) less its backgrounds from data, and what these are made of.
 
-    Parameters
-    ----------
-    analysis
-        An analysis without eras.
-    acts_on
-        Processes that each source acts on.
+    `acts_on` names the processes that each source acts on.
     """
     made = {name: sample.from_data for name, sample in analysis.samples.items() if sample.from_data is not None}
     if not made:

@@ -29,12 +29,7 @@ Text = TypeVar("Text", str, str | None)
 def split_eras(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> dict[str, Analysis]:
     """Return one analysis for each era, or the analysis itself, under an empty name, where it has none.
 
-    Parameters
-    ----------
-    analysis
-        The analysis.
-    acts_on
-        Processes that each source acts on.
+    `acts_on` names the processes that each source acts on.
     """
     if not analysis.eras:
         return {"": analysis}

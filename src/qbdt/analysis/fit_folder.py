@@ -80,18 +80,9 @@ def write_fit_folder(
     figures: bool = True,
     labels: Labels | None = None,
 ) -> None:
-    """Write a result and its figures to a folder: all of it takes the place of an earlier one, or none.
+    """Write a result (with `source`, as `write_fit`) and its figures to a folder, in place of an earlier one.
 
-    Parameters
-    ----------
-    result, source
-        As for `write_fit`.
-    folder
-        Where to; made if it is not there.
-    figures
-        Whether to draw.
-    labels
-        What figures write; names alone if not given.
+    Either all of it is replaced or nothing. Figures write names alone where no labels are given.
     """
     target = Path(folder).resolve()
     make_folder(target.parent)

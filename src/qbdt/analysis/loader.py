@@ -76,12 +76,8 @@ def load_for_training(
 
     Parameters
     ----------
-    analysis, folder, progress
-        As for `load`.
-    folds
-        Number of folds instead of the analysis's; 1 for none.
-    fold_columns
-        Identifier columns that divide the folds, instead of the analysis's.
+    folds, fold_columns
+        Number of folds (1 for none) and identifier columns that divide them, instead of the analysis's.
     spread
         Called with the analysis and its folds: returns its events in partitions, where they do not fit into memory.
     """
@@ -160,14 +156,9 @@ class FilePartition:
 
 
 def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
-    """Divide the events of an analysis into partitions that are read apart, on this machine or others.
+    """Divide the events of an analysis into `count` partitions that are read apart, on this machine or others.
 
-    Parameters
-    ----------
-    analysis, folder
-        As for `load`. On a cluster, workers must find the files under the same paths.
-    count
-        How many partitions. Where there are fewer files, files are divided.
+    Where there are fewer files, files are divided. On a cluster, workers must find the files under the same paths.
     """
     if count < 1:
         raise DataError(f"{count} partitions: at least one is needed")

@@ -58,16 +58,9 @@ def normalisation_table(found: Sequence[Normalisation]) -> Table:
 
 
 def count_generated(generated: Generated, files: Sequence[str], tree: str | None) -> float:
-    """Sum of generated events, or of their weights, over files.
+    """Sum of generated events, or of their weights, over all files of a sample.
 
-    Parameters
-    ----------
-    generated
-        The number, or what to sum.
-    files
-        All files of the sample.
-    tree
-        Tree of the events, where the sum does not name another.
+    `tree` is the tree of the events, where the sum does not name another.
     """
     if generated.number is not None:
         return generated.number

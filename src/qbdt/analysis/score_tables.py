@@ -30,22 +30,10 @@ def score_tables(
     device: str | None = None,
     progress: Progress = silent,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
-    """Tables of all events of an analysis, nominal and varied, with their score.
+    """Tables of all events of an analysis, nominal and varied, with their score in a new `column`.
 
-    Parameters
-    ----------
-    plan, folder, progress
-        As for `load`.
-    training
-        A model; a cross-trained one brings the rule that divides the events.
-    column
-        Name of the score.
-    average
-        Samples (wildcards allowed) that took no part in the training, which the average of all models scores.
-    n_threads
-        Threads.
-    device
-        "cuda" to score on a GPU; the scores are the same.
+    A cross-trained model brings the rule that divides the events. `average` names samples (wildcards allowed) that took
+    no part in the training, which the average of all models scores. Scores are the same with `device="cuda"`.
     """
     scorer = place_model(training.ensemble, device)  # says what is missing before events are read
     if plan.dataset is None:

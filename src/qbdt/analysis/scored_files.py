@@ -23,21 +23,10 @@ ANALYSIS_FILE = "scored.yaml"
 
 
 def write_scored(scored: RegionEvents, folder: Path | str, analysis: Analysis) -> Path:
-    """Write scored events; all files appear at once or not at all.
+    """Write scored events to a folder in place of an earlier one; all files appear at once or not at all.
 
-    Parameters
-    ----------
-    scored
-        Events with one feature, the score.
-    folder
-        Where to; replaced if it is there.
-    analysis
-        What the analysis file that reads them takes its name, its fit and its correlations from.
-
-    Returns
-    -------
-    Path
-        The analysis file, for `qbdt fit`.
+    The analysis file among them, for `qbdt fit`, takes its name, fit and correlations from `analysis`; its path is
+    returned.
     """
     with replace_folder(Path(folder)) as scratch:
         write_tables(scored, scratch)

@@ -133,12 +133,10 @@ def summarise(
     of_interest: Sequence[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> FitSummary:
-    """Collect all results.
+    """Collect all results of a free fit.
 
     Parameters
     ----------
-    best
-        The free fit.
     data
         Kind of data, for titles: "Asimov" or "recorded".
     refit

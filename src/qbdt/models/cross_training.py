@@ -114,20 +114,15 @@ def train_into(
     Parameters
     ----------
     path
-        The model file. It is also written during training, and on Ctrl-C.
-    dataset, settings, n_threads, progress, say, device
-        As for `cross_train`.
+        The model file. It is also written during training, and on Ctrl-C; then the model returned is not `complete`.
     resume
         Go on from the file, if it is there.
     force
         Whether a file that is there may be replaced.
     extra
         Further plain values to keep with the model.
-
-    Returns
-    -------
-    TrainedModel or CrossTrainedModel
-        What the file holds; `complete` is false after Ctrl-C.
+    dataset, settings, n_threads, progress, say, device
+        As for `cross_train`.
     """
     target = Path(path)
     earlier: Any = read_any_model(target)[0] if resume and target.exists() else None

@@ -124,17 +124,7 @@ class Document:
 def provenance_tables(
     settings: Mapping[str, Any], files: Mapping[str, str], seconds: Mapping[str, float]
 ) -> Iterator[Table]:
-    """Tables of what numbers come from: settings, versions, machine, checksums of files, timings.
-
-    Parameters
-    ----------
-    settings
-        Name to value.
-    files
-        File name to SHA-256.
-    seconds
-        Stage to seconds.
-    """
+    """Tables of settings, versions, machine, checksums (SHA-256) of files, and seconds of each stage."""
     if settings:
         yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
     machine = ("machine", f"{platform.machine()}, {os.cpu_count()} cores")

@@ -24,15 +24,7 @@ _SYMBOL = re.compile(
 
 
 def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
-    """Return the page; every name from outside is escaped by the template engine.
-
-    Parameters
-    ----------
-    document
-        What to show.
-    pictures
-        SVG of each figure, by its name; `svg` makes them.
-    """
+    """Return the page, with the SVG of each figure by its name; the template engine escapes every name from outside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kind"] = _kind
     environment.filters["typeset"] = lambda text: Markup(typeset(str(escape(text))))

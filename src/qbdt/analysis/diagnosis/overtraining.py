@@ -41,21 +41,7 @@ def check_over_training(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> tuple[OverTraining, ...]:
-    """Test signal and background.
-
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models; only nominal ones are used.
-    models
-        One model per fold.
-    n_permutations
-        Deals of the folds.
-    seed
-        Of the deals.
-    n_threads
-        Threads of the scoring.
-    """
+    """Test signal and background: nominal events, one model per fold, `n_permutations` deals of the folds."""
     results = []
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]

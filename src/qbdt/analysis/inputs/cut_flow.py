@@ -36,11 +36,8 @@ class CutFlow:
 def count_cuts(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> CutFlow | None:
     """Count what each condition of the selection leaves of each process; None where there is no selection.
 
-    Parameters
-    ----------
-    analysis, folder, progress
-        As for `load`. Files are read once more, only the branches of the selection and the weight. Selections of single
-        samples come before the first cut.
+    Files are read once more, only the branches of the selection and the weight. Selections of single samples come
+    before the first cut.
     """
     if analysis.dataset is not None or analysis.selection is None or any(e.selection for e in analysis.eras.values()):
         return None

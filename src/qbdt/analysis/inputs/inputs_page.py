@@ -35,21 +35,14 @@ def inputs_document(
     *,
     every_source: bool = False,
 ) -> Document:
-    """Draw what an analysis reads.
+    """Draw the inputs of an analysis, for `qbdt.report.write_report`; recorded data as blind as the fit shows them.
 
     Parameters
     ----------
-    analysis, folder, progress
-        As for `load`. Recorded data are shown as the fit shows them: see `fit: blind` and `blind_above`.
     variables
         Expressions to draw beside the features and the expressions under `variables`.
     every_source
         Whether to draw each source in every variable, and not only in the one that it moves most.
-
-    Returns
-    -------
-    Document
-        For `qbdt.report.write_report`.
     """
     plan = _Plan.of(analysis, variables)
     found = load_regions(plan.read, folder, progress).require_disjoint()

@@ -29,26 +29,20 @@ def plot_inputs(
     force: bool = False,
     progress: Progress = silent,
 ) -> Path:
-    """Draw what an analysis reads into a folder: a page that needs nothing else, notes in Markdown, and all figures.
+    """Draw the inputs of an analysis into a folder: a page that needs nothing else, notes in Markdown, and all figures.
 
     Parameters
     ----------
-    analysis, folder
-        The analysis, and where relative paths of its files start.
     out
         Folder to write to; made if it is not there. Figures are in `figures/` as SVG, all of them in `figures.pdf`.
-    variables
-        Expressions to draw beside the features.
+    variables, every_source
+        As for `inputs_document`.
     formats
         png or pdf: write each figure in these formats too.
-    every_source
-        Draw each source in every variable, and not only in the one that it moves most.
     unblind
         Show all recorded data.
     force
         Replace an earlier page.
-    progress
-        Told how far reading and drawing have come.
 
     Returns
     -------

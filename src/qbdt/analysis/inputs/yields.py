@@ -9,17 +9,7 @@ from qbdt.tables import Table
 
 
 def yields_table(title: str, dataset: Dataset, show_data: bool) -> Table:
-    """Events, statistical error of the simulation, and all sources in quadrature.
-
-    Parameters
-    ----------
-    title
-        Which events.
-    dataset
-        The events.
-    show_data
-        Whether recorded events may be seen.
-    """
+    """Events, statistical error of the simulation, and all sources in quadrature; recorded events with `show_data`."""
     rows = [_row(sample.name, dataset, [sample.name]) for sample in dataset.samples if sample.role is not Role.DATA]
     backgrounds = [sample.name for sample in dataset.of_role(Role.BACKGROUND)]
     if len(backgrounds) > 1:

@@ -129,19 +129,7 @@ def format_time(seconds: float) -> str:
 
 
 def estimate_training(whole: Contents, trained: Contents, settings: Settings, n_threads: int) -> Estimate:
-    """Estimate a training.
-
-    Parameters
-    ----------
-    whole
-        All events that are read.
-    trained
-        Those that are trained on.
-    settings
-        Of the training.
-    n_threads
-        Threads.
-    """
+    """Estimate a training: `whole` are all events that are read, `trained` those that are trained on."""
     profiled, own = settings.method == "profile", trained.of_one_model
     costs = _profile_costs(own, settings, n_threads) if profiled else _paper_costs(own, settings)
     selected = 12 * own.rows  # row numbers and weights of a fold's events

@@ -109,14 +109,7 @@ def _require_length(family: WeightFamily, factors: NDArray[Any], n_weights: int,
 def find_basis(family: WeightFamily, n_weights: int, rows: Mapping[str, FamilyRows]) -> FamilyBasis:
     """Find the principal components that keep the wanted share of a family's effect on every process.
 
-    Parameters
-    ----------
-    family
-        The family.
-    n_weights
-        Length of the list of weights of an event.
-    rows
-        Some events of each process.
+    `n_weights` is the length of the list of weights of an event, `rows` are some events of each process.
     """
     # G_p = Σ|w| d dᵀ / Σ|w|: mean products of the shifts of an expected event. Each process counts equally in the sum
     # whose eigenvectors are the components: a small signal is not lost beside a large background.
@@ -164,17 +157,7 @@ def _join(rows: Sequence[FamilyRows]) -> FamilyRows:
 
 
 def make_sources(name: str, basis: FamilyBasis, columns: Mapping[str, Sequence[Floats]]) -> list[Systematic]:
-    """Make sources of the stored columns of each process: one per component, or one for an envelope.
-
-    Parameters
-    ----------
-    name
-        Name of the source.
-    basis
-        What the columns are.
-    columns
-        Process to its columns, see `FamilyBasis.project`.
-    """
+    """Make sources of the stored columns of each process: one per component, or one for an envelope."""
     if basis.rotation is None:
         up, down = ({process: sides[k] for process, sides in columns.items()} for k in (0, 1))
         return [Systematic.rescaling(name, up, down)]

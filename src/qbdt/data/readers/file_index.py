@@ -33,10 +33,7 @@ def cache_folder() -> Path:
 def find_matches(pattern: str) -> tuple[str, ...]:
     """Files that match a wildcard, sorted; from the index where no folder has changed since it was written.
 
-    Parameters
-    ----------
-    pattern
-        Path with `*`, `?`, `[…]` or `**`; only absolute ones have an index.
+    Only absolute patterns have an index.
     """
     place = cache_folder() / f"files-{digest(pattern)[:16]}.json"
     known = _read(place, pattern)

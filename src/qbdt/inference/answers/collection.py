@@ -57,18 +57,9 @@ class Answers:
 def collect_answers(
     best: BestFit, measurement: Measurement, spec: Mapping[str, Any], settings: FitSettings, recorded: bool
 ) -> Answers:
-    """Collect what the settings ask for.
+    """Collect the answers that the settings ask for, from the free fit of a measurement and its workspace.
 
-    Parameters
-    ----------
-    best
-        The free fit, of recorded data where there are any.
-    measurement, spec
-        What was fitted, and its workspace.
-    settings
-        Which answers.
-    recorded
-        Whether the data are recorded ones. Without, limits are expected ones and there is no goodness of fit.
+    Where the data are not recorded ones, limits are expected ones and there is no goodness of fit.
     """
     best = replace(best, likelihood=AnalyticLikelihood(spec, data=best.likelihood.data))
     strengths = tuple(measurement.of_interest)

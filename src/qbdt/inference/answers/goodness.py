@@ -39,16 +39,9 @@ class GoodnessOfFit:
 
 
 def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessOfFit:
-    """Compare the best fit with the saturated model.
+    """Compare the best fit of recorded data with the saturated model.
 
-    Parameters
-    ----------
-    best
-        The free fit of recorded data; Asimov data fit exactly.
-    n_toys
-        Pseudo-experiments for a p-value that does not rely on the χ² distribution; none by default.
-    seed
-        Of the random numbers.
+    `n_toys` pseudo-experiments give a p-value that does not rely on the χ² distribution; none by default.
     """
     likelihood = best.likelihood
     free = [p for p in likelihood.parameters if p.kind in ("poi", "free") and p.name not in best.minimum.fixed]

@@ -120,16 +120,8 @@ def find_limit_with_toys(
 ) -> UpperLimit:
     """CLs limit with the distributions of the test statistic drawn: for few events, where the formulae fail.
 
-    Parameters
-    ----------
-    best, level, observed
-        As for `find_limit`; the likelihood must be an `AnalyticLikelihood`.
-    n_toys
-        Pseudo-experiments at each strength and hypothesis.
-    seed
-        Of the random numbers.
-    points
-        Strengths at which CLs is computed; it is interpolated in between.
+    `n_toys` pseudo-experiments are drawn at each strength and hypothesis; CLs is interpolated between `points`
+    strengths. The likelihood must be an `AnalyticLikelihood`.
     """
     guess = find_limit(best, level, observed, points=2)
     rng = np.random.default_rng(seed)

@@ -80,15 +80,7 @@ def _round(events: float, error: float) -> str:
 
 
 def measure_yields(best: BestFit, recorded: bool = False) -> Yields:
-    """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations.
-
-    Parameters
-    ----------
-    best
-        The free fit, of an `AnalyticLikelihood`.
-    recorded
-        Whether the data are recorded ones, which are then shown.
-    """
+    """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations."""
     likelihood = best.likelihood
     if not isinstance(likelihood, AnalyticLikelihood):
         raise FitError("yields need the likelihood with derivatives by formula")

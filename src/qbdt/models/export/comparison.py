@@ -85,20 +85,9 @@ class Comparison:
 
 
 def compare(model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool) -> Comparison:
-    """Compare an export with the model.
+    """Compare an export, read back, with the model on rows; `bound` is the difference that rounding explains.
 
-    Parameters
-    ----------
-    model
-        The model.
-    outputs
-        The export, read back.
-    batches
-        Rows to compare on.
-    bound
-        Difference that rounding explains.
-    single
-        Whether to round features to single precision first, as the export does.
+    With `single`, features are rounded to single precision first, as the export does.
     """
     result = Comparison(bound)
     for batch in batches:

@@ -108,15 +108,7 @@ class Options:
 
 
 def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options
-        Problems, contestants and their settings.
-    progress
-        Told after every contestant on every division.
-    """
+    """Run the benchmark; progress is told after every contestant on every division."""
     cache = Cache(options.cache)
     releases = {contestant.name: contestant.release for contestant in options.select()}
     found = PhysicsResults(command=options.command, budget=options.budget, releases=releases)

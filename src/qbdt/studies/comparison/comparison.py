@@ -126,20 +126,8 @@ class Comparison:
 def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progress: Progress = silent) -> Comparison:
     """Tune, train, score and fit each contestant of a plan.
 
-    Parameters
-    ----------
-    plan
-        What is compared.
-    folder
-        Where trainings are kept: what was done is not done again.
-    n_jobs
-        Processes; one for each core by default. Each trains on one thread.
-    progress
-        Told after each tuned candidate and each trained fold.
-
-    Returns
-    -------
-    Comparison
+    Trainings are kept in `folder`: what was done is not done again. Each of `n_jobs` processes, one for each core by
+    default, trains on one thread.
     """
     if n_jobs is not None and n_jobs < 1:
         raise ConfigError(f"jobs={n_jobs}: must be at least 1")

@@ -87,21 +87,7 @@ def reproduce(
     force: bool = False,
     methods: Sequence[PaperMethod] = METHODS,
 ) -> Study:
-    """Run the study, or what is left of it, and write its numbers to `out/study.json`.
-
-    Parameters
-    ----------
-    options
-        What to run.
-    out
-        Folder for steps, models and results.
-    progress
-        Shows how far it is.
-    force
-        Start anew, whatever the folder holds.
-    methods
-        What to compare.
-    """
+    """Run the study, or what is left of it, and write its numbers to `out/study.json`; anew with `force`."""
     available = tuple(method for method in methods if method.available)
     settings = _settings(options, available)
     steps = StepFolder(out / "steps", settings, "a study", force=force)

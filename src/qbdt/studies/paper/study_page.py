@@ -36,15 +36,7 @@ ABOUT_FITS = (
 
 
 def make_document(study: Study, progress: Progress = silent) -> Document:
-    """Make the report.
-
-    Parameters
-    ----------
-    study
-        What was measured.
-    progress
-        Told how far drawing has come.
-    """
+    """Make the report."""
     sections: list[tuple[str, Callable[[Study], list[Block]]]] = [
         ("Result", _result),
         ("What holds", lambda s: [*make_statements(s)]),

@@ -85,14 +85,7 @@ def largest_background_weight(samples: Iterable[Tally]) -> float:
 def make_quantities(dataset: Dataset, settings: Settings, largest: float | None = None) -> Quantities:
     """Lay out the rows and quantities of the paper's method.
 
-    Parameters
-    ----------
-    dataset
-        The events, or a partition of them.
-    settings
-        Of the training.
-    largest
-        Largest absolute background weight of all partitions, where the dataset is one of them.
+    Where the dataset is one of several partitions, `largest` is the largest absolute background weight of all of them.
     """
     signal = [Segment(sample.name, Side.SIGNAL, sample.events) for sample in dataset.of_role(Role.SIGNAL)]
     processes = {

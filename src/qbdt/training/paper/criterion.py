@@ -37,18 +37,8 @@ NOTHING: Fixed = np.empty(0, dtype=np.int64)
 class PaperCriterion:
     """ΔQ = Q_L + Q_R − Q with the background uncertainty of eq:sigmab.
 
-    Parameters
-    ----------
-    quantities
-        s, b, Δ_k, …: sums of histogram channels.
-    layout
-        Where channels are in histograms.
-    min_entries
-        Least effective number of simulated background events of a node.
-    features
-        Number of cuts of every feature, and which are categorical or have a monotonic constraint.
-    workers
-        Threads.
+    The quantities (s, b, Δ_k, …) are sums of histogram channels, which the layout finds; `min_entries` is the least
+    effective number of simulated background events of a node.
     """
 
     def __init__(
@@ -91,24 +81,11 @@ class PaperCriterion:
     def normalise(
         self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
     ) -> Fixed | None:
-        """Scale signal and background to one event each, so that the root has s = b = 1.
+        """Scale signal and background to one event each, so that the root has s = b = 1; return its quantities.
 
-        Variations get the factor of the nominal background, so that their effect on its normalisation survives.
-
-        Parameters
-        ----------
-        root, systematics
-            Nominal and systematic histograms of the root.
-        features
-            Features that may be cut on.
-        units
-            Value of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS.
-
-        Returns
-        -------
-        array or None
-            Quantities of the root; None where signal or background has no positive yield, to which negative weights
-            can grow.
+        Variations get the factor of the nominal background, so that their effect on its normalisation survives. `units`
+        are the values of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS. None is
+        returned where signal or background has no positive yield, to which negative weights can grow.
         """
         s, b = (int(self._bins(root, quantity, 0, BINS).sum()) for quantity in (0, 1))
         if s <= 0 or b <= 0:

@@ -22,15 +22,9 @@ from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitio
 
 @dataclass(frozen=True, eq=False)
 class OutOfCore(PartitionedEvents):
-    """Events whose binned rows are kept on disk during a training.
+    """Events whose binned rows are kept in a folder on disk during a training.
 
-    Parameters
-    ----------
-    partitions, folds
-        As for `PartitionedEvents`.
-    folder
-        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features;
-        docs/cluster.md has the numbers of the profiled method.
+    They take about 52 bytes a row with up to 32 features; docs/cluster.md has the numbers of the profiled method.
     """
 
     folder: Path = Path()

@@ -75,14 +75,8 @@ class FeatureRules:
     ) -> Arranged:
         """Put the categories of a node in the order of the ratio of two yields.
 
-        Parameters
-        ----------
-        histogram, channels
-            The node's histogram, and the channels in it, by first bin and distance of bins.
-        features
-            Features that may be cut on.
-        yields
-            Gives the two yields of each category.
+        `channels` are those of the node's histogram, by first bin and distance of bins; `yields` gives the two yields
+        of each category.
         """
         to_order = (
             [f for f in features.tolist() if f in self.categorical and self.n_cuts[f]] if self.categorical else []

@@ -155,12 +155,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 def read_folder(folder: Path, *, verify: bool = True) -> Iterator[tuple[str, Objects, float]]:
     """Yield (process, objects, weight per event) from a folder that `qbdt generate tautaugamma` wrote.
 
-    Parameters
-    ----------
-    folder
-        With `metadata.json` and the Parquet files that it names.
-    verify
-        Compare the checksums first; a damaged file is refused.
+    With `verify` the checksums of `metadata.json` are compared first, and a damaged file is refused.
     """
     metadata = read_metadata(folder)
     for process, entry in metadata["processes"].items():
