@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -199,11 +199,7 @@ class _DaskPartitions(SpreadPartitions):
         if found != len(self._partitions):
             raise _Lost(f"{len(self._partitions) - found} partitions have no worker")
         self._count(calls, replies, time.perf_counter() - begin)
-        results: Results | None = None
-        for reply in replies:
-            results = combine(calls, results, reply.results)
-        assert results is not None
-        return results
+        return reduce(partial(combine, calls), (reply.results for reply in replies))
 
     def _count(self, calls: Sequence[Call], replies: Sequence[Reply], seconds: float) -> None:
         """Note what a round trip has cost."""
