@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.input_files import said_of
+from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.sample_schema import DataDriven
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.source_schema import Source
@@ -141,7 +141,7 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
     for source, rule in analysis.systematics.items():
         acting = {process: names[process] for process in acts_on[source] if process in names}
         if acting:
-            with said_of(f"systematics.{source}"):
+            with name_in_errors(f"systematics.{source}"):
                 found[source] = rule.act_on(acting)
     return found
 

@@ -93,16 +93,16 @@ def _sample_in_era(sample: SampleFiles, era: str) -> SampleFiles:
     own = {key: getattr(sample.eras[era], key) for key in given}
     merged = sample.model_copy(update={**own, "eras": {}})
     return merged.model_copy(
-        update={"files": [_named(path, era) for path in merged.files], "tree": _named(merged.tree, era)}
+        update={"files": [_insert_era(path, era) for path in merged.files], "tree": _insert_era(merged.tree, era)}
     )
 
 
 def _variation_in_era(variation: ShapeVariation | None, era: str) -> ShapeVariation | None:
     if variation is None:
         return None
-    files = None if variation.files is None else [_named(path, era) for path in variation.files]
-    return variation.model_copy(update={"files": files, "tree": _named(variation.tree, era)})
+    files = None if variation.files is None else [_insert_era(path, era) for path in variation.files]
+    return variation.model_copy(update={"files": files, "tree": _insert_era(variation.tree, era)})
 
 
-def _named(text: Text, era: str) -> Text:
+def _insert_era(text: Text, era: str) -> Text:
     return text.replace(ERA, era) if text else text

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import said_of
+from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
 from qbdt.analysis.schema import Analysis, Folds
@@ -54,7 +54,7 @@ def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progres
 
 def require_trainable(events: RegionEvents, analysis: Analysis, model: str | None = None) -> Dataset:
     """Events of the regions that train a model (the first by default); refuse what cannot be trained on or fitted."""
-    with said_of(name_training_regions(events.regions, model)):
+    with name_in_errors(name_training_regions(events.regions, model)):
         return require_usable(events.of_training_regions(model), analysis)
 
 

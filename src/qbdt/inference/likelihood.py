@@ -171,13 +171,13 @@ class Likelihood(PyhfModel):
                 return None
             if slope @ move < POLISHED:
                 return Minimum(point, value, fixed)
-            point, lowered = self._shortened(point, free, move, value)
+            point, lowered = self._shorten_step(point, free, move, value)
             if lowered > value or np.any(point < low) or np.any(point > high):
                 return None
             value = lowered
         return None
 
-    def _shortened(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
+    def _shorten_step(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
         trial, lowered = point, np.inf
         for length in 0.5 ** np.arange(12):  # halved until −2 ln L does not rise
             trial = point.copy()

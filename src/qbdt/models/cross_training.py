@@ -177,12 +177,12 @@ def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, set
     Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
     known = describe_events(events) if isinstance(events, Dataset) else {}
-    if {key: _simulated(earlier.data.get(key)) for key in known} != {k: _simulated(v) for k, v in known.items()}:
+    if {key: _drop_data(earlier.data.get(key)) for key in known} != {k: _drop_data(v) for k, v in known.items()}:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings
 
 
-def _simulated(described: Any) -> Any:
+def _drop_data(described: Any) -> Any:
     """Samples as a training describes them, without recorded data, which it never looks at; anything else as it is."""
     if not isinstance(described, list):
         return described

@@ -44,7 +44,7 @@ def svg(figure: Figure) -> bytes:
     with styled(), mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path", "savefig.facecolor": "white"}):
         figure.drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     figure.drawn.set_layout_engine("none")
-    return re.sub(rb' d="[^"]*"', _rounded, out.getvalue())
+    return re.sub(rb' d="[^"]*"', _round_outline, out.getvalue())
 
 
 def typeset(text: str) -> str:
@@ -63,7 +63,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _rounded(path: re.Match[bytes]) -> bytes:
+def _round_outline(path: re.Match[bytes]) -> bytes:
     """Outlines to a hundredth of a point: half the size, and nothing that can be seen."""
     return re.sub(rb"(\.\d\d)\d+", rb"\1", path.group())
 

@@ -74,9 +74,7 @@ class Monitor:
         if self.validation is not None:
             self._add_scores(self.validation, Ensemble(features, (report.tree,)), n_threads)
             # Binned Q (eq:Q0 over bins of tanh(c·y)) of signal and background for the best c.
-            scan = scan_tanh(
-                *self._joined(self.validation, Role.SIGNAL), *self._joined(self.validation, Role.BACKGROUND)
-            )
+            scan = scan_tanh(*self._join(self.validation, Role.SIGNAL), *self._join(self.validation, Role.BACKGROUND))
             self.history.append(scan.largest_q)
             report = replace(report, validation=self.history[-1])
         stops = [bool(callback(report)) for callback in self.callbacks]
@@ -88,7 +86,7 @@ class Monitor:
             for sample in validation.of_role(role):
                 self._scores[sample.name] += tree.score(sample.events, n_threads)
 
-    def _joined(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
+    def _join(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
         """Scores and weights of all samples of a role."""
         samples = validation.of_role(role)
         scores = np.concatenate([self._scores[sample.name] for sample in samples])

@@ -162,7 +162,7 @@ def make_binning(
     categories = categories or {}
     if not isinstance(choice, str):
         _require_few_categories(categories, max_bins)
-        return Binning(features, _fixed_edges(choice, features, categories), categories)
+        return Binning(features, _make_fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
     if not 3 <= max_bins <= BINS:
@@ -210,7 +210,7 @@ def quantile_binning(
     return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])), known)
 
 
-def _fixed_edges(
+def _make_fixed_edges(
     choice: Sequence[FixedBins] | Mapping[str, FixedBins], features: tuple[str, ...], categories: Categories
 ) -> tuple[Floats, ...]:
     """Inner edges of equal-width bins; the last is left out, as in the paper's program."""
@@ -226,12 +226,12 @@ def _fixed_edges(
         raise ConfigError(f"binning has {len(choice)} entries for {len(numbers)} features that are not categorical")
     edges = {name: category_edges(values) for name, values in categories.items()}
     for name, bins in zip(numbers, choice, strict=True):
-        n_bins, low, high = _checked_bins(name, bins)
+        n_bins, low, high = _check_bins(name, bins)
         edges[name] = low + (high - low) * np.arange(1, n_bins - 1) / n_bins
     return tuple(edges[name] for name in features)
 
 
-def _checked_bins(name: str, bins: FixedBins) -> FixedBins:
+def _check_bins(name: str, bins: FixedBins) -> FixedBins:
     try:
         n_bins, low, high = bins
         whole = int(n_bins)

@@ -67,7 +67,14 @@ class Diagnosis:
         """Over-training, features, sources, what moves with each source, learning curves, more simulation."""
         curves = map(_curve_table, self.curves)
         simulation = simulation_tables(self.strength.sigma_full, self.more, self.statistics)
-        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves, *simulation)
+        tables = (
+            self._over_training(),
+            self._features(),
+            self._sources(),
+            self._shifts(),
+            *curves,
+            *simulation,
+        )
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
@@ -108,7 +115,7 @@ class Diagnosis:
         header = ("source", "cost in σ_μ", "σ_μ without", "Δ/b (%)", "… at most (%)", "in bin")
         return Table("Sources: what each costs and which bin of the score it moves most", header, tuple(rows))
 
-    def _moved(self) -> Table:
+    def _shifts(self) -> Table:
         rows = []
         for s in self.sources:
             for f in [f for f in s.features if f.significance > 2][:SHOWN]:

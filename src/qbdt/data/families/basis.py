@@ -171,12 +171,20 @@ def make_families_table(bases: Mapping[str, FamilyBasis]) -> Table:
     """Table of the components of each family; no rows where there are none."""
     header = ("family", "kind", "weights", "process", "mean shift", "sources", "kept")
     rows = tuple(
-        (name, str(b.family.kind), str(b.n_weights), process, f"{size:.2%}", str(b.n_components), _kept(b, process))
+        (
+            name,
+            str(b.family.kind),
+            str(b.n_weights),
+            process,
+            f"{size:.2%}",
+            str(b.n_components),
+            _say_kept(b, process),
+        )
         for name, b in bases.items()
         for process, size in b.size.items()
     )
     return Table("Families of weights", header, rows)
 
 
-def _kept(basis: FamilyBasis, process: str) -> str:
+def _say_kept(basis: FamilyBasis, process: str) -> str:
     return f"{basis.kept[process]:.2%}" if process in basis.kept else "does not vary"

@@ -130,7 +130,7 @@ class _Graph:
         sums = {name: self._trees(component) for name, component in member.components.items()}
         if isinstance(member, EfficientScores):
             return self._efficient(member, list(sums.values()))
-        return self._profiled(member.constants, **sums) if member.constants else sums["score"]
+        return self._combine_profiled(member.constants, **sums) if member.constants else sums["score"]
 
     def by_fold(self, scores: list[str], fold: str, n_scores: int) -> None:
         """Outputs `score`, of the fold's model, and `average`."""
@@ -152,14 +152,14 @@ class _Graph:
     def fold(self, rule: FoldRule) -> str:
         """Fold of each row, from its identifiers."""
         if isinstance(rule, HashFolds):
-            return self._hashed(rule)
+            return self._hash_identifiers(rule)
         (column,) = rule.columns
         if isinstance(rule, SplitFolds):  # a negative place would count from the end; k is refused by the runtime
             low = self.node("Less", [column, self.constant(0, np.int64)])
             return self.node("Where", [low, self.constant(rule.k, np.int64), column])
         return self.node("Mod", [column, self.constant(rule.k, np.int64)])
 
-    def _profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
+    def _combine_profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
         one = self.constant(1.0)
         exponent = self.node("Neg", [self.node("Add", [ratio, self.constant(constants["log_odds"])])])
         probability = self.node("Div", [one, self.node("Add", [one, self.node("Exp", [exponent])])])
@@ -184,7 +184,7 @@ class _Graph:
     def _sum_columns(self, table: str, n_columns: int) -> str:
         return self.node("MatMul", [table, self.array(np.ones((n_columns, 1)))])
 
-    def _hashed(self, rule: HashFolds) -> str:
+    def _hash_identifiers(self, rule: HashFolds) -> str:
         """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.
 
         Both wrap around at 64 bits, and casts between them keep the bits.

@@ -92,9 +92,9 @@ def reproduce(
     settings = _settings(options, available)
     steps = StepFolder(out / "steps", settings, "a study", force=force)
     seconds: dict[str, float] = {}
-    data = _timed(seconds, "reading", partial(load_events, options.data))
-    published = _timed(seconds, "published split", partial(_published, options, available, data, steps, out, progress))
-    halves = _timed(seconds, "random halves", partial(_halves, options, available, steps, progress))
+    data = _time(seconds, "reading", partial(load_events, options.data))
+    published = _time(seconds, "published split", partial(_run_split, options, available, data, steps, out, progress))
+    halves = _time(seconds, "random halves", partial(_run_halves, options, available, steps, progress))
     skipped = tuple(method.name for method in methods if not method.available)
     study = Study(options, settings, available, skipped, published, halves, seconds, out, data)
     content = {**study.to_dict(), "provenance": provenance(data=options.data)}
@@ -110,7 +110,7 @@ def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any
     return {**plain, "qbdt": __version__, "methods": [m.name for m in methods], "files": files}
 
 
-def _published(
+def _run_split(
     options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: StepFolder, out: Path, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     results = {}
@@ -122,7 +122,7 @@ def _published(
     return results
 
 
-def _halves(
+def _run_halves(
     options: Options, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
@@ -139,7 +139,7 @@ def _halves(
     return collected
 
 
-def _timed(seconds: dict[str, float], stage: str, work: Callable[[], Any]) -> Any:
+def _time(seconds: dict[str, float], stage: str, work: Callable[[], Any]) -> Any:
     start = time.perf_counter()
     result = work()
     seconds[stage] = time.perf_counter() - start
