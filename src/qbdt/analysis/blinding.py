@@ -45,7 +45,7 @@ def open_data(analysis: Analysis) -> Analysis:
 
 
 def describe_blinding(blind: bool, with_data: bool) -> str:
-    """Return the line that says what a reader looks at."""
+    """Return the line that names the data that are shown."""
     if not with_data:
         return NO_DATA
     return BLIND if blind else UNBLINDED

@@ -1,4 +1,4 @@
-"""Result of a fit to scores: its expected and observed summaries, and what is said of its templates."""
+"""Result of a fit to scores: its expected and observed summaries, and notes on its templates."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Scorer(Protocol):
 
 
 def place_model(model: Model, device: str | None) -> Scorer:
-    """Return a model that scores on a device; the model itself for None, and what is missing is said where it is."""
+    """Return a model that scores on a device; the model itself for None; a missing device is refused."""
     opened = open_device(device)
     if opened is None:
         return model
@@ -56,7 +56,7 @@ def place_model(model: Model, device: str | None) -> Scorer:
 
 @dataclass(frozen=True, eq=False)
 class _OnDevice:
-    """A model whose sums of trees are found on a device; what they are combined to is found by the CPU."""
+    """A model whose sums of trees are found on a device; the CPU combines them."""
 
     model: SingleModel
     device: Device

@@ -1,4 +1,4 @@
-"""Cut flow: what is left of each process after each condition of the selection, in the order in which it is written."""
+"""Cut flow: yield of each process after each condition of the selection, in the order of the analysis file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CutFlow:
     yields: Floats  # Expected events, cuts × processes
 
     def table(self) -> Table:
-        """For people: yields, and what a cut leaves of those before it."""
+        """Yields for people, and the share that each cut leaves."""
         rows = [("all events", *(f"{value:,.5g}" for value in self.yields[0]))]
         for cut, before, after in zip(self.cuts, self.yields[:-1], self.yields[1:], strict=True):
             left = [f"{b:,.5g} ({b / a:.1%})" if a else f"{b:,.5g}" for a, b in zip(before, after, strict=True)]

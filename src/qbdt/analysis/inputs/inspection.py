@@ -65,7 +65,7 @@ class Inspection:
 
 
 def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> Inspection:
-    """Read all events of an analysis and say what is in them."""
+    """Read and summarise all events of an analysis."""
     events = load_regions(analysis, folder, progress)
     require_trainable(events, analysis)
     blind = analysis.fit.blind

@@ -25,7 +25,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class TuningTrial:
-    """One set of settings and what it is worth."""
+    """One set of settings and its σ_μ."""
 
     number: int  # In the order of the search, from 0
     settings: Mapping[str, Any]  # The values that were searched

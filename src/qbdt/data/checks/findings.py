@@ -64,7 +64,7 @@ class Finding:
 
 
 def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
-    """Find what is probably wrong with the input.
+    """Find probable faults of the input.
 
     Examples
     --------

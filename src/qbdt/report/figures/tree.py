@@ -94,7 +94,7 @@ def _write_columns(
 
 
 def _draw_outputs(axes: Any, tree: Tree, places: dict[int, tuple[float, float]], at: float) -> None:
-    """Bars of what the leaves give, to the right for signal-like ones."""
+    """Bars of the outputs of leaves, to the right for signal-like ones."""
     leaves = [node for node in places if tree.nodes["feature"][node] < 0]
     largest = max(abs(float(tree.nodes["value"][node])) for node in leaves) or 1.0
     for node in leaves:

@@ -40,7 +40,7 @@ class EventFolders:
 class Problem:
     """Events to be fitted, and how they are divided for training."""
 
-    # name, title: short name, and what it is
+    # name, title: short name and description
     name: str
     title: str
     load: Callable[[EventFolders], Dataset]  # Reads the events

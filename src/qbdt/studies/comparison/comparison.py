@@ -29,7 +29,7 @@ from qbdt.studies.comparison.plan import Events, Plan
 from qbdt.studies.processes import run_tasks
 
 TRAININGS = "trainings"
-"""Folder, inside of that of the comparison, of what was judged and scored."""
+"""Folder, inside of that of the comparison, of judged candidates and of scores."""
 
 
 class Task(NamedTuple):

@@ -1,4 +1,4 @@
-"""`TrainedRegression`: a trained regression, and what is expected of its predictions."""
+"""`TrainedRegression`: a trained regression, and the expected errors of its predictions."""
 
 from __future__ import annotations
 
