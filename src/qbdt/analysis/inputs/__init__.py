@@ -1,6 +1,6 @@
-"""Looking at what an analysis reads, before anything is trained.
+"""Inputs of an analysis, looked at before anything is trained.
 
-In: an analysis and its files. Out: tables of yields, sources and what looks wrong (`inspect_inputs`), or a page with
+In: an analysis and its files. Out: tables of yields, sources and probable faults (`inspect_inputs`), or a page with
 every variable, source and correlation (`plot_inputs`).
 """
 
