@@ -72,15 +72,14 @@ def inspect_inputs(analysis: Analysis, folder: str | Path = ".", progress: Progr
     blind = analysis.fit.blind
     dataset = events.simulated() if blind else events.every_event()
     hidden = tuple(sample.name for sample in events.whole.of_role(Role.DATA)) if blind else ()
-    yields = {name: _count_yields(events.select(name), hidden) for name in analysis.regions}
+    yields = {
+        name: {s.name: s.events.total for s in events.select(name).samples if s.name not in hidden}
+        for name in analysis.regions
+    }
     normalisations = tuple(find_normalisations(analysis, folder))
     families = find_families(analysis, folder)
     findings = (*check_families(families), *check_eras(analysis, folder, hidden, progress))
     return Inspection(dataset, normalisations, families, yields, hidden, findings)
-
-
-def _count_yields(dataset: Dataset, hidden: Collection[str]) -> dict[str, float]:
-    return {sample.name: sample.events.total for sample in dataset.samples if sample.name not in hidden}
 
 
 YIELD_FACTOR = 1.5

@@ -208,7 +208,9 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     if ending not in OPENERS:
         known = ", ".join([".root", *OPENERS])
         raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
-    return _open_fetched(path, share, OPENERS[ending]) if _is_remote(path) else OPENERS[ending](path, share)
+    if path.startswith(("http://", "https://")):
+        return _open_fetched(path, share, OPENERS[ending])
+    return OPENERS[ending](path, share)
 
 
 def _ending(path: str) -> str:
@@ -224,10 +226,6 @@ def _require_client(path: str, ending: str) -> None:
         raise DataError(f"{path}: only ROOT files are read over root://; fetch it first, or take https://")
     if find_spec("fsspec_xrootd") is None:
         raise DataError(f"{path}: XRootD's client is not installed: pip install fsspec-xrootd, or take https://")
-
-
-def _is_remote(path: str) -> bool:
-    return path.startswith(("http://", "https://"))
 
 
 @contextmanager

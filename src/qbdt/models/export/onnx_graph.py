@@ -62,13 +62,9 @@ def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDA
 
     def outputs(values: Floats, identifiers: dict[str, NDArray[np.int64]]) -> dict[str, Floats]:
         found = session.run(names, {"features": np.ascontiguousarray(values, dtype=np.float64), **identifiers})
-        return {name: _drop_only_column(array) for name, array in zip(names, found, strict=True)}
+        return {name: one if one.shape[1] > 1 else one[:, 0] for name, one in zip(names, found, strict=True)}
 
     return outputs
-
-
-def _drop_only_column(array: Floats) -> Floats:
-    return array if array.shape[1] > 1 else array[:, 0]
 
 
 def _count_scores(model: Model) -> int:
@@ -175,14 +171,12 @@ class _Graph:
         axis = self.constant(1, np.int64)
         most = self.node("Max", [self.node("ReduceMax", [y, axis], keepdims=1), self.constant(0.0)])
         powers = self.node("Exp", [self.node("Sub", [y, most])])
-        total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), self._sum_columns(powers, n_ratios)])
+        sum_of_powers = self.node("MatMul", [powers, self.array(np.ones((n_ratios, 1)))])
+        total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), sum_of_powers])
         shares = self.node("Div", [powers, total])
         ratios = self.node("MatMul", [shares, self.array(np.ascontiguousarray(member.ratio_coefficients.T))])
         t = self.node("Sub", [self.node("Sub", [ratios, shifts]), self.array(member.centres[None])])
         return self.node("Div", [t, self.array(member.widths[None])])
-
-    def _sum_columns(self, table: str, n_columns: int) -> str:
-        return self.node("MatMul", [table, self.array(np.ones((n_columns, 1)))])
 
     def _hash_identifiers(self, rule: HashFolds) -> str:
         """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.

@@ -37,7 +37,7 @@ from qbdt.studies.benchmark.results import (
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
 from qbdt.studies.comparison.measurement import measure_scores
-from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train, judge_settings
+from qbdt.studies.comparison.nested_training import Cache, cross_train, judge_settings
 from qbdt.studies.processes import run_tasks
 from qbdt.trees.device import open_device
 
@@ -122,7 +122,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
         fits, settings = _run_problem(problem, data, options, progress)
         titles = {**found.titles, name: f"{problem.title}: {_count_events(problem.division(data, 1).data)}"}
         found = replace(found, fits=(*found.fits, *fits), settings=(*found.settings, *settings), titles=titles)
-    if "times" in options.checks and _takes_part(options):
+    if "times" in options.checks and OURS in releases:
         found = replace(found, times=tuple(_measure_times(options, progress)))
     return found
 
@@ -205,7 +205,8 @@ def _run_trial(name: str, options: Options, trial: Trial, data: Dataset) -> Tria
         return list(_run_with_noise(problem, data, contestant, seed, cache)), []
     outcome = cross_train(contestant, problem.division(data, seed), budget, cache)
     fits = list(_fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored))
-    return fits, [_describe_choice(problem, contestant, seed, outcome)]
+    chosen = [dict(settings) for settings in outcome.settings]
+    return fits, [{"problem": name, "contestant": contestant.name, "seed": seed, "settings": chosen}]
 
 
 def _fit_scores(
@@ -268,15 +269,6 @@ def _measure_times(options: Options, progress: Progress) -> Iterator[TimeRecord]
 
 def _add_sources_of_kind(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
     return add_sources(data, make(data, count, 1))
-
-
-def _takes_part(options: Options) -> bool:
-    return any(contestant.name == OURS for contestant in options.select())
-
-
-def _describe_choice(problem: Problem, contestant: Contestant, seed: int, outcome: CrossTraining) -> dict[str, Any]:
-    chosen_settings = [dict(settings) for settings in outcome.settings]
-    return {"problem": problem.name, "contestant": contestant.name, "seed": seed, "settings": chosen_settings}
 
 
 def _count_events(data: Dataset) -> str:
