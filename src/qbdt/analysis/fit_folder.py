@@ -44,22 +44,14 @@ def fit_scored(
 
     Parameters
     ----------
-    analysis
-        The analysis; its features are the score alone, or `score` says which.
-    folder
-        Where relative paths of its files start.
     out
         Folder for results, workspaces and figures; nothing is written without it.
     score
-        Name of the feature that is the score.
-    figures
-        Whether to draw.
+        Name of the feature that is the score, where it is not the only one.
     unblind
         Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
     origin
         What `fit.json` is to say about where it comes from.
-    progress
-        Told how far it has come.
     """
     analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)

@@ -87,15 +87,8 @@ def fit_measurement(
 ) -> FitResult:
     """Fit the regions of a measurement together: the expected result, and the observed one where all have data.
 
-    Parameters
-    ----------
-    measurement
-        Regions and parameters.
-    settings
-        `mc_stat`, `mc_model`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name `measurement`
-        are used; everything else is about making templates.
-    progress
-        Told how far the fits have come.
+    Of the settings `mc_stat`, `mc_model`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name
+    `measurement` are used; everything else is about making templates.
     """
     settings = settings or FitSettings()
     measurement = measurement.rename_reserved()

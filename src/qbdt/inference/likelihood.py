@@ -38,15 +38,8 @@ class Minimum:
 class Likelihood(PyhfModel):
     """−2 ln L of a workspace and its data, relative to a model that fits every bin and constraint exactly.
 
-    Parameters
-    ----------
-    spec
-        pyhf workspace.
-    data
-        Counts per bin, by channel or those of all channels in the order of `channels`, to use instead of the
-        observations of the workspace.
-    linear
-        Interpolate shapes piecewise linearly; see `PyhfModel`.
+    `data` are counts per bin, by channel or those of all channels in the order of `channels`, to use instead of the
+    observations of the workspace; for `linear` see `PyhfModel`.
 
     Examples
     --------

@@ -40,8 +40,6 @@ def cross_train(
 
     Parameters
     ----------
-    dataset
-        Signal, background and systematic sources, with a fold rule.
     settings, n_threads, progress, device
         As for `qbdt.training.train`, of each model.
     resume

@@ -12,18 +12,7 @@ from qbdt.trees.device import Device, open_device, score_on_device
 
 
 def score_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
-    """Score of every event.
-
-    Parameters
-    ----------
-    model
-        One model, or one for each fold: an event is then scored by the one that never saw it.
-    events
-        Values of its features, and the identifiers that divide them into folds.
-    n_threads
-        Threads; None for all cores.
-    device
-        "cuda" to score on a GPU.
+    """Score of every event; of a model with folds by the member that never saw it, which its identifiers tell.
 
     Examples
     --------

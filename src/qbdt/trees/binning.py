@@ -150,12 +150,8 @@ def make_binning(
         "quantile", or one (number of bins, low, high) per feature, in order or by name.
     max_bins
         For quantiles: most bins, one of them for missing values.
-    features
-        Feature names.
     signal, background
         Nominal events; for quantiles each class counts as one event in all.
-    workers
-        Threads.
     categories
         Values of categorical features, each of which has a bin of its own.
     """

@@ -138,24 +138,10 @@ def diagnose(
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """Diagnose trained models.
+    """Diagnose trained models: one per fold of the dataset, each trained without it.
 
-    Parameters
-    ----------
-    dataset
-        Events with features, sources and the folds of the models.
-    models
-        One model per fold, each trained without it.
-    settings
-        How scores become templates and templates a fit.
-    trainer
-        Trains on given events, for the curve against their number; without it that curve is left out.
-    repeats
-        Times that features are scrambled and shares of the events drawn.
-    seed
-        Of everything random.
-    n_threads, progress
-        Threads; told how far it is.
+    `trainer` trains on given events, for the curve against their number; without it that curve is left out. Features
+    are scrambled, and shares of the events drawn, `repeats` times.
     """
     if dataset.folds != models.folds:
         raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")

@@ -49,13 +49,7 @@ def probe_events(analysis: Analysis, folder: Path) -> RegionEvents:
 
 
 class _ProbeReader(EventReader):
-    """Reads the first rows of some files.
-
-    Attributes
-    ----------
-    cut_short
-        Processes that have more rows than were read, in any era.
-    """
+    """Reads the first rows of some files; notes which processes have more rows than were read, in any era."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

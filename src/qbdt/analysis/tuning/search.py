@@ -41,24 +41,16 @@ def tune(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
 ) -> Tuning:
-    """Search for training settings with a small σ_μ.
+    """Search for training settings with a small σ_μ, beginning at the training section of the analysis.
 
     Parameters
     ----------
-    dataset
-        Events of the analysis, with folds.
-    analysis
-        Its training section is where the search starts; settings that are not searched stay as they are.
     folder
         Where the study is kept; a search that is started again in the same folder goes on.
     n_trials
         Number of trials in all, those of earlier calls included.
     inner
         Inner folds; see `Judge`.
-    seed
-        Of the search.
-    n_threads, device, progress
-        Threads; "cuda" to train and score on a GPU; told how far it is.
     say
         Told about every trial.
     """

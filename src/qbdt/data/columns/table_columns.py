@@ -17,14 +17,8 @@ from qbdt.errors import DataError, find_repeated
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
     """Columns of a numpy array, mapping, pandas or Arrow table, awkward record array, or anything that speaks Arrow.
 
-    Parameters
-    ----------
-    table
-        The table.
-    names
-        For arrays: the column names (x0, x1, … if not given). For named tables: which columns, in this order.
-    context
-        Put in front of messages.
+    Of arrays `names` are the column names (x0, x1, … if not given), of named tables which columns, in this order;
+    `context` is put in front of messages.
 
     Examples
     --------

@@ -46,18 +46,9 @@ class Check:
 
 
 class Comparison:
-    """Differences between two ways to score, over batches of rows.
+    """Differences between two ways to score, over batches of rows, with and without missing values.
 
-    Attributes
-    ----------
-    rows, rows_missing
-        Rows so far, and those among them with missing values.
-    largest
-        Largest difference on rows without missing values.
-    largest_missing
-        The same on rows with missing values.
-    beyond
-        Scores that differ by more than rounding explains.
+    `beyond` counts the scores that differ by more than rounding explains.
     """
 
     def __init__(self, bound: float) -> None:

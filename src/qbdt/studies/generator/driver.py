@@ -77,26 +77,17 @@ def generate_tautaugamma(
 ) -> dict[str, Any]:
     """Simulate h → γττ and its background into a folder that `qbdt.data.samples.tautaugamma` reads.
 
+    An interrupted run with the same settings is continued. The metadata that are also in `metadata.json` are returned.
+
     Parameters
     ----------
-    out
-        Folder to write; an interrupted run with the same settings is continued.
     signal, background
         Nominally selected events of each.
-    settings
-        Seed and sizes.
     workers
         Processes to use; the result does not depend on it. With more than one, scripts need the usual
         ``if __name__ == "__main__"`` of Python's multiprocessing.
     root
         Also write the variables of all variations to ROOT files.
-    progress
-        Told how many events are selected.
-
-    Returns
-    -------
-    dict
-        The metadata that are also in `metadata.json`.
     """
     settings = settings or GenerateSettings()
     wanted = {"signal": signal, "background": background}

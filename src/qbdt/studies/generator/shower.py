@@ -69,13 +69,7 @@ class Showered:
 
 
 class Shower:
-    """Pythia for one process.
-
-    Parameters
-    ----------
-    resonance
-        Whether events are handed over as one Higgs boson (signal) or as τ⁻ τ⁺ γ (background).
-    """
+    """Pythia for one process: events are one Higgs boson (`resonance`, the signal) or τ⁻ τ⁺ γ (the background)."""
 
     def __init__(self, *, resonance: bool) -> None:
         self._resonance = resonance
