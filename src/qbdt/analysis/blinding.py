@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Region
 from qbdt.arrays import Floats
 from qbdt.inference.templates import TemplateSet
 

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.input_files import name_in_errors
-from qbdt.analysis.sample_schema import DataDriven
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import Source
+from qbdt.analysis.schema import Analysis, DataDriven, Source
 from qbdt.data import Dataset, Role, Sample, Systematic
 from qbdt.errors import DataError
 

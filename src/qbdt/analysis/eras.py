@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import ShapeSource, ShapeVariation, Source
+from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
 from qbdt.files import choose_words
 

@@ -25,9 +25,16 @@ from qbdt.analysis.input_files import (
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
-from qbdt.analysis.sample_schema import Generated, SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import FamilySource, ShapeSource, ShapeVariation, Source, WeightSource
+from qbdt.analysis.schema import (
+    Analysis,
+    FamilySource,
+    Generated,
+    SampleFiles,
+    ShapeSource,
+    ShapeVariation,
+    Source,
+    WeightSource,
+)
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources

@@ -9,9 +9,7 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 
 from qbdt.analysis.eras import split_eras
-from qbdt.analysis.sample_schema import SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import ShapeSource, Source
+from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
 from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
 from qbdt.errors import DataError, ExpressionError

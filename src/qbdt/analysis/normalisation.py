@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.sample_schema import Generated
+from qbdt.analysis.schema import Generated
 from qbdt.data import Expression
 from qbdt.data.readers import read_histogram, sum_expression
 from qbdt.errors import DataError

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.analysis.region_schema import Region
+from qbdt.analysis.schema import Region
 from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.files import choose_words

@@ -12,8 +12,7 @@ import numpy as np
 from qbdt.analysis.blinding import find_open_data
 from qbdt.analysis.measured_scores import join_scores
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Region
 from qbdt.data import Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding, find_open_data, open_data
-from qbdt.analysis.fit_schema import Variable
 from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
 from qbdt.analysis.inputs.yields import count_cuts, yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Kind, Role
 from qbdt.errors import ConfigError, OutputError

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from qbdt.analysis.schema_fields import ExpressionText, LabelText, as_text
+from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
 from qbdt.settings import Section, as_list, one_or_many
