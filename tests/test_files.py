@@ -59,11 +59,13 @@ def test_force_removes_what_the_folder_owns(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.json", "run.json"]
 
 
-def test_a_damaged_step_is_done_again(tmp_path):
+@pytest.mark.parametrize("damaged", ["", '{"x":', "[]", "9" * 5000])
+def test_a_damaged_step_is_done_again(tmp_path, damaged):
     steps = StepFolder(tmp_path, None)
     steps.put("a", {"x": 1})
-    (tmp_path / "a.json").write_text('{"x":')
+    (tmp_path / "a.json").write_text(damaged)
     assert not steps.has("a")
+    assert steps.find("a") == {}
     assert steps.get("a", lambda: {"x": 3}) == json.loads((tmp_path / "a.json").read_text()) == {"x": 3}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from inspect import signature
@@ -232,9 +232,14 @@ def _import_classifier(path: str) -> Contestant:
         raise ConfigError(
             f"contestant {path}: a class with fit(X, y, sample_weight) and decision_function or predict_proba is needed"
         )
-    top = path.partition(".")[0]
-    package = packages_distributions().get(top, [top])[0]
+    package = _find_package(path.partition(".")[0])
     return Contestant(path, fit_on_table(partial(fit_classifier, kind)), package=package)
+
+
+@cache
+def _find_package(module: str) -> str:
+    """Name of the package that a module comes from; cached, since all installed ones are looked through."""
+    return packages_distributions().get(module, [module])[0]
 
 
 def select_contestants(names: Sequence[str] | None, device: str | None = None) -> list[Contestant]:
