@@ -98,9 +98,9 @@ def package(session: nox.Session) -> None:
     distributions = Path(session.create_tmp()).resolve() / "dist"
     shutil.rmtree(distributions, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(distributions), str(REPOSITORY))
-    session.run("twine", "check", "--strict", *map(str, distributions.glob("qbdt-*")))
-    for file in sorted(distributions.glob("qbdt-*")):
-        session.run("python", "tests/installed.py", str(file), *session.posargs)
+    files = [str(file) for kind in ("*.whl", "*.tar.gz") for file in distributions.glob(kind)]
+    session.run("twine", "check", "--strict", *files)
+    session.run("python", "tests/installed.py", *files, *(session.posargs or ["-n", "2"]))
 
 
 @nox.session
