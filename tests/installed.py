@@ -4,7 +4,7 @@
 
 Prints the size of the installation; runs the commands that every installation has, and the demo; then all tests that
 need no package but pytest, its xdist and hypothesis. Files that are left out are named with a reason. A second file
-must install the same bytes as the first: then the tests would do the same, and only its commands are run.
+must install the same bytes as the first: demo and tests would do the same, and only short commands are run.
 Needs the standard library only.
 """
 
@@ -60,6 +60,7 @@ def main(distributions: list[Path], options: list[str]) -> None:
                 names = sorted({name for name, _ in installed.items() ^ found.items()})
                 sys.exit(f"{distribution.name} and {distributions[0].name} install different files: {', '.join(names)}")
             else:
+                _call(python, "-m", "qbdt", *DEMO, cwd=folder)
                 _run_tests(python, folder, options)
                 installed = found
 
@@ -82,7 +83,7 @@ def _install(distribution: Path, folder: Path) -> Path:
 
 def _run_commands(python: Path, folder: Path) -> None:
     """Run what needs no extras, and see that what needs one says which."""
-    for command in (("--version",), ("cite",), ("init", "analysis.yaml"), ("schema",), DEMO):
+    for command in (("--version",), ("cite",), ("init", "analysis.yaml"), ("schema",)):
         _call(python, "-m", "qbdt", *command, cwd=folder)
     generate = ("generate", "tautaugamma", "--signal", "10", "--background", "10", "--out", "sample")
     done = subprocess.run([python, "-m", "qbdt", *generate], cwd=folder, capture_output=True, text=True)
@@ -133,15 +134,16 @@ def _with_helpers(path: Path, seen: set[Path]) -> Iterator[Path]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the top-level names that a file imports; a file that looks for its repository needs that."""
+    """Yield the packages that a file imports; a file that looks for its repository needs that.
+
+    A test that cannot do without a package says so itself (`pytest.importorskip`) and is skipped alone.
+    """
     text = path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield (node.module or "").partition(".")[0]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip" and node.args:
-            yield from [str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)]
     depth = len(path.relative_to(TESTS).parts)
     if f"parents[{depth}]" in text and path.name != "conftest.py":
         yield REPOSITORY
