@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
@@ -337,8 +336,7 @@ class Analysis(Section):
     @model_validator(mode="after")
     def _regions_are_words(self) -> Analysis:
         for name in self.regions:
-            if not re.fullmatch(r"[A-Za-z]\w*", name):
-                raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
+            self.fit.require_word("regions:", name)
         return self
 
     def _check_training(self) -> None:

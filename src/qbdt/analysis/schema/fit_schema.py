@@ -45,6 +45,13 @@ class Fit(FitSettings):
         0.1, ge=0, description="s/√b of a bin above which its data are hidden, in regions with the score"
     )
 
+    @model_validator(mode="after")
+    def _parameters_are_words(self) -> Fit:
+        for key, names in (("parameters:", self.parameters), ("free:", self.free)):
+            for name in names if isinstance(names, dict) else ():
+                self.require_word(key, name)
+        return self
+
 
 class Variable(Section):
     """How figures call a feature, and how it is drawn; with an expression, something that is drawn and no feature."""

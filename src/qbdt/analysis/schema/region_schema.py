@@ -61,6 +61,7 @@ class Region(Section):
     model: str | None = Field(
         None,
         pattern=r"^[A-Za-z]\w*$",
+        max_length=100,
         description="name of the model that its events train and that scores them; regions without share one",
     )
     blind: bool | None = Field(

@@ -11,10 +11,9 @@ import itertools
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from qbdt.studies.generator.simulation import (
     sequence,
 )
 from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.processes import WorkerPool
 
 T = TypeVar("T")
 
@@ -143,7 +143,7 @@ class _SameProcess(Executor):
 @contextmanager
 def _pool(workers: int) -> Iterator[Executor]:
     """Open workers; on an error or interruption the batches that wait are dropped."""
-    pool = _SameProcess() if workers == 1 else ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = _SameProcess() if workers == 1 else WorkerPool(workers)
     try:
         yield pool
     finally:
