@@ -1,7 +1,6 @@
 """Boosted decision trees trained on the expected significance, with systematic uncertainties inside training.
 
-What a notebook needs is here; what is behind it is in the rooms (`qbdt.data`, `qbdt.training`, …), see
-docs/architecture.md.
+Names for notebooks are here, all others in the rooms (`qbdt.data`, `qbdt.training`, …): see docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -10,12 +10,11 @@ import qbdt.analysis.run as module
 import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
-from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.loader import load
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_folder import read_run
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Fit
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds

@@ -16,7 +16,7 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
-from qbdt.analysis.input_files import list_files, said_of
+from qbdt.analysis.input_files import list_files, name_in_errors
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
@@ -346,7 +346,7 @@ class _Job:
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
         models: dict[str, Model] = {}
         for model, own in events.items():
-            with said_of(name_training_regions(self.analysis.regions, model)):
+            with name_in_errors(name_training_regions(self.analysis.regions, model)):
                 trained = train_into(
                     self._root / model_file(model),
                     restrict_sources(own, self.analysis.training.systematics),

@@ -44,7 +44,8 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     config, data = root / "config", root / "data"
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
-    numbered, samples = _number_samples(_separate_errors(spec))
+    # Gaussian factors of one sample are written as `shapesys`, whose constraint is declared afterwards.
+    numbered, samples = _number_samples(_retype_modifiers(spec, _list_gaussian(spec), "shapesys"))
     spelled, sources = _spell_sources(numbered)
     with stable_root_files(data):
         combination = ElementTree.fromstring(writexml.writexml(spelled, config, data, stem))
@@ -82,11 +83,6 @@ def _list_gaussian(spec: Mapping[str, Any]) -> set[str]:
         for modifier in sample["modifiers"]
         if modifier["type"] == "staterror" and not is_shared(modifier, channel["name"])
     }
-
-
-def _separate_errors(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Write Gaussian factors of one sample as `shapesys`, whose constraint is declared afterwards."""
-    return _retype_modifiers(spec, _list_gaussian(spec), "shapesys")
 
 
 def _read_gaussian(path: Path) -> set[str]:

@@ -46,18 +46,9 @@ class WorkerPool(ProcessPoolExecutor):
 def run_tasks(
     work: Callable[[Task, Events], Result], tasks: Sequence[Task], load: Callable[[], Events], n_jobs: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result, as they are done.
+    """Yield each task with its result, as they are done by `n_jobs` processes; with 1 everything is done here.
 
-    Parameters
-    ----------
-    work
-        Does a task with what was loaded; like `load` and the tasks it is sent to other processes.
-    tasks
-        What is to be done; the order of results is another where there are several processes.
-    load
-        Reads the events; called once in each process.
-    n_jobs
-        Processes; with 1 everything is done here.
+    `work` does a task with what `load` read, once in each process; both are sent to other processes, like the tasks.
     """
     if n_jobs == 1 or len(tasks) < 2:
         if tasks:

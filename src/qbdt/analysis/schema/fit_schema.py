@@ -6,7 +6,7 @@ import math
 
 from pydantic import Field, model_validator
 
-from qbdt.analysis.schema_fields import ExpressionText, LabelText
+from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText
 from qbdt.inference import FitSettings
 from qbdt.settings import Names, OptionalNames, Section
 
