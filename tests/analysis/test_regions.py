@@ -171,7 +171,7 @@ def test_events_of_two_regions_are_refused(files, old, new, message):
         ("observable: yield", "observable: yield, bins: 3", "regions.tt: bins: the yield has one bin"),
         ("nb == 0}", "nb == 0, range: [0, 1]}", "regions.signal: range: is for a column or expression"),
         ("observable: yield", "observable: 1 +", "regions.tt.observable"),
-        ("  tt: {sel", "  t-t: {sel", "regions: 't-t': letters, digits and underscores are needed"),
+        ("  tt: {sel", "  t-t: {sel", "regions: 't-t': a word of up to 100 letters, digits and underscores is needed"),
         ("observable: yield", "obserbable: yield", "regions.tt.obserbable: unknown key; did you mean observable?"),
         ("draw: [mt / 2,", "draw: [mt /,", "regions.w.draw.0: 'mt /': invalid syntax"),
         ("decorrelate: process", "decorrelate: channel", "input should be 'region' or 'process', not 'channel'"),

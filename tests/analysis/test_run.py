@@ -18,7 +18,7 @@ from qbdt.analysis.schema import Analysis, Fit
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
-from qbdt.errors import ConfigError, DataError, ModelFileError, OutputError
+from qbdt.errors import ConfigError, DataError, FitError, ModelFileError, OutputError
 from qbdt.files import FolderLock
 
 pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
@@ -262,6 +262,28 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
     assert described != module._describe_training(parse_analysis(text.replace("x_up", "x")), files)
     renamed_fit = parse_analysis(ANALYSIS.replace("name: small", "name: other"))
     assert run_analysis(renamed_fit, files, copy).steps == ("scores: there already", "fit: there already")
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        ({"fixed": {"absent": 1.0}}, "fixed: no parameter absent"),
+        ({"bounds": {"mu": (2.0, 1.0)}}, "bounds: mu: 2 to 1 must contain 1"),
+        ({"groups": {"g": ["absent"]}}, "groups: g: no source absent"),
+        ({"parameters": {"mu1": ["absent"]}}, "strengths: mu1: absent is no signal process"),
+        ({"free": ["higgs"]}, "free: norm_higgs: higgs is no background process"),
+    ],
+)
+@pytest.mark.parametrize("memory", [None, 1])
+def test_parameters_of_the_fit_are_looked_at_before_training(files, tmp_path, fit, message, memory, monkeypatch):
+    monkeypatch.setattr("qbdt.analysis.resources.estimate.BASE", 0)
+    monkeypatch.setattr("qbdt.analysis.resources.plan.LEAST", 1)
+    analysis, said = parse_analysis(ANALYSIS), []
+    wrong = analysis.model_copy(update={"fit": Fit(scan=False, **fit)})
+    with pytest.raises(FitError, match=message):
+        run_analysis(wrong, files, tmp_path / "run", memory=memory and 25_000, say=said.append)
+    assert not [text for text in said if text.startswith("train fold")]
+    assert any("parts" in text for text in said) == (memory is not None)
 
 
 def test_folds_are_needed(files, tmp_path):

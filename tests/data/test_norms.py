@@ -68,6 +68,8 @@ norm: Any = Systematic.norm  # also of types that it refuses
         (lambda: norm("xs", -1.5, processes=["W"]), r"size=-1\.5: a relative size above"),
         (lambda: norm("xs", (0.1, np.inf), processes=["W"]), "two relative changes above"),
         (lambda: norm("xs", (0.1,), processes=["W"]), "two relative changes above"),
+        (lambda: norm("xs", 10**400, processes=["W"]), "a relative size above"),
+        (lambda: norm("xs", (0.1, 10**400), processes=["W"]), "two relative changes above"),
         (lambda: norm("xs", "big", processes=["W"]), "size='big': a number"),
         (lambda: norm("xs", {"W": 0.1}, processes=["W"]), "give one of them"),
         (lambda: norm("xs", {}), "acts on no process"),

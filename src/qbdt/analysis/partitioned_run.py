@@ -22,7 +22,7 @@ from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled, require_none_shared
-from qbdt.analysis.region_fit import fit_regions
+from qbdt.analysis.region_fit import fit_regions, require_parameters
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Sample
@@ -99,6 +99,7 @@ class PartitionedRun(ABC):
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read {self.where}, in {len(partitions)} parts")
         self._partitions = partitions
+        self._reduce(read_all(partitions[:1]), partial(_require_parameters, analysis=analysis), _first, "names")
         if analysis.regions:
             require_drawable(analysis, folder)
             shared, filled = self._reduce(read_all(partitions), _count_regions, _add_counts, "regions")
@@ -249,8 +250,12 @@ def _score(
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 
 
-def _first(one: RegionEvents, other: RegionEvents) -> RegionEvents:
+def _first(one: Found, other: Found) -> Found:
     return one
+
+
+def _require_parameters(number: int, events: RegionEvents, analysis: Analysis) -> None:
+    require_parameters(events.whole, analysis)
 
 
 def _join(one: RegionEvents, other: RegionEvents) -> RegionEvents:

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
+from qbdt.analysis.loader import restrict_sources
 from qbdt.analysis.measured_scores import join_scores
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis, Region
-from qbdt.data import Role
+from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
 from qbdt.inference.partners import read_partner
@@ -65,6 +66,37 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
     named = STRENGTH if STRENGTH in analysis.fit.parameters else None
     poi = named if analysis.fit.parameters else analysis.fit.poi
     return read_partner(_measurement(templates, analysis), poi)
+
+
+def require_parameters(dataset: Dataset, analysis: Analysis) -> None:
+    """Refuse a fit whose parameters, bounds or groups name what is not there: before training, as no scores are needed.
+
+    Parameters
+    ----------
+    dataset
+        Its samples and sources are those of the fit.
+    analysis
+        The analysis.
+    """
+    if _is_plain(analysis):
+        return
+    fitted = restrict_sources(dataset, analysis.fit.systematics)
+    shift = {"up": [2.0], "down": [0.5], "mirrored": False, "factors": None}  # one bin: only names count
+    processes = [
+        {
+            "name": sample.name,
+            "role": str(Role(sample.role)),
+            "nominal": [1.0],
+            "variance": [1.0],
+            "shifts": {source.name: shift for source in fitted.systematics if sample.name in source.processes},
+        }
+        for sample in fitted.samples
+        if Role(sample.role) in (Role.SIGNAL, Role.BACKGROUND)
+    ]
+    sources = [source.name for source in fitted.systematics]
+    plain = {"variable": "", "edges": [0, 1], "processes": processes, "sources": sources, "data": None, "notes": []}
+    templates = TemplateSet.from_dict(plain)
+    _measurement(dict.fromkeys(analysis.regions or [analysis.fit.channel], templates), analysis)
 
 
 def _is_plain(analysis: Analysis) -> bool:

@@ -30,7 +30,7 @@ from qbdt.analysis.loader import (
 from qbdt.analysis.measured_scores import name_scores, require_fit
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
-from qbdt.analysis.region_fit import fit_regions, read_control_regions
+from qbdt.analysis.region_fit import fit_regions, read_control_regions, require_parameters
 from qbdt.analysis.resources import Plan
 from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
 from qbdt.analysis.schema import Analysis
@@ -183,6 +183,7 @@ class _LocalRun:
         self._events = load_regions(analysis, folder, progress)
         require_filled(self._events.count_backgrounds(), analysis.regions)
         require_folds(self._events.whole.folds)
+        require_parameters(self._events.whole, analysis)
         models = list_models(analysis.regions)
         for model in models:
             require_trainable(self._events, analysis, model)

@@ -151,6 +151,10 @@ class Scaling(Variation):
         return None if self.where is None else len(self.where)
 
 
+LARGEST = float(np.finfo(np.float64).max)
+"""Integers may be larger, and cannot be computed with."""
+
+
 def relative_changes(size: float | tuple[float, float]) -> tuple[float, float]:
     """Relative changes up and down of a normalisation.
 
@@ -163,13 +167,13 @@ def relative_changes(size: float | tuple[float, float]) -> tuple[float, float]:
     ((0.1, -0.1), (1.0, -0.5), (0.6, -0.3))
     """
     if isinstance(size, list | tuple):
-        if len(size) != 2 or not all(_is_number(end) and -1 < end < np.inf for end in size) or not any(size):
-            raise DataError(f"size={size!r}: two relative changes above −1, down and up, are needed")
+        if len(size) != 2 or not all(_is_number(end) and -1 < end <= LARGEST for end in size) or not any(size):
+            raise DataError(f"size={size!s:.60}: two relative changes above −1, down and up, are needed")
         return float(size[1]), float(size[0])
     if not _is_number(size):
         raise DataError(f"size={size!r}: a number is needed")
-    if not (-1 < size < np.inf and size != 0):
-        raise DataError(f"size={size}: a relative size above −1, not 0, is needed")
+    if not (-1 < size <= LARGEST and size != 0):
+        raise DataError(f"size={size!s:.60}: a relative size above −1, not 0, is needed")
     return float(size), -float(size) if size < 1 else 1 / (1 + float(size)) - 1
 
 
