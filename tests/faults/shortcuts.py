@@ -28,7 +28,7 @@ def take_shortcuts() -> None:
     for one in contestants.CONTESTANTS:
         object.__setattr__(one, "fit", remember(one.fit, _name_training))
     comparison_page.run_fit = remember(comparison_page.run_fit, _name_run)  # type: ignore[attr-defined]
-    nested_training.time = SimpleNamespace(process_time=lambda: 0.0)  # type: ignore[assignment]
+    nested_training.time = SimpleNamespace(process_time=lambda: 0.0)  # type: ignore[assignment, attr-defined]
     provenance = sys.modules["qbdt.files.provenance"]
     provenance.versions = remember(provenance.versions, lambda: "")  # type: ignore[attr-defined]
     Axes.draw = lambda self, renderer: None  # type: ignore[method-assign]
