@@ -98,24 +98,24 @@ def _run_tests(python: Path, folder: Path, options: list[str]) -> None:
     chosen = []
     for path in sorted(TESTS.rglob("test_*.py")):
         name = str(path.relative_to(TESTS.parent))
-        if missing := _find_missing(path, python, folder):
+        if missing := _find_missing(path, python):
             print(f"left out: {name}: needs {', '.join(sorted(missing))}", flush=True)
         else:
             chosen.append(name)
     _call(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *options, cwd=folder)
 
 
-def _find_missing(path: Path, python: Path, folder: Path) -> set[str]:
+def _find_missing(path: Path, python: Path) -> set[str]:
     """Packages that a test file imports, itself or through its helpers, and that are not installed.
 
-    They are looked for in the folder of the tests: in the repository Python finds `validation` and `benchmarks`.
+    Python is isolated: in the repository, or with its PYTHONPATH, it would find `validation` and `docs`.
     """
     fixtures = [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(TESTS)]
     files = [path, *(file for file in fixtures if file.exists())]
     names = {name for file in files for used in _with_helpers(file, set()) for name in _imported(used)}
     script = "import sys, importlib.util as u; print(*[n for n in sys.argv[1:] if u.find_spec(n) is None])"
     asked = [name for name in sorted({*names} - {"tests"}) if name != REPOSITORY]
-    found = subprocess.run([python, "-c", script, *asked], cwd=folder, check=True, capture_output=True, text=True)
+    found = subprocess.run([python, "-I", "-c", script, *asked], check=True, capture_output=True, text=True)
     return {*found.stdout.split(), *({REPOSITORY} & names)}
 
 

@@ -25,9 +25,13 @@ def test_generate_writes_a_sample_and_says_what_is_in_it(tmp_path, monkeypatch):
     assert json.loads((out / "metadata.json").read_text())["processes"]["background"]["selected"] == 20
 
 
-def test_faults_end_in_one_message(tmp_path):
+def test_no_events_are_refused(tmp_path):
     done = command("generate", "tautaugamma", "--signal", 0, "--background", 1, "--out", tmp_path / "x")
     assert (done.returncode, done.stderr) == (2, "qbdt: signal=0: must be at least 1\n")
+
+
+def test_a_file_is_no_folder(tmp_path):
+    pytest.importorskip("pythia8mc")  # its absence is said first
     (tmp_path / "file").write_text("")
     done = command("generate", "tautaugamma", "--signal", 1, "--background", 1, "--out", tmp_path / "file")
     assert done.returncode == 2
