@@ -142,10 +142,12 @@ def test_memory_is_the_sum_of_the_arrays():
     # columns; row numbers and weights; two words of codes, row numbers twice, weights twice; further weights
     assert found.memory == estimate.BASE + 90_000 + 3000 * (12 + 16 + 8 + 16) + 1000 * 8 + 500 * 6
     profiled = estimate_training(CONTENTS, CONTENTS, Settings(), 1)
-    # codes a second time, feature by feature
-    assert profiled.memory == estimate.BASE + 90_000 + 3000 * (12 + 16 + 9 + 60) + 1000 * 8 * 4 + 500 * 4
-    side_by_side = estimate_training(CONTENTS, CONTENTS, Settings(), 2)
-    assert side_by_side.memory - profiled.memory == 4 * profiled.disk
+    # codes a second time, feature by feature; rows of all five folds
+    assert profiled.disk == 3000 * (16 + 9 + 60) + 1000 * 8 * 4 + 500 * 4
+    assert profiled.memory == estimate.BASE + 90_000 + 3000 * 12 + 5 * profiled.disk
+    many = replace(CONTENTS, nominal=1_000_000, varied=2_000_000)  # more than all folds may take: as many as threads
+    one, two = (estimate_training(many, many, Settings(), n_threads) for n_threads in (1, 2))
+    assert two.memory - one.memory == one.disk
     folds = replace(CONTENTS, n_folds=2)
     assert estimate_training(folds, folds, Settings(), 1).disk == profiled.disk / 2
 

@@ -49,7 +49,7 @@ def test_ratios_end_after_two_looks_that_are_worse():
     assert [max(one.looks) for one in end_together(folds)] == [30] * N_FOLDS
     assert choose_size(folds) == 10
     assert choose_size(folds[1:]) == 50  # four folds know too little of the error
-    assert choose_size(folds_of((2.0, *LOSING[1:]), *(LOSING,) * (N_FOLDS - 1))) == 50  # an error of more than 2 %
+    assert choose_size(folds_of((2.0, *LOSING[1:]), *(LOSING,) * (N_FOLDS - 1))) == 50  # an error of more than 1 %
 
 
 def test_an_end_does_not_depend_on_later_looks():
