@@ -34,11 +34,12 @@ def _install(session: nox.Session, *groups: str, options: tuple[str, ...] = ()) 
     session.install(f"-e.[{extras}]", *chosen, *options)
 
 
-def _pytest(session: nox.Session, *options: str) -> None:
-    cache = str(Path(session.create_tmp()) / "numba")
-    session.run(
-        "pytest", *(session.posargs or ["-n", "2", "--dist", "loadgroup"]), *options, env={"NUMBA_CACHE_DIR": cache}
-    )
+def _pytest(session: nox.Session, *options: str, few_examples: bool = False) -> None:
+    """Run pytest; with few examples of each property where the session asks for something else than properties."""
+    environment = {"NUMBA_CACHE_DIR": str(Path(session.create_tmp()) / "numba")}
+    if few_examples:
+        environment["QBDT_EXAMPLES"] = "5"
+    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadgroup"]), *options, env=environment)
 
 
 @nox.session(python=PYTHONS)
@@ -53,21 +54,21 @@ def random_order(session: nox.Session) -> None:
     """Run all tests in an order drawn anew each time; `nox -s random_order -- --randomly-seed=N` repeats one."""
     _install(session, "test")
     session.install("pytest-randomly")
-    _pytest(session)
+    _pytest(session, few_examples=True)
 
 
 @nox.session(python="3.11", venv_backend="uv", default=False)
 def minimum(session: nox.Session) -> None:
     """Run the tests with the oldest release of each dependency that pyproject.toml allows."""
     _install(session, "test", options=("--resolution", "lowest-direct"))
-    _pytest(session, "-W", "default")
+    _pytest(session, "-W", "default", few_examples=True)
 
 
-@nox.session(python="3.13", venv_backend="uv", default=False)
+@nox.session(python="3.14", venv_backend="uv", default=False)
 def prerelease(session: nox.Session) -> None:
-    """Run the tests with the newest release of each dependency, pre-releases included."""
+    """Run the tests with the newest Python and the newest release of each dependency, pre-releases included."""
     _install(session, "test", options=("--upgrade", "--prerelease", "allow"))
-    _pytest(session, "-W", "default")
+    _pytest(session, "-W", "default", few_examples=True)
 
 
 @nox.session(python="3.11", default=False)
@@ -98,9 +99,9 @@ def package(session: nox.Session) -> None:
     distributions = Path(session.create_tmp()).resolve() / "dist"
     shutil.rmtree(distributions, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(distributions), str(REPOSITORY))
-    session.run("twine", "check", "--strict", *map(str, distributions.glob("qbdt-*")))
-    for file in sorted(distributions.glob("qbdt-*")):
-        session.run("python", "tests/installed.py", str(file), *session.posargs)
+    files = [str(file) for kind in ("*.whl", "*.tar.gz") for file in distributions.glob(kind)]
+    session.run("twine", "check", "--strict", *files)
+    session.run("python", "tests/installed.py", *files, *(session.posargs or ["-n", "2"]))
 
 
 @nox.session

@@ -46,6 +46,10 @@ def test_there_is_a_score_for_each_strength(trained):
     assert trained.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
     assert trained.score(X, y) > 0.7
     assert len(list(trained.staged_decision_function(X[:3]))) > 2
+
+
+def test_each_tree_of_the_table_names_its_sum(trained):
+    pytest.importorskip("pandas")
     assert set(trained.to_frame()["sum"]) == {"ratio of mu_right", "ratio of mu_up", "shift"}
 
 

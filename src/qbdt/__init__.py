@@ -1,17 +1,19 @@
 """Boosted decision trees trained on the expected significance, with systematic uncertainties inside training.
 
-What a notebook needs is here; what is behind it is in the rooms (`qbdt.data`, `qbdt.training`, …), see
-docs/architecture.md.
+Names for notebooks are here, all others in the rooms (`qbdt.data`, `qbdt.training`, …): see docs/architecture.md.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systematic
-
+TYPE_CHECKING = False  # type checkers know better; `typing` is slow to import
 if TYPE_CHECKING:
+    from typing import Any
+
     import qbdt.report.figures as figures  # rooms are entered through their doors
     from qbdt.analysis import load, read_analysis, run_analysis
+    from qbdt.data import Dataset, Events, HashFolds, ModuloFolds, Sample, Systematic
     from qbdt.estimator import CrossTrainedClassifier, QBDTClassifier, QBDTRegressor
     from qbdt.inference import FitSettings, fit_scores
 
@@ -36,6 +38,12 @@ __all__ = [
 ]
 
 LAZY = {
+    "Dataset": "qbdt.data",
+    "Events": "qbdt.data",
+    "HashFolds": "qbdt.data",
+    "ModuloFolds": "qbdt.data",
+    "Sample": "qbdt.data",
+    "Systematic": "qbdt.data",
     "CrossTrainedClassifier": "qbdt.estimator",
     "QBDTClassifier": "qbdt.estimator",
     "QBDTRegressor": "qbdt.estimator",
@@ -45,7 +53,10 @@ LAZY = {
     "read_analysis": "qbdt.analysis",
     "run_analysis": "qbdt.analysis",
 }
-"""Names that need the compiler or a fit, and where they are: imported when they are asked for."""
+"""Where the names are: imported when they are asked for, since the command line catches Ctrl-C only after this file."""
+
+ROOMS = ("analysis", "data", "errors", "estimator", "inference", "models", "report", "studies", "training", "trees")
+"""Rooms that may be written as `qbdt.data` after `import qbdt`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -54,6 +65,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(LAZY[name]), name)
     if name == "figures":
         return import_module("qbdt.report.figures")
+    if name in ROOMS:
+        return import_module(f"qbdt.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("qbdt")
     raise AttributeError(f"module 'qbdt' has no attribute {name!r}")

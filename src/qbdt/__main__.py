@@ -1,5 +1,34 @@
-"""`python -m qbdt` is the same as `qbdt`."""
+"""What `qbdt` and `python -m qbdt` start: the command line, once its libraries are imported.
 
-from qbdt.cli import main
+Imports take a second. Ctrl-C would meanwhile end in a traceback, or in whatever a library makes of it, so it has a
+handler of its own until they are there. What is imported before it, here and in `qbdt/__init__.py`, must be quick.
+"""
 
-main()
+import os
+import signal
+
+
+def main() -> None:
+    """Import the command line and run it; exit code 130 and one line on Ctrl-C, at any time."""
+    own = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
+    if own:
+        signal.signal(signal.SIGINT, _stop)
+    from qbdt.cli import main as run
+
+    if own:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+def _stop(*_: object) -> None:
+    """End at once: nothing has been written yet."""
+    try:
+        os.write(2, b"qbdt: interrupted\n")
+    except OSError:  # standard error is closed
+        pass
+    finally:
+        os._exit(130)
+
+
+if __name__ == "__main__":
+    main()

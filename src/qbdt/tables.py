@@ -47,10 +47,10 @@ class Table:
     def __str__(self) -> str:
         lines = [self.header, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
-        body = (self._aligned(line, widths) for line in lines)
+        body = (self._align(line, widths) for line in lines)
         return "\n".join([self.title, *body])
 
-    def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> str:
+    def _align(self, line: Sequence[str], widths: Sequence[int]) -> str:
         cells = zip(line, widths, self.numeric, strict=True)
         return "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in cells).rstrip()
 
@@ -63,9 +63,9 @@ class Table:
         """Return the table as GitHub-flavoured Markdown, with cell contents escaped."""
         rule = ["---:" if right else "---" for right in self.numeric]
         lines = [
-            [_escaped(cell) for cell in self.header],
+            [_escape(cell) for cell in self.header],
             rule,
-            *([_escaped(cell) for cell in row] for row in self.rows),
+            *([_escape(cell) for cell in row] for row in self.rows),
         ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -147,7 +147,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _escaped(cell: str) -> str:
+def _escape(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 

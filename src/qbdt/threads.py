@@ -36,12 +36,7 @@ def count_cores() -> int:
 
 
 class Workers:
-    """A pool of threads for kernels; the calling thread is one of them.
-
-    Parameters
-    ----------
-    n_threads
-        Number of threads; None for all cores.
+    """A pool of threads (all cores by default) for kernels; the calling thread is one of them.
 
     Examples
     --------
@@ -87,21 +82,9 @@ class Workers:
 
 
 def share_ranges(ranges: NDArray[np.int64], n_shares: int, least: int = MIN_ROWS_PER_SHARE) -> list[NDArray[np.int64]]:
-    """Divide labelled ranges evenly.
+    """Divide ranges, rows of (label, begin, end), evenly into at most `n_shares` shares of such rows.
 
-    Parameters
-    ----------
-    ranges
-        One row (label, begin, end) per range.
-    n_shares
-        Most shares to make; fewer where each would be small.
-    least
-        Rows below which a share is small.
-
-    Returns
-    -------
-    list of array
-        Each share is again rows of (label, begin, end).
+    Fewer are made where each would have less than `least` rows.
 
     Examples
     --------

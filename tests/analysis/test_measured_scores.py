@@ -110,7 +110,8 @@ def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
     (folder / "regions.yaml").write_text(REGIONS)
     analysis = read_analysis(folder / "regions.yaml")
     partner = read_control_regions(load_regions(analysis, folder), analysis)
-    control = pq.read_table(folder / "ttbar.parquet").to_pandas().query("x <= -0.5")["w"]
+    events = pq.read_table(folder / "ttbar.parquet")
+    control = events["w"].to_numpy()[events["x"].to_numpy() <= -0.5]
     # the yield n changes by 10 %: (0.1 n)²/n, less what MC statistics take, n + Σw²
     expected = (0.1 * control.sum()) ** 2 / (control.sum() + (control**2).sum())
     assert partner.about(["mu", "xs", "tilt"])[1, 1] == pytest.approx(expected, rel=0.05)

@@ -10,11 +10,11 @@ import pyarrow.parquet
 import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis
-from qbdt.analysis.fit_schema import Variable
 from qbdt.analysis.inputs import inputs_document, plot_inputs
-from qbdt.analysis.inputs.cut_flow import count_cuts
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, source_shape
+from qbdt.analysis.inputs.yields import count_cuts
 from qbdt.analysis.loader import load
+from qbdt.analysis.schema import Variable
 from qbdt.data import Role
 from qbdt.errors import ConfigError, DataError, ExpressionError, OutputError
 from qbdt.report import Fold

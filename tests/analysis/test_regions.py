@@ -12,8 +12,8 @@ import pytest
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import load, load_partitions, load_regions
-from qbdt.analysis.region_schema import Region
 from qbdt.analysis.run import run_analysis
+from qbdt.analysis.schema import Region
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.inference.settings import FitSettings
 

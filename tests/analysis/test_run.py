@@ -10,16 +10,15 @@ import qbdt.analysis.run as module
 import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
-from qbdt.analysis.fit_schema import Fit
 from qbdt.analysis.loader import load
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_folder import read_run
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Fit
 from qbdt.analysis.scored_files import write_scored
 from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
-from qbdt.errors import ConfigError, DataError, OutputError
+from qbdt.errors import ConfigError, DataError, ModelFileError, OutputError
 from qbdt.files import FolderLock
 
 pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
@@ -181,15 +180,48 @@ def test_only_what_is_complete_is_there_already(finished, analysis, files, copy)
     for path in (copy / "fit").glob("*.json"):
         path.unlink()
     again = run_analysis(analysis, files, copy, figures=False)
-    assert again.steps == ("scores: there already", "fit")
+    assert again.steps == ("scores: there already", "fit: damaged, it is made anew", "fit")
     assert again.result["fit"] == finished.result["fit"]
+
+
+def flip_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["result.json", "fit/fit.json", "fit/templates.json", "fit/combine/shapes.root"])
+def test_one_flipped_bit_of_a_fit_is_noticed(finished, analysis, files, copy, name):
+    flip_bit(copy / name)
+    again = run_analysis(analysis, files, copy, figures=False)
+    assert again.steps == ("scores: there already", "fit: damaged, it is made anew", "fit")
+    assert again.result["fit"] == finished.result["fit"]
+    if not name.endswith("result.json"):  # which lists figures
+        assert (copy / name).read_bytes() == (finished.folder / name).read_bytes()
+    assert run_analysis(analysis, files, copy, figures=False).steps[-1] == "fit: there already"
+
+
+def test_files_beside_those_of_a_fit_do_not_matter(analysis, files, copy):
+    (copy / "fit" / "note.txt").write_text("mine")
+    assert run_analysis(analysis, files, copy).steps == ("scores: there already", "fit: there already")
+
+
+def test_a_model_that_is_missing_is_trained_again(finished, analysis, files, copy):
+    (copy / "model.qbdt").unlink()
+    steps = ("model: missing, or not as it was written", "read", "train fold0", "train fold1", "score")
+    assert run_analysis(analysis, files, copy).steps == (*steps, "fit: there already")
+    assert (copy / "model.qbdt").read_bytes() == (finished.folder / "model.qbdt").read_bytes()
+
+
+def test_one_flipped_bit_of_a_model_is_noticed(analysis, files, copy):
+    flip_bit(copy / "model.qbdt")
+    with pytest.raises(ModelFileError, match=r"model.qbdt"):
+        run_analysis(analysis, files, copy)
 
 
 def test_one_flipped_bit_of_scored_events_is_noticed(finished, analysis, files, copy):
     path = copy / "scored" / "ttbar.parquet"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 4
-    path.write_bytes(content)
+    flip_bit(path)
     with pytest.raises(DataError, match="damaged"):
         load(read_analysis(copy / "scored" / "scored.yaml"), copy / "scored")
     again = run_analysis(analysis, files, copy, figures=False)

@@ -210,6 +210,22 @@ def test_the_name_of_a_measurement_is_no_path(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["xml"]
 
 
+UNUSABLE = ["lumi", "staterror_a", "a b", "../x", "aé", "x" * 101]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("key", ["poi: {}", "channel: {}", "parameters: {{{}: higgs}}", "free: {{{}: ttbar}}"])
+def test_names_that_a_workspace_cannot_have_are_refused(key, name):
+    with pytest.raises(ConfigError, match=key.partition(":")[0]):
+        parse_analysis(f"dataset: {{name: inferno}}\nfit: {{{key.format(repr(name))}}}")
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_regions_that_a_workspace_cannot_have_are_refused(name):
+    with pytest.raises(ConfigError, match="regions"):
+        parse_analysis(GOOD + f"\nregions: {{{name!r}: {{selection: 'x > 1'}}}}")
+
+
 @pytest.mark.parametrize("setting", ["poi: lumi", "poi: 'a b'", "poi: ../x", r'measurement: "a\0b"', "channel: ../x"])
 def test_names_that_a_workspace_cannot_have_are_refused_when_the_file_is_read(setting):
     with pytest.raises(ConfigError, match=setting.partition(":")[0]):

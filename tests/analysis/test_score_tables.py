@@ -1,7 +1,7 @@
 """Names of tables of scored events: no two are the same, whatever samples and sources are called."""
 
 from qbdt import Dataset, Events, Sample, Systematic
-from qbdt.analysis.score_tables import _named
+from qbdt.analysis.score_tables import _name_samples
 from qbdt.data import Role
 from qbdt.data.readers import read_columns, write_tables
 from qbdt.files import choose_file_names, choose_words
@@ -14,7 +14,7 @@ def test_tables_do_not_overwrite_each_other(tmp_path):
     names = {"b": "background", "b__s_up": "signal", "../b": "background"}
     samples = [Sample(name, Role(role), events(i)) for i, (name, role) in enumerate(names.items())]
     dataset = Dataset(samples, [Systematic.shape("s", {"b": events(10), "b__s_up": events(20)})])
-    tables = [(name, {"weight": found.weight}) for name, _, found in _named(dataset)]
+    tables = [(name, {"weight": found.weight}) for name, _, found in _name_samples(dataset)]
     assert [name for name, _ in tables] == ["b", "b__s_up", "%2E.%2Fb", "b__s_up~2", "b__s_up__s_up"]
     for target in (tmp_path / "a", tmp_path / "a.root"):
         assert write_tables(target, tables) == [name for name, _ in tables]

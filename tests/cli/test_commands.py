@@ -142,6 +142,35 @@ def test_exit_codes(tmp_path):
     assert qbdt("no-such-command").returncode == 2
 
 
+STOPPED_WHILE_IMPORTING = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == LIBRARY:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+sys.argv = ["qbdt", "schema"]
+"""
+"""Ctrl-C at the moment when a library is about to be imported."""
+
+
+@pytest.mark.parametrize("library", ["qbdt.cli", "typer", "numpy", "yaml"])
+@pytest.mark.parametrize(
+    "start", ["from qbdt.__main__ import main; main()", "runpy.run_module('qbdt', run_name='__main__')"]
+)
+def test_interrupted_while_libraries_are_imported(library, start):
+    code = STOPPED_WHILE_IMPORTING.replace("LIBRARY", repr(library)) + start
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "qbdt: interrupted\n")
+
+
+def test_the_package_imports_nothing_slow_before_it_catches_interrupts():
+    code = "import sys, qbdt.__main__; print({'numpy', 'qbdt.data', 'qbdt.errors', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_interrupted_is_130(tmp_path):
     code = (
         "import signal, sys, qbdt.data.samples as m\n"

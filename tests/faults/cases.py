@@ -43,11 +43,15 @@ class Case:
         Command lines that make what it starts from.
     again
         Options with which it is started again after a fault; not for commands that write their command line down.
+    in_turn
+        Whether every operation meets one fault, in turn, and not the first of several of one kind all of them: for
+        commands with hundreds of operations, of kinds that other cases try.
     """
 
     words: tuple[str, ...]
     before: tuple[tuple[str, ...], ...] = ()
     again: tuple[str, ...] = ()
+    in_turn: bool = False
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -58,15 +62,16 @@ TRAIN = _split("train paper.yaml -o m.qbdt -q -j 1")
 SCORED = _split("run paper.yaml -o run --no-figures -q -j 1")
 FIT = _split("fit run/scored/scored.yaml -o fit --no-figures -q")
 
+
 CASES = {
     "init": Case(_split("init mine.yaml"), again=("--force",)),
     "train, paper": Case(TRAIN, again=("--force",)),
     "train, resumed": Case((*TRAIN, "--resume"), (TRAIN,)),
     "train, profile": Case(_split("train profile.yaml -o m.qbdt -q -j 1"), again=("--force",)),
     "run, paper": Case(SCORED),
-    "run, profile": Case(_split("run profile.yaml -o run --no-figures -q -j 1")),
+    "run, profile": Case(_split("run profile.yaml -o run --no-figures -q -j 1"), in_turn=True),
     "run, on disk": Case((*SCORED, "--memory", "25kB")),
-    "run, regions": Case(_split("run regions.yaml -o run --no-figures -q -j 1")),
+    "run, regions": Case(_split("run regions.yaml -o run --no-figures -q -j 1"), in_turn=True),
     "run, other fit": Case(_split("run other.yaml -o run --no-figures -q -j 1"), (SCORED,)),
     "fit": Case((*FIT, "--force"), (SCORED,)),
     "fit, replaced": Case((*FIT, "--force"), (SCORED, FIT)),
@@ -75,10 +80,11 @@ CASES = {
     "export, cpp": Case(_split("export m.qbdt --to cpp --force"), (TRAIN,)),
     "export, xgboost": Case(_split("export m.qbdt --to xgboost --force"), (TRAIN,)),
     "export, onnx": Case(_split("export m.qbdt --to onnx --force"), (TRAIN,)),
-    "plot": Case(_split("plot paper.yaml -o plots -q --force"), ()),
-    "report": Case(_split("report run -q"), (SCORED,)),
+    "plot": Case(_split("plot paper.yaml -o plots -q --force"), in_turn=True),
+    "report": Case(_split("report run -q"), (SCORED,), in_turn=True),
     "diagnose": Case(_split("diagnose run --no-sizes --repeats 1 -q --force"), (SCORED,)),
-    "tune": Case(_split("tune paper.yaml -o study --trials 2 --inner 2 -q")),
+    "compare": Case(_split("compare paper.yaml -o comparison --budget 2 -j 1 -q --method LightGBM"), in_turn=True),
+    "tune": Case(_split("tune paper.yaml -o study --trials 1 --inner 2 -q"), in_turn=True),
 }
 
 
@@ -92,7 +98,7 @@ def write_inputs(folder: Path) -> None:
     paper = ANALYSIS.replace("METHOD", "paper")
     texts = {
         "paper": paper,
-        "profile": ANALYSIS.replace("METHOD", "profile"),
+        "profile": ANALYSIS.replace("METHOD", "profile").replace("n_trees: 2", "n_trees: 1"),
         "regions": paper + REGIONS,
         "other": paper.replace("bins: 3", "bins: 4"),
     }

@@ -13,15 +13,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from qbdt.analysis import region_fit
-from qbdt.analysis.resources import estimate, plan
 from tests.cli.inside import qbdt
 from tests.faults.cases import CASES, write_inputs
+from tests.faults.shortcuts import take_shortcuts
 
 KILL, SHORT, TORN = -1, -2, -3
 
@@ -90,13 +89,17 @@ class Trials:
     def try_all(self, every: int, first: int) -> None:
         """Try faults at one operation in so many, from the first on.
 
-        With every operation, the first of several of one kind meets all faults, and those that follow it one in turn.
+        With every operation, the first of several of one kind meets all faults, and those that follow it one in turn;
+        or all of them one in turn, where the case says so.
         """
+        met = Counter(self.operations[:first])
         for number in range(first, len(self.operations), every):
             operation = self.operations[number]
             faults = FAULTS.get(operation, OTHERS)
-            if every > 1 or (number and self.operations[number - 1] == operation):
-                faults = (faults[number // every % len(faults)],)
+            follows = number > 0 and self.operations[number - 1] == operation
+            if every > 1 or follows or self._case.in_turn:
+                faults = (faults[met[operation] % len(faults)],)
+            met[operation] += 1
             for fault in faults:
                 print(json.dumps(asdict(self._try(number, operation, fault))), flush=True)
 
@@ -163,24 +166,9 @@ def read_tree(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def remember(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Fit the same templates once: a fit writes nothing, and is most of the time of a run."""
-    known: dict[str, Any] = {}
-
-    def look_up(templates: Any, settings: Any, progress: Any) -> Any:
-        key = json.dumps([templates.to_dict(), settings.model_dump()])
-        if key not in known:
-            known[key] = fit(templates, settings, progress)
-        return known[key]
-
-    return look_up
-
-
 def main() -> None:
     """Try one case."""
-    for name in ("fit_templates", "fit_measurement"):
-        setattr(region_fit, name, remember(getattr(region_fit, name)))
-    estimate.BASE, plan.LEAST = 0, 1  # as if Python itself took nothing: a few events go out of core
+    take_shortcuts()
     shim, case, every, first = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     with tempfile.TemporaryDirectory() as folder:
         trials = Trials(case, shim, Path(folder).resolve())

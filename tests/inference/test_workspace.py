@@ -182,6 +182,22 @@ def test_a_measurement_of_odd_names_is_read_back(templates, tmp_path):
     assert {s["name"]: s["data"] for s in samples} == {p.name: p.nominal.tolist() for p in odd.processes}
 
 
+@pytest.mark.parametrize("name", ["a/b", "../x", "a;b", "/", "sample0", "a b"])
+def test_shapes_of_odd_names_are_read_back_from_xml(templates, tmp_path, name):
+    def list_shapes(spec):
+        samples = spec["channels"][0]["samples"]
+        found = [(s["name"], m["name"], m["data"]) for s in samples for m in s["modifiers"] if m["type"] == "histosys"]
+        return sorted(found, key=lambda shape: shape[:2])
+
+    spec = build_workspace(templates.renamed({}, {"source0": name, "source1": "a_b"}))
+    assert name in {source for _, source, _ in list_shapes(spec)}
+    for parameter in spec["measurements"][0]["config"]["parameters"]:
+        parameter["fixed"] = parameter["name"] == name
+    path = write_xml(spec, tmp_path)
+    assert list_shapes(read_workspace(path)) == list_shapes(spec)
+    assert f">alpha_{name}<" in path.read_text()
+
+
 @pytest.mark.parametrize("name", ["lumi", "mu", "staterror_signal_region"])
 def test_sources_with_names_that_mean_something_else_are_fitted(templates, name):
     odd = templates.renamed({}, {"norm": name})

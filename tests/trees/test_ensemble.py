@@ -179,6 +179,7 @@ def test_trees_without_a_cut():
 
 
 def test_a_deep_tree_becomes_a_table_in_no_time():
+    pytest.importorskip("pandas")
     depth = 1500
     frame = Ensemble(("x",), (make_chain(depth),)).to_frame()
     assert frame["cuts"][4] == "x>0 & x>2"

@@ -24,7 +24,7 @@ MOST_ENTRIES = 100_000
 
 def read_analysis(path: str | Path) -> Analysis:
     """Read and check an analysis file."""
-    return _locate_partner(_checked(YamlFile.read(Path(path))), Path(path).parent)
+    return _locate_partner(_check(YamlFile.read(Path(path))), Path(path).parent)
 
 
 def parse_analysis(text: str, label: str = "analysis") -> Analysis:
@@ -35,7 +35,7 @@ def parse_analysis(text: str, label: str = "analysis") -> Analysis:
     >>> parse_analysis("dataset: {name: inferno}").training.max_bins
     256
     """
-    return _checked(YamlFile(text, label))
+    return _check(YamlFile(text, label))
 
 
 def _locate_partner(analysis: Analysis, folder: Path) -> Analysis:
@@ -53,7 +53,7 @@ def write_yaml(analysis: Analysis) -> str:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
 
 
-def _checked(file: YamlFile) -> Analysis:
+def _check(file: YamlFile) -> Analysis:
     try:
         return Analysis.model_validate(file.data)
     except ValidationError as error:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Region
 from qbdt.arrays import Floats
 from qbdt.inference.templates import TemplateSet
 
@@ -45,7 +44,7 @@ def open_data(analysis: Analysis) -> Analysis:
 
 
 def describe_blinding(blind: bool, with_data: bool) -> str:
-    """Return the line that says what a reader looks at."""
+    """Return the line that names the data that are shown."""
     if not with_data:
         return NO_DATA
     return BLIND if blind else UNBLINDED

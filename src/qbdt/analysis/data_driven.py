@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.input_files import said_of
-from qbdt.analysis.sample_schema import DataDriven
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import Source
+from qbdt.analysis.input_files import name_in_errors
+from qbdt.analysis.schema import Analysis, DataDriven, Source
 from qbdt.data import Dataset, Role, Sample, Systematic
 from qbdt.errors import DataError
 
@@ -26,27 +24,13 @@ NEVER = "1 < 0"
 
 @dataclass(frozen=True)
 class Contribution:
-    """Events of one sample that make up, or are subtracted from, a background from data.
+    """Events of one sample that make up, or are subtracted from, a background from data."""
 
-    Attributes
-    ----------
-    process
-        The background.
-    origin
-        The sample whose events are taken.
-    analysis
-        Analysis that reads them, with this sample only.
-    sign
-        1, or −1 where they are subtracted.
-    transferred
-        Whether they are multiplied with the ratio of the background, where it has one.
-    """
-
-    process: str
-    origin: str
-    analysis: Analysis
-    sign: int
-    transferred: bool = True
+    process: str  # The background
+    origin: str  # The sample whose events are taken
+    analysis: Analysis  # Analysis that reads them, with this sample only
+    sign: int  # 1, or −1 where they are subtracted
+    transferred: bool = True  # Whether they are multiplied with the ratio of the background, where it has one
 
     def with_selection(self, selection: str) -> Analysis:
         """Return the analysis that counts the events in another selection, without sources and features."""
@@ -82,14 +66,9 @@ class Transfer:
 
 
 def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
-    """Return the analysis without backgrounds from data, and what these are made of.
+    """Return an analysis (without eras) less its backgrounds from data, and what these are made of.
 
-    Parameters
-    ----------
-    analysis
-        An analysis without eras.
-    acts_on
-        Processes that each source acts on.
+    `acts_on` names the processes that each source acts on.
     """
     made = {name: sample.from_data for name, sample in analysis.samples.items() if sample.from_data is not None}
     if not made:
@@ -160,7 +139,7 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
     for source, rule in analysis.systematics.items():
         acting = {process: names[process] for process in acts_on[source] if process in names}
         if acting:
-            with said_of(f"systematics.{source}"):
+            with name_in_errors(f"systematics.{source}"):
                 found[source] = rule.act_on(acting)
     return found
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import ShapeSource, ShapeVariation, Source
+from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
 from qbdt.files import choose_words
 
@@ -29,12 +26,7 @@ Text = TypeVar("Text", str, str | None)
 def split_eras(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> dict[str, Analysis]:
     """Return one analysis for each era, or the analysis itself, under an empty name, where it has none.
 
-    Parameters
-    ----------
-    analysis
-        The analysis.
-    acts_on
-        Processes that each source acts on.
+    `acts_on` names the processes that each source acts on.
     """
     if not analysis.eras:
         return {"": analysis}
@@ -98,16 +90,16 @@ def _sample_in_era(sample: SampleFiles, era: str) -> SampleFiles:
     own = {key: getattr(sample.eras[era], key) for key in given}
     merged = sample.model_copy(update={**own, "eras": {}})
     return merged.model_copy(
-        update={"files": [_named(path, era) for path in merged.files], "tree": _named(merged.tree, era)}
+        update={"files": [_insert_era(path, era) for path in merged.files], "tree": _insert_era(merged.tree, era)}
     )
 
 
 def _variation_in_era(variation: ShapeVariation | None, era: str) -> ShapeVariation | None:
     if variation is None:
         return None
-    files = None if variation.files is None else [_named(path, era) for path in variation.files]
-    return variation.model_copy(update={"files": files, "tree": _named(variation.tree, era)})
+    files = None if variation.files is None else [_insert_era(path, era) for path in variation.files]
+    return variation.model_copy(update={"files": files, "tree": _insert_era(variation.tree, era)})
 
 
-def _named(text: Text, era: str) -> Text:
+def _insert_era(text: Text, era: str) -> Text:
     return text.replace(ERA, era) if text else text

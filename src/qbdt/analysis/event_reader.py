@@ -20,14 +20,21 @@ from qbdt.analysis.input_files import (
     list_missing,
     match_sources,
     name_files,
-    said_of,
+    name_in_errors,
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
 from qbdt.analysis.region_events import read_conditions, read_observables
-from qbdt.analysis.sample_schema import Generated, SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import FamilySource, ShapeSource, ShapeVariation, Source, WeightSource
+from qbdt.analysis.schema import (
+    Analysis,
+    FamilySource,
+    Generated,
+    SampleFiles,
+    ShapeSource,
+    ShapeVariation,
+    Source,
+    WeightSource,
+)
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
@@ -114,7 +121,7 @@ class EventReader:
         return found
 
     def _sample(self, process: str, files: SampleFiles, request: Request) -> dict[str, FamilyRows]:
-        with said_of(process):
+        with name_in_errors(process):
             paths = [file for path in files.files for file in expand(path, self._folder)]
             some = paths[:: -(-len(paths) // MOST_FILES)]
             tables = (self._open(process, path, files.tree, Share()) for path in some)
@@ -197,7 +204,7 @@ class EventReader:
         families = {name: self._bases[_source_of(name)] for name in acting if _source_of(name) in self._bases}
         variations = {}
         for name, source in self._analysis.systematics.items():
-            if isinstance(source, WeightSource) and process in self._changed(name):
+            if isinstance(source, WeightSource) and process in self._list_changed(name):
                 variations[f"{name} up"] = Expression(source.up)
                 if source.down is not None:
                     variations[f"{name} down"] = Expression(source.down)
@@ -216,13 +223,13 @@ class EventReader:
 
     def _source(self, name: str, source: Source, columns: Mapping[str, VariedColumns]) -> Systematic:
         """Make one source: what it does to processes, joined with normalisations of others."""
-        processes, sizes = self._changed(name), {p: source.find_size(p) for p in self._acts_on[name]}
+        processes, sizes = self._list_changed(name), {p: source.find_size(p) for p in self._acts_on[name]}
         scaled = {process: size for process, size in sizes.items() if size is not None}
         found = [self._change(name, source, processes, columns)] if processes else []
         joined = Systematic.join([*found, *([Systematic.norm(name, scaled)] if scaled else [])])
         return Systematic(name, joined.kind, joined.up, None) if source.one_sided else joined
 
-    def _changed(self, name: str) -> list[str]:
+    def _list_changed(self, name: str) -> list[str]:
         """Processes that a source changes in another way than by a size."""
         source = self._analysis.systematics[name]
         return [process for process in self._acts_on[name] if source.find_size(process) is None]
@@ -236,14 +243,14 @@ class EventReader:
                 down = None if source.down is None else {p: columns[p][f"{name} down"] for p in processes}
                 return Systematic.weight(name, up, down)
             case ShapeSource():
-                shifted = self._varied(name, "up", processes, source.up)
+                shifted = self._read_varied(name, "up", processes, source.up)
                 if source.down is None:
                     return Systematic.shape(name, shifted)
-                return Systematic.shape(name, shifted, self._varied(name, "down", processes, source.down))
+                return Systematic.shape(name, shifted, self._read_varied(name, "down", processes, source.down))
             case _:
                 raise AssertionError(f"{source.kind} has sizes")
 
-    def _varied(
+    def _read_varied(
         self, name: str, direction: str, processes: Sequence[str], variation: ShapeVariation
     ) -> dict[str, Events]:
         key = f"systematics.{name}.{direction}"
@@ -315,7 +322,7 @@ class EventReader:
         luminosity, cross_section = self._analysis.luminosity, files.cross_section
         if luminosity is None or cross_section is None or files.generated is None:
             return None
-        with said_of(f"samples.{process}"):
+        with name_in_errors(f"samples.{process}"):
             found = [file for path in paths for file in expand(path, self._folder)]
             generated = count_generated(files.generated, found, tree or self._analysis.tree)
         return Normalisation(process, self._era, luminosity, cross_section, generated)
@@ -366,7 +373,7 @@ class EventReader:
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with said_of(what):
+        with name_in_errors(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             if twice := find_repeated(files):
                 raise DataError(f"{twice[0]} is named twice: its events would count twice")

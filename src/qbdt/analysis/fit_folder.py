@@ -44,22 +44,14 @@ def fit_scored(
 
     Parameters
     ----------
-    analysis
-        The analysis; its features are the score alone, or `score` says which.
-    folder
-        Where relative paths of its files start.
     out
         Folder for results, workspaces and figures; nothing is written without it.
     score
-        Name of the feature that is the score.
-    figures
-        Whether to draw.
+        Name of the feature that is the score, where it is not the only one.
     unblind
         Whether to show results on recorded data; blind ones otherwise, unless the analysis says `blind: false`.
     origin
         What `fit.json` is to say about where it comes from.
-    progress
-        Told how far it has come.
     """
     analysis = open_data(analysis) if unblind else analysis
     events = load_regions(analysis, folder, progress)
@@ -80,18 +72,9 @@ def write_fit_folder(
     figures: bool = True,
     labels: Labels | None = None,
 ) -> None:
-    """Write a result and its figures to a folder: all of it takes the place of an earlier one, or none.
+    """Write a result (with `source`, as `write_fit`) and its figures to a folder, in place of an earlier one.
 
-    Parameters
-    ----------
-    result, source
-        As for `write_fit`.
-    folder
-        Where to; made if it is not there.
-    figures
-        Whether to draw.
-    labels
-        What figures write; names alone if not given.
+    Either all of it is replaced or nothing. Figures write names alone where no labels are given.
     """
     target = Path(folder).resolve()
     make_folder(target.parent)

@@ -9,9 +9,7 @@ from fractions import Fraction
 from pathlib import Path, PurePath
 
 from qbdt.analysis.eras import split_eras
-from qbdt.analysis.sample_schema import SampleFiles
-from qbdt.analysis.schema import Analysis
-from qbdt.analysis.source_schema import ShapeSource, Source
+from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
 from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
 from qbdt.errors import DataError, ExpressionError
@@ -21,8 +19,8 @@ PLACEHOLDERS = ("{process}", "{file}")
 
 
 @contextmanager
-def said_of(what: str) -> Iterator[None]:
-    """Put what is read, if it has a name, in front of a message."""
+def name_in_errors(what: str) -> Iterator[None]:
+    """Put a name, if there is one, in front of the message of an error."""
     try:
         yield
     except (DataError, ExpressionError) as error:
@@ -101,7 +99,7 @@ def match_processes(name: str, source: Source, samples: Mapping[str, SampleFiles
                 f"systematics.{name}: {pattern!r} matches no simulated process{role}; there are: {', '.join(simulated)}"
             )
         found += matched
-    with said_of(f"systematics.{name}"):
+    with name_in_errors(f"systematics.{name}"):
         for process in found:
             source.find_size(process)  # refuses two sizes
     return list(dict.fromkeys(found))

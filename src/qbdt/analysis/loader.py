@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import said_of
+from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
 from qbdt.analysis.schema import Analysis, Folds
@@ -54,7 +54,7 @@ def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progres
 
 def require_trainable(events: RegionEvents, analysis: Analysis, model: str | None = None) -> Dataset:
     """Events of the regions that train a model (the first by default); refuse what cannot be trained on or fitted."""
-    with said_of(name_training_regions(events.regions, model)):
+    with name_in_errors(name_training_regions(events.regions, model)):
         return require_usable(events.of_training_regions(model), analysis)
 
 
@@ -76,12 +76,8 @@ def load_for_training(
 
     Parameters
     ----------
-    analysis, folder, progress
-        As for `load`.
-    folds
-        Number of folds instead of the analysis's; 1 for none.
-    fold_columns
-        Identifier columns that divide the folds, instead of the analysis's.
+    folds, fold_columns
+        Number of folds (1 for none) and identifier columns that divide them, instead of the analysis's.
     spread
         Called with the analysis and its folds: returns its events in partitions, where they do not fit into memory.
     """
@@ -160,14 +156,9 @@ class FilePartition:
 
 
 def load_partitions(analysis: Analysis, folder: str | Path, count: int) -> list[FilePartition]:
-    """Divide the events of an analysis into partitions that are read apart, on this machine or others.
+    """Divide the events of an analysis into `count` partitions that are read apart, on this machine or others.
 
-    Parameters
-    ----------
-    analysis, folder
-        As for `load`. On a cluster, workers must find the files under the same paths.
-    count
-        How many partitions. Where there are fewer files, files are divided.
+    Where there are fewer files, files are divided. On a cluster, workers must find the files under the same paths.
     """
     if count < 1:
         raise DataError(f"{count} partitions: at least one is needed")

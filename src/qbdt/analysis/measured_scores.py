@@ -49,7 +49,7 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
 
 
 def require_fit(analysis: Analysis) -> None:
-    """Refuse to run what a fit of strengths cannot measure: a source that is of interest."""
+    """Refuse parameters of interest that a fit of strengths cannot measure: sources."""
     named = [name for name in analysis.training.of_interest if name in analysis.systematics]
     if named:
         raise ConfigError(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.sample_schema import Generated
+from qbdt.analysis.schema import Generated
 from qbdt.data import Expression
 from qbdt.data.readers import read_histogram, sum_expression
 from qbdt.errors import DataError
@@ -26,23 +26,15 @@ PB_TO_FB = 1000.0
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Factor on the weights of a sample.
+    """Factor on the weights of a sample."""
 
-    Attributes
-    ----------
-    process, era
-        The sample, and the era where there are some.
-    luminosity, cross_section
-        In fb⁻¹ and pb.
-    generated
-        Generated events, or the sum of their weights.
-    """
-
+    # process, era: the sample, and the era where there are some
     process: str
     era: str
+    # luminosity, cross_section: in fb⁻¹ and pb
     luminosity: float
     cross_section: float
-    generated: float
+    generated: float  # Generated events, or the sum of their weights
 
     @property
     def factor(self) -> float:
@@ -66,16 +58,9 @@ def normalisation_table(found: Sequence[Normalisation]) -> Table:
 
 
 def count_generated(generated: Generated, files: Sequence[str], tree: str | None) -> float:
-    """Sum of generated events, or of their weights, over files.
+    """Sum of generated events, or of their weights, over all files of a sample.
 
-    Parameters
-    ----------
-    generated
-        The number, or what to sum.
-    files
-        All files of the sample.
-    tree
-        Tree of the events, where the sum does not name another.
+    `tree` is the tree of the events, where the sum does not name another.
     """
     if generated.number is not None:
         return generated.number

@@ -153,21 +153,11 @@ class PartitionedRun(ABC):
 
 @dataclass
 class ClusterRun(PartitionedRun):
-    """A run on a cluster.
+    """A run on a cluster."""
 
-    Parameters
-    ----------
-    client
-        Dask client.
-    n_partitions
-        Partitions that the events are divided into; a few for each worker by default.
-    device
-        Where workers train: None for their cores, "cuda" for their GPUs.
-    """
-
-    client: Any
-    n_partitions: int | None = None
-    device: str | None = None
+    client: Any  # Dask client
+    n_partitions: int | None = None  # Partitions that the events are divided into; a few for each worker by default
+    device: str | None = None  # Where workers train: None for their cores, "cuda" for their GPUs
     traffic: Traffic = field(default_factory=Traffic)
 
     where = "on the cluster"
@@ -198,21 +188,11 @@ class ClusterRun(PartitionedRun):
 
 @dataclass
 class DiskRun(PartitionedRun):
-    """A run on more events than fit in memory: one partition in memory at a time, binned rows on disk.
+    """A run on more events than fit in memory: one partition in memory at a time, binned rows on disk."""
 
-    Parameters
-    ----------
-    n_partitions
-        Partitions that the events are divided into.
-    folder
-        Where binned rows are kept while a training lasts.
-    n_threads
-        Threads that score a partition.
-    """
-
-    n_partitions: int
-    folder: Path
-    n_threads: int | None = None
+    n_partitions: int  # Partitions that the events are divided into
+    folder: Path  # Where binned rows are kept while a training lasts
+    n_threads: int | None = None  # Threads that score a partition
 
     where = "partition by partition"
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.analysis.region_schema import Region
+from qbdt.analysis.schema import Region
 from qbdt.data import Dataset, Events, Expression, Role
 from qbdt.errors import ConfigError, DataError
 from qbdt.files import choose_words
@@ -95,18 +95,11 @@ def _any_holds(events: Events, conditions: list[str]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class RegionEvents:
-    """Events of all regions.
+    """Events of all regions."""
 
-    Attributes
-    ----------
-    whole
-        All events: features, then observables that are expressions, then a column of 0 and 1 for each region.
-    regions
-        The regions by name; none where there is only one, of all events.
-    """
-
+    # All events: features, then observables that are expressions, then a column of 0 and 1 for each region
     whole: Dataset
-    regions: Mapping[str, Region]
+    regions: Mapping[str, Region]  # The regions by name; none where there is only one, of all events
 
     @property
     def features(self) -> tuple[str, ...]:

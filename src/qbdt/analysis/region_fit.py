@@ -12,8 +12,7 @@ import numpy as np
 from qbdt.analysis.blinding import find_open_data
 from qbdt.analysis.measured_scores import join_scores
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Region
 from qbdt.data import Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
@@ -31,16 +30,8 @@ def fit_regions(
 ) -> FitResult:
     """Fit all regions of an analysis together.
 
-    Parameters
-    ----------
-    events
-        Scored events.
-    analysis
-        Its regions say how each is binned, its sources what they are decorrelated by, its fit all the rest.
-    progress
-        Told how far the fit has come.
-    filler
-        Where `events` are only a sample: fills templates from all events.
+    Its regions say how each is binned, its sources what they are decorrelated by, its fit all the rest. Where the
+    scored `events` are only a sample, `filler` fills templates from all events.
     """
     fit, regions = analysis.fit, analysis.regions or {analysis.fit.channel: Region()}
     events.every_event().require_usable()
@@ -64,12 +55,7 @@ def fit_regions(
 def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
     """Information of the control regions of an analysis in its fit, for training; recorded data are not seen.
 
-    Parameters
-    ----------
-    events
-        Events of all regions, with their observables; scores are not needed.
-    analysis
-        The analysis.
+    The events of all regions come with their observables; scores are not needed.
     """
     control = {name: region for name, region in analysis.regions.items() if region.is_control}
     if not control:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
-from qbdt.analysis.fit_schema import Variable
 from qbdt.analysis.inputs import choose_edges, fill_variable
 from qbdt.analysis.run_folder import RunFolder
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
 from qbdt.files import choose_words
 from qbdt.inference import FitSummary, Measurement

@@ -16,7 +16,7 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
-from qbdt.analysis.input_files import list_files, said_of
+from qbdt.analysis.input_files import list_files, name_in_errors
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
@@ -45,6 +45,9 @@ from qbdt.progress import Progress, silent
 from qbdt.tables import Table
 from qbdt.training import Model, Partner
 from qbdt.trees.device import open_device
+
+RESULT = "result.json"
+"""File of the results, in the folder of a run."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,7 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     nothing of, because it is not there or damaged, are made anew.
     """
     models = [model_file(model) for model in list_models(analysis.regions)]
-    owned = ("result.json", *models, "scored", "fit")
+    owned = (RESULT, *models, "scored", "fit")
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
     wanted = {
         "training": digest(_describe_training(analysis, data)),
@@ -243,6 +246,7 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
         folder.clear("scored")
     if any(known.get(key) != wanted[key] for key in ("scores", "fit")):
         _set_fit_aside(folder, digest([known.get("scores"), known.get("fit")]))
+        known.pop("fitted", None)
     folder.put("run", {**known, **wanted})
     return folder
 
@@ -259,13 +263,13 @@ def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
 
 def _set_fit_aside(folder: StepFolder, settings: str) -> None:
     """Keep a finished fit with other settings under the digest of these, so that a new one does not cost it."""
-    fit, result = folder.path / "fit", folder.path / "result.json"
+    fit, result = folder.path / "fit", folder.path / RESULT
     if result.exists() and fit.exists():
         aside = f"fit-{settings[:8]}"
         folder.clear(aside)
         write_text(fit / result.name, result.read_text(encoding="utf-8"))  # first, so that both move at once
         fit.replace(folder.path / aside)
-    folder.clear("result.json")
+    folder.clear(RESULT)
 
 
 def _list_files(folder: Path) -> list[str]:
@@ -293,12 +297,33 @@ class _Job:
         return self.results.path
 
     def has_scores(self) -> bool:
-        """Whether scored events are there as they were written."""
+        """Whether models and scored events are there as they were written."""
         if not (self._root / "scored" / ANALYSIS_FILE).exists():
             return False
-        known = bool(self.results.find("run").get("scored") == _digest_files(self._root / "scored"))
-        self.note("scores: there already" if known else "scores: damaged, they are made anew")
-        return known
+        known = self.results.find("run")
+        if known.get("models") != self._digest_models():
+            self.note("model: missing, or not as it was written")  # one that is damaged is refused when it is read
+            return False
+        whole = bool(known.get("scored") == _digest_files(self._root / "scored"))
+        self.note("scores: there already" if whole else "scores: damaged, they are made anew")
+        return whole
+
+    def _digest_models(self) -> dict[str, str]:
+        files = [self._root / model_file(model) for model in list_models(self.analysis.regions)]
+        return {path.name: digest_file(path) for path in files if path.is_file()}
+
+    def _has_fit(self) -> bool:
+        """Whether the fit and its results are there as they were written; other files beside them do not matter."""
+        written = self.results.find("run").get("fitted")
+        if not isinstance(written, dict) or not (self._root / RESULT).is_file():
+            return False
+        found = self._digest_fit()
+        whole = bool(written) and all(found.get(name) == value for name, value in written.items())
+        self.note("fit: there already" if whole else "fit: damaged, it is made anew")
+        return whole
+
+    def _digest_fit(self) -> dict[str, str]:
+        return {RESULT: digest_file(self._root / RESULT), **_digest_files(self._root / "fit")}
 
     def choose_place(self, memory: int | None, scored: bool) -> PartitionedRun | _LocalRun:
         """Return where to look at events: in memory, or on disk where they do not fit or were scored so before.
@@ -322,7 +347,7 @@ class _Job:
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
         models: dict[str, Model] = {}
         for model, own in events.items():
-            with said_of(name_training_regions(self.analysis.regions, model)):
+            with name_in_errors(name_training_regions(self.analysis.regions, model)):
                 trained = train_into(
                     self._root / model_file(model),
                     restrict_sources(own, self.analysis.training.systematics),
@@ -338,13 +363,12 @@ class _Job:
             models[model] = trained.ensemble
         place.score(models, self._root / "scored", self.analysis, self.note)
         lock.require()
-        self.results.update("run", scored=_digest_files(self._root / "scored"), partitions=place.count())
+        written = {"models": self._digest_models(), "scored": _digest_files(self._root / "scored")}
+        self.results.update("run", **written, partitions=place.count())
 
     def fit(self, place: PartitionedRun | _LocalRun, figures: bool, origin: Mapping[str, Any]) -> None:
         """Fit the scored events, and write the folder `fit` and `result.json`, where they are not there already."""
-        written = self.results.find("result").get("files")
-        if isinstance(written, list) and all((self._root / "fit" / str(name)).exists() for name in written):
-            self.note("fit: there already")
+        if self._has_fit():
             return
         self.note("fit")
         files = [{"path": path, "bytes": size} for path, size, _ in list_files(self.analysis, self.data)]
@@ -362,3 +386,4 @@ class _Job:
             "files": _list_files(self._root / "fit"),
         }
         self.results.put("result", content)
+        self.results.update("run", fitted=self._digest_fit())

@@ -30,30 +30,18 @@ def score_tables(
     device: str | None = None,
     progress: Progress = silent,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
-    """Tables of all events of an analysis, nominal and varied, with their score.
+    """Tables of all events of an analysis, nominal and varied, with their score in a new `column`.
 
-    Parameters
-    ----------
-    plan, folder, progress
-        As for `load`.
-    training
-        A model; a cross-trained one brings the rule that divides the events.
-    column
-        Name of the score.
-    average
-        Samples (wildcards allowed) that took no part in the training, which the average of all models scores.
-    n_threads
-        Threads.
-    device
-        "cuda" to score on a GPU; the scores are the same.
+    A cross-trained model brings the rule that divides the events. `average` names samples (wildcards allowed) that took
+    no part in the training, which the average of all models scores. Scores are the same with `device="cuda"`.
     """
     scorer = place_model(training.ensemble, device)  # says what is missing before events are read
     if plan.dataset is None:
-        averaged = _averaged(training, average, list(plan.samples))
-        dataset = load(_ruled(plan, training, averaged), folder, progress, to_train=False)
+        averaged = _select_averaged(training, average, list(plan.samples))
+        dataset = load(_take_fold_rule(plan, training, averaged), folder, progress, to_train=False)
     else:
         dataset = load(plan, folder, progress, to_train=False)
-        averaged = _averaged(training, average, [sample.name for sample in dataset.samples])
+        averaged = _select_averaged(training, average, [sample.name for sample in dataset.samples])
     if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
         raise ConfigError(f"column={column}: the events have a column of this name")
     return _tables(dataset, scorer, column, averaged, n_threads)
@@ -63,26 +51,26 @@ def load_named_events(
     plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
     """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
-    dataset = load(plan if plan.dataset else _ruled(plan, training, ()), folder, progress, to_train=False)
-    for name, _, events in _named(dataset):
+    dataset = load(plan if plan.dataset else _take_fold_rule(plan, training, ()), folder, progress, to_train=False)
+    for name, _, events in _name_samples(dataset):
         yield name, events
 
 
 def training_samples(training: AnyTrainedModel) -> list[str]:
     """Names of the samples that a single model was trained on; none for a cross-trained one, which divides them."""
-    return _simulated(training.trainings[0]) if training.folds is None else []
+    return _list_simulated(training.trainings[0]) if training.folds is None else []
 
 
-def _simulated(training: TrainedModel) -> list[str]:
+def _list_simulated(training: TrainedModel) -> list[str]:
     """Names of the samples of signal and background that a training says it was on."""
     return [str(sample.get("name")) for sample in training.data.get("samples", ()) if sample.get("role") != "data"]
 
 
-def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
+def _select_averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[str]) -> set[str]:
     """Samples that the average of the models scores; refused for what a model was trained on."""
     if patterns and training.folds is None:
         raise ConfigError("average: the model is a single one: there is nothing to average")
-    trained = {name for one in training.trainings for name in _simulated(one)}
+    trained = {name for one in training.trainings for name in _list_simulated(one)}
     found: set[str] = set()
     for pattern in patterns:
         matched = set(fnmatch.filter(samples, pattern))
@@ -94,7 +82,7 @@ def _averaged(training: AnyTrainedModel, patterns: Sequence[str], samples: list[
     return found
 
 
-def _ruled(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str]) -> Analysis:
+def _take_fold_rule(plan: Analysis, training: AnyTrainedModel, averaged: Collection[str]) -> Analysis:
     """Return the analysis with the model's own rule, whose columns are read; without any where all are averaged."""
     if training.folds is None:
         return plan
@@ -116,11 +104,11 @@ def _tables(
         weight = choose_words(["weight"], (*columns, *identifiers, column))[0]
         return {**columns, **identifiers, weight: events.weight, column: scores}
 
-    for name, process, events in _named(dataset):
+    for name, process, events in _name_samples(dataset):
         yield name, table(process, events)
 
 
-def _named(dataset: Dataset) -> Iterator[tuple[str, str, Events]]:
+def _name_samples(dataset: Dataset) -> Iterator[tuple[str, str, Events]]:
     """Name, process and events of every nominal sample and every variation; no two have the same name."""
     varied = [
         (f"{process}__{source.name}_{direction}", process, variation)

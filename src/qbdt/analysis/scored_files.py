@@ -23,21 +23,10 @@ ANALYSIS_FILE = "scored.yaml"
 
 
 def write_scored(scored: RegionEvents, folder: Path | str, analysis: Analysis) -> Path:
-    """Write scored events; all files appear at once or not at all.
+    """Write scored events to a folder in place of an earlier one; all files appear at once or not at all.
 
-    Parameters
-    ----------
-    scored
-        Events with one feature, the score.
-    folder
-        Where to; replaced if it is there.
-    analysis
-        What the analysis file that reads them takes its name, its fit and its correlations from.
-
-    Returns
-    -------
-    Path
-        The analysis file, for `qbdt fit`.
+    The analysis file among them, for `qbdt fit`, takes its name, fit and correlations from `analysis`; its path is
+    returned.
     """
     with replace_folder(Path(folder)) as scratch:
         write_tables(scored, scratch)
@@ -76,7 +65,7 @@ def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
     for sample in scored.samples:
         columns = _columns(sample.events, names.weight)
         for source in scored.systematics:
-            if sample.name in _changed(source) and _form(source) == "weight":
+            if sample.name in _list_changed(source) and _form(source) == "weight":
                 for direction, effect in source.directions:
                     varied = effect[sample.name].apply(sample.events)
                     columns[names.varied_weight(source, direction)] = varied.weight
@@ -85,7 +74,7 @@ def _tables(scored: Dataset) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
         if _form(source) == "shape":
             for direction, _ in source.directions:
                 shifted = scored.varied(source.name, direction)
-                for process in _changed(source):
+                for process in _list_changed(source):
                     path = f"{folders[source.name]}_{direction}/{files[process]}"
                     yield path, _columns(shifted[process], names.weight)
 
@@ -125,10 +114,10 @@ def _form(source: Systematic) -> str:
     """How a source is written: a norm on some rows of a process becomes weights."""
     if any(source.replaces_events(process) for process in source.processes):
         return "shape"
-    return "weight" if _changed(source) else "norm"
+    return "weight" if _list_changed(source) else "norm"
 
 
-def _changed(source: Systematic) -> list[str]:
+def _list_changed(source: Systematic) -> list[str]:
     """Processes that a source does not only scale."""
     return [process for process in source.processes if source.relative_shift(process) is None]
 
@@ -167,10 +156,10 @@ def _analysis(scored: Dataset, analysis: Analysis, endings: str) -> dict[str, An
 
 def _source(source: Systematic, names: _Names, folder: str) -> dict[str, Any]:
     form = _form(source)
-    sizes = {process: _size(source, process) for process in source.processes if process not in _changed(source)}
+    sizes = {process: _size(source, process) for process in source.processes if process not in _list_changed(source)}
     if form == "norm":
         return {"kind": form, "size": sizes}
-    plain: dict[str, Any] = {"kind": form, "processes": _changed(source), **({"norm": sizes} if sizes else {})}
+    plain: dict[str, Any] = {"kind": form, "processes": _list_changed(source), **({"norm": sizes} if sizes else {})}
     for direction, _ in source.directions:
         files = {"files": f"{folder}_{direction}/{{file}}.parquet"}
         plain[direction] = files if form == "shape" else names.varied_weight(source, direction)

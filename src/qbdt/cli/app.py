@@ -12,9 +12,11 @@ import math
 import os
 import re
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -156,7 +158,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run() if _count_addresses() >= LEAST_ADDRESSES else _refused_for_memory())
+    code = _run() if _count_addresses() >= LEAST_ADDRESSES else _refused_for_memory()
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, and has no message for it
+    sys.exit(code)
 
 
 def _open_standard_streams() -> None:

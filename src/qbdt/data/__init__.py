@@ -2,7 +2,7 @@
 
 In: files (`qbdt.data.readers`), arrays and tables in memory (`qbdt.data.columns`), or samples that ship
 (`qbdt.data.samples`). Out: a `Dataset`, immutable, that gives nominal and varied `Events` per process, and the change
-Δ_k that each `Systematic` makes; `qbdt.data.checks` finds what looks wrong with it.
+Δ_k that each `Systematic` makes; `qbdt.data.checks` finds probable faults.
 """
 
 from qbdt.data.dataset import Dataset

@@ -86,11 +86,11 @@ class Dataset:
 
     def sample(self, name: str) -> Sample:
         """Return the sample of one process."""
-        return _known("sample", name, self._samples)
+        return _look_up("sample", name, self._samples)
 
     def systematic(self, name: str) -> Systematic:
         """Return one systematic source."""
-        return _known("systematic", name, self._systematics)
+        return _look_up("systematic", name, self._systematics)
 
     def of_role(self, role: Role | str) -> tuple[Sample, ...]:
         """Return the samples of one role."""
@@ -347,7 +347,7 @@ class Dataset:
         for direction, effect in source.directions:
             for process, change in effect.items():
                 what = f"systematic {source.name}, {direction} variation"
-                sample = _known("sample", process, self._samples, f"{what}: ")
+                sample = _look_up("sample", process, self._samples, f"{what}: ")
                 if sample.role is Role.DATA:
                     raise DataError(f"{what}: {process} is recorded data, which no source varies")
                 if change.replacement is not None:
@@ -370,7 +370,7 @@ def _refuse_repeated(what: str, names: list[str]) -> None:
         raise DataError(f"{what} {', '.join(twice)} is given twice: names must differ")
 
 
-def _known(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:
+def _look_up(what: str, name: str, known: Mapping[str, Named], context: str = "") -> Named:
     if name in known:
         return known[name]
     raise DataError(f"{context}no {what} {name}; {hint_at(name, known)}")

@@ -181,7 +181,7 @@ class Expression:
 
     def _name(self, node: ast.AST) -> str:
         """Name of a column, `a` or `a.b`; empty for anything else."""
-        return ".".join(self._aliases.get(word, word) for word in _dotted(node).split("."))
+        return ".".join(self._aliases.get(word, word) for word in _name_column(node).split("."))
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -255,7 +255,7 @@ class Expression:
                 if not abs(number) <= _LARGEST:
                     raise ExpressionError(f"{self.shown}: a number larger than {_LARGEST:g} cannot be computed with")
                 return
-            case ast.Attribute() if _dotted(node):
+            case ast.Attribute() if _name_column(node):
                 return
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
                 self._check_arguments(name, len(arguments))
@@ -353,11 +353,11 @@ class Expression:
         return functools.reduce(np.logical_and, (_COMPARE[type(op)](left, right) for op, left, right in pairs))
 
 
-def _dotted(node: ast.AST) -> str:
+def _name_column(node: ast.AST) -> str:
     """Name of a column, `a` or `a.b`; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
-    if isinstance(node, ast.Attribute) and (base := _dotted(node.value)):
+    if isinstance(node, ast.Attribute) and (base := _name_column(node.value)):
         return f"{base}.{node.attr}"
     return ""
 

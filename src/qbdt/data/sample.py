@@ -43,26 +43,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows and yield of one set of events; those of its partitions can be added.
+    """Rows and yield of one set of events; those of its partitions can be added."""
 
-    Attributes
-    ----------
-    what, role
-        What it is, for messages, and the role of its process.
-    n_rows, total
-        Number of rows and expected yield.
-    largest
-        Largest absolute weight.
-    n_negative
-        Number of negative weights.
-    """
-
+    # what, role: what it is, for messages, and the role of its process
     what: str
     role: Role
+    # n_rows, total: number of rows and expected yield
     n_rows: int
     total: float
-    largest: float
-    n_negative: int = 0
+    largest: float  # Largest absolute weight
+    n_negative: int = 0  # Number of negative weights
 
     @classmethod
     def of(cls, what: str, role: Role, events: Events) -> Tally:

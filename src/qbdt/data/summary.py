@@ -32,28 +32,19 @@ class SampleSummary:
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """One source on one process, up and down (None if one-sided).
-
-    Attributes
-    ----------
-    up, down
-        Relative change of the yield.
-    rows_up, rows_down
-        Number of rows.
-    moves
-        Feature whose distribution changes most; None where none changes.
-    moves_up, moves_down
-        Change of its mean, in standard deviations of the nominal distribution.
-    """
+    """One source on one process, up and down (None if one-sided)."""
 
     name: str
     kind: str
     process: str
+    # up, down: relative change of the yield
     up: float
     down: float | None
+    # rows_up, rows_down: number of rows
     rows_up: int
     rows_down: int | None
-    moves: str | None = None
+    moves: str | None = None  # Feature whose distribution changes most; None where none changes
+    # moves_up, moves_down: change of its mean, in standard deviations of the nominal distribution
     moves_up: float | None = None
     moves_down: float | None = None
 

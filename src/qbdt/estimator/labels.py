@@ -20,12 +20,7 @@ PROCESS = "process of the label"
 def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the labels that y takes, the background's first, and which rows are signal.
 
-    Parameters
-    ----------
-    y
-        Labels of the rows.
-    several
-        Whether there may be more than one signal label.
+    With `several` there may be more than one signal label.
     """
     if y is None:
         raise DataError("requires y to be passed, but the target y is None")

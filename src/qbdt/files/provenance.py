@@ -36,16 +36,9 @@ def versions() -> dict[str, str]:
 
 
 def provenance(command: str | None = None, **paths: Path | str | None) -> dict[str, Any]:
-    """Origin of a written file, as plain data: command, versions and input paths.
+    """Origin of a written file, as plain data: command, versions and absolute paths of what was read.
 
     There is no time of day and no name of a machine in it: the same job twice writes the same file.
-
-    Parameters
-    ----------
-    command
-        The command line, where there was one.
-    paths
-        What was read, by what it is; written as absolute paths, None left out.
 
     Examples
     --------

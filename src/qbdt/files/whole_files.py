@@ -96,12 +96,7 @@ def _remove(path: Path) -> None:
 def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a scratch path beside `path`; when the block ends well, it takes its place.
 
-    Parameters
-    ----------
-    path
-        The file to write.
-    force
-        Whether an existing file may be replaced.
+    A file that is there is refused without `force`.
     """
     with _output_errors(path):
         if path.exists() and not force:
@@ -123,13 +118,7 @@ def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
 def replace_folder(path: Path, owned: Sequence[str] | None = None) -> Iterator[Path]:
     """Yield an empty scratch folder beside `path`; when the block ends well, it takes its place as a whole.
 
-    Parameters
-    ----------
-    path
-        The folder to write.
-    owned
-        What of a folder that is there is replaced, by name or pattern: everything else in it stays. All of it by
-        default.
+    `owned` names, by patterns, what of a folder that is there is replaced (all of it by default): the rest stays.
     """
     with _output_errors(path):
         _remove_leftovers(path)
@@ -200,11 +189,6 @@ def _swap(one: Path, other: Path) -> bool:
 
 class FolderLock:
     """The right to work in a folder, for one process at a time; it ends with the block or with the process.
-
-    Parameters
-    ----------
-    path
-        The folder; made if it is not there.
 
     Examples
     --------

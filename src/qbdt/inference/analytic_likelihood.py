@@ -102,12 +102,8 @@ def fit_many(
 
     Parameters
     ----------
-    likelihood
-        Model, bounds and constraints.
-    counts
-        Events per bin, shape (fits, bins).
-    centres
-        Auxiliary data of the constraints, shape (fits, constraints), in the order of `likelihood.constraints`.
+    counts, centres
+        Events per bin, shape (fits, bins), and auxiliary data of the constraints, shape (fits, constraints).
     hold
         Values of parameters that are held: one for all fits, or one each.
     start

@@ -14,7 +14,7 @@ from qbdt.data import Dataset, Role
 from qbdt.files import provenance, write_text
 from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
-from qbdt.inference.construction import BuiltTemplates, Filler, build_templates
+from qbdt.inference.construction import Filler, build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import write_hs3
 from qbdt.inference.likelihood import Likelihood
@@ -66,7 +66,8 @@ def run_fit(
     settings = settings or FitSettings()
     built = build_templates(scored.require_usable(), settings, choose_on, filler)
     result = fit_templates(built.templates, settings, progress)
-    return replace(result, settings=_with_choices(settings, built))
+    chosen = {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
+    return replace(result, settings={**settings.model_dump(), **chosen})
 
 
 def fit_templates(
@@ -86,15 +87,8 @@ def fit_measurement(
 ) -> FitResult:
     """Fit the regions of a measurement together: the expected result, and the observed one where all have data.
 
-    Parameters
-    ----------
-    measurement
-        Regions and parameters.
-    settings
-        `mc_stat`, `mc_model`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name `measurement`
-        are used; everything else is about making templates.
-    progress
-        Told how far the fits have come.
+    Of the settings `mc_stat`, `mc_model`, `impacts`, `scan`, `limits`, `contours`, `goodness`, `toys` and the name
+    `measurement` are used; everything else is about making templates.
     """
     settings = settings or FitSettings()
     measurement = measurement.rename_reserved()
@@ -172,8 +166,3 @@ def _plain_templates(measurement: Measurement) -> tuple[str, dict[str, Any]]:
     if len(regions) == 1 and len(measurement.factors) == 1 and not (measurement.fixed or measurement.bounds):
         return "templates.json", regions[0].to_dict()
     return "measurement.json", measurement.to_dict()
-
-
-def _with_choices(settings: FitSettings, built: BuiltTemplates) -> dict[str, object]:
-    chosen: dict[str, object] = {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
-    return {**settings.model_dump(), **chosen}

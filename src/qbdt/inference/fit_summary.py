@@ -33,21 +33,13 @@ class FittedParameter:
 
 @dataclass(frozen=True)
 class Impact:
-    """Change of μ̂ when one source, or a group, is held one standard deviation above or below its best value.
+    """Change of μ̂ when one source, or a group, is held one standard deviation above or below its best value."""
 
-    Attributes
-    ----------
-    source
-        Name of the nuisance parameter, or of the group.
-    up, down
-        With the post-fit standard deviation.
-    prefit_up, prefit_down
-        With the standard deviation of the prior.
-    """
-
-    source: str
+    source: str  # Name of the nuisance parameter, or of the group
+    # up, down: with the post-fit standard deviation
     up: float
     down: float
+    # prefit_up, prefit_down: with the standard deviation of the prior
     prefit_up: float
     prefit_down: float
 
@@ -72,35 +64,21 @@ class Scan:
 
 @dataclass(frozen=True, eq=False)
 class StrengthSummary:
-    """Results for one signal strength; other strengths and free normalisations are profiled like the sources.
+    """Results for one signal strength; other strengths and free normalisations are profiled like the sources."""
 
-    Attributes
-    ----------
-    name
-        Name of the strength.
-    mu
-        Best value.
-    interval
-        Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
-        MINOS); None where one was not found.
-    sensitivity, without_mc_stat
-        Significances and σ_μ with and without the sources, with MC statistics as in the likelihood, and with the
-        MC-statistics factors held at their best values.
-    impacts
-        Of each source on the strength, largest first.
-    breakdown
-        Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
-    group_impacts
-        Of each group, whose sources are moved together in the direction that raises the strength most.
-    """
-
-    name: str
-    mu: float
+    name: str  # Name of the strength
+    mu: float  # Best value
+    # Distances of the lower (negative) and upper end of the 68 % interval, where the profiled −2 Δln L is 1 (as by
+    # MINOS); None where one was not found
     interval: tuple[float, float] | None
+    # sensitivity, without_mc_stat: significances and σ_μ with and without the sources, with MC statistics as in the
+    # likelihood, and with the MC-statistics factors held at their best values
     sensitivity: FittedSensitivity
     without_mc_stat: FittedSensitivity
-    impacts: tuple[Impact, ...]
+    impacts: tuple[Impact, ...]  # Of each source on the strength, largest first
+    # Part of σ_μ from each source or group: sqrt(σ² − σ²(held)). Correlations make them not add up in quadrature.
     breakdown: tuple[tuple[str, float], ...]
+    # Of each group, whose sources are moved together in the direction that raises the strength most
     group_impacts: tuple[Impact, ...] = ()
 
     @property

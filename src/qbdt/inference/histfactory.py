@@ -6,14 +6,18 @@ bins: without that ROOT assumes a Poisson constraint and leaves out bins below 5
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from qbdt.errors import FitError
-from qbdt.files import choose_file_names, stable_root_files
+from qbdt.files import choose_file_names, choose_words, stable_root_files
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
+
+WITH_HISTOGRAMS = ("histosys", "shapesys", "staterror")
+"""Kinds of modifiers that pyhf writes histograms of, by their names."""
 
 
 def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurement") -> Path:
@@ -40,13 +44,16 @@ def write_xml(spec: Mapping[str, Any], folder: Path | str, name: str = "measurem
     config, data = root / "config", root / "data"
     for inner in (config, data):
         inner.mkdir(parents=True, exist_ok=True)
-    numbered, samples = _number_samples(_separate_errors(spec))
+    # Gaussian factors of one sample are written as `shapesys`, whose constraint is declared afterwards.
+    numbered, samples = _number_samples(_retype_modifiers(spec, _list_gaussian(spec), "shapesys"))
+    spelled, sources = _spell_sources(numbered)
     with stable_root_files(data):
-        combination = ElementTree.fromstring(writexml.writexml(numbered, config, data, stem))
+        combination = ElementTree.fromstring(writexml.writexml(spelled, config, data, stem))
+    _restore_parameters(combination, sources)
     combination.set("OutputFilePrefix", f"config/{stem}")
     for entry in combination.iter("Input"):
         channel = Path(entry.text or "")
-        _complete_channel(channel, samples, _list_gaussian(spec), poisson)
+        _complete_channel(channel, samples, sources, _list_gaussian(spec), poisson)
         entry.text = f"config/{channel.name}"
     return _write(combination, root / f"{stem}.xml", "HistFactorySchema.dtd")
 
@@ -76,11 +83,6 @@ def _list_gaussian(spec: Mapping[str, Any]) -> set[str]:
         for modifier in sample["modifiers"]
         if modifier["type"] == "staterror" and not is_shared(modifier, channel["name"])
     }
-
-
-def _separate_errors(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Write Gaussian factors of one sample as `shapesys`, whose constraint is declared afterwards."""
-    return _retype_modifiers(spec, _list_gaussian(spec), "shapesys")
 
 
 def _read_gaussian(path: Path) -> set[str]:
@@ -128,16 +130,63 @@ def _number_samples(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     return {**spec, "channels": channels}, {number: name for name, number in numbers.items()}
 
 
+def _spell_sources(spec: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Give words to sources with histograms whose names are none; returns the workspace and their names by word.
+
+    A slash in the name of a histogram is a folder of the ROOT file, and a semicolon begins the number of a version.
+    """
+    found = [m for c in spec["channels"] for s in c["samples"] for m in s["modifiers"]]
+    odd = [m["name"] for m in found if m["type"] in WITH_HISTOGRAMS and not re.fullmatch(r"\w+", m["name"], re.ASCII)]
+    names, taken = list(dict.fromkeys(odd)), {m["name"] for m in found}
+    words = dict(zip(names, choose_words(names, taken), strict=True))
+
+    def spell(modifier: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = modifier["name"]
+        return {**modifier, "name": words.get(name, name)} if modifier["type"] in WITH_HISTOGRAMS else modifier
+
+    channels = [
+        {**c, "samples": [{**s, "modifiers": list(map(spell, s["modifiers"]))} for s in c["samples"]]}
+        for c in spec["channels"]
+    ]
+    kept = {m["name"] for m in found if m["type"] not in WITH_HISTOGRAMS}
+    gone = {name: word for name, word in words.items() if name not in kept}
+    measurements = [_rename_parameters(one, gone) for one in spec["measurements"]]
+    sources = {word: name for name, word in words.items()}
+    return {**spec, "channels": channels, "measurements": measurements}, sources
+
+
+def _rename_parameters(measurement: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
+    config = measurement["config"]
+    parameters = [{**one, "name": words.get(one["name"], one["name"])} for one in config["parameters"]]
+    return {**measurement, "config": {**config, "parameters": parameters}}
+
+
+def _restore_parameters(combination: ElementTree.Element, sources: Mapping[str, str]) -> None:
+    """Give fixed sources, which are called alpha_NAME, their names."""
+
+    def restore(word: str) -> str:
+        source = sources.get(word.removeprefix("alpha_"))
+        return word if source is None else f"alpha_{source}"
+
+    for fixed in combination.iter("ParamSetting"):
+        fixed.text = " ".join(map(restore, (fixed.text or "").split()))
+
+
 def _complete_channel(
-    path: Path, samples: Mapping[str, str], gaussian: Collection[str], poisson: Collection[str]
+    path: Path,
+    samples: Mapping[str, str],
+    sources: Mapping[str, str],
+    gaussian: Collection[str],
+    poisson: Collection[str],
 ) -> None:
-    """Give the samples of one channel their names, make its paths relative and declare its MC statistics."""
+    """Give samples and sources of one channel their names, make its paths relative and declare its MC statistics."""
     channel = ElementTree.parse(path).getroot()
+    for kind, names in (("Sample", samples), ("HistoSys", sources), ("ShapeSys", sources)):
+        for element in channel.iter(kind):
+            element.set("Name", names.get(element.attrib["Name"], element.attrib["Name"]))
     for factors in channel.iter("ShapeSys"):
         if factors.attrib["Name"] in gaussian:
             factors.set("ConstraintType", "Gaussian")
-    for sample in channel.iter("Sample"):
-        sample.set("Name", samples[sample.attrib["Name"]])
     for element in channel.iter():
         if "InputFile" in element.attrib:
             element.set("InputFile", f"data/{Path(element.attrib['InputFile']).name}")

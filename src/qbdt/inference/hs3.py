@@ -24,15 +24,7 @@ CONSTRAINTS = {"staterror": "Gauss", "shapesys": "Poisson"}
 
 
 def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a workspace in the form of HS3.
-
-    Parameters
-    ----------
-    measurement
-        What the workspace describes; HS3 wants the edges of the bins.
-    spec
-        Its pyhf workspace, from `describe_measurement`.
-    """
+    """Write the pyhf workspace of a measurement in the form of HS3, which wants the edges of the bins."""
     spec, poisson = take_constraints(spec)
     observed = {one["name"]: one["data"] for one in spec["observations"]}
     axes = {n: {"name": f"obs_{n}", "edges": r.edges.tolist()} for n, r in measurement.regions.items()}

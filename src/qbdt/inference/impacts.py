@@ -35,7 +35,7 @@ def measure_group_impacts(
         index = [best.likelihood.names.index(name) for name in names]
         if index:
             found.append(_measure_group(best, covariance, group, index, refit))
-    return _ranked(found)
+    return _rank(found)
 
 
 def _measure_group(best: BestFit, covariance: Floats, group: str, index: list[int], refit: bool) -> Impact:
@@ -73,7 +73,7 @@ def _refit_impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
             continue
         error = float(errors[best.likelihood.names.index(name)])
         impacts.append(Impact(name, *(change(name, distance) for distance in (error, -error, 1.0, -1.0))))
-    return _ranked(impacts)
+    return _rank(impacts)
 
 
 def _impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
@@ -85,8 +85,8 @@ def _impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
         slope = float(covariance[best.index, index] / variance) if variance > 0 else 0.0
         post = slope * float(np.sqrt(variance))
         impacts.append(Impact(name, post, -post, slope, -slope))
-    return _ranked(impacts)
+    return _rank(impacts)
 
 
-def _ranked(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
+def _rank(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
     return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))

@@ -38,15 +38,8 @@ class Minimum:
 class Likelihood(PyhfModel):
     """−2 ln L of a workspace and its data, relative to a model that fits every bin and constraint exactly.
 
-    Parameters
-    ----------
-    spec
-        pyhf workspace.
-    data
-        Counts per bin, by channel or those of all channels in the order of `channels`, to use instead of the
-        observations of the workspace.
-    linear
-        Interpolate shapes piecewise linearly; see `PyhfModel`.
+    `data` are counts per bin, by channel or those of all channels in the order of `channels`, to use instead of the
+    observations of the workspace; for `linear` see `PyhfModel`.
 
     Examples
     --------
@@ -171,13 +164,13 @@ class Likelihood(PyhfModel):
                 return None
             if slope @ move < POLISHED:
                 return Minimum(point, value, fixed)
-            point, lowered = self._shortened(point, free, move, value)
+            point, lowered = self._shorten_step(point, free, move, value)
             if lowered > value or np.any(point < low) or np.any(point > high):
                 return None
             value = lowered
         return None
 
-    def _shortened(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
+    def _shorten_step(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
         trial, lowered = point, np.inf
         for length in 0.5 ** np.arange(12):  # halved until −2 ln L does not rise
             trial = point.copy()

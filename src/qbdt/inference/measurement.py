@@ -178,16 +178,9 @@ class Measurement:
         return replace(self, regions={**self.regions, **change})
 
     def decorrelate(self, source: str, by: Iterable[str]) -> Measurement:
-        """Split the nuisance parameter of a source into one per region, per process, or both.
+        """Split the nuisance parameter of a source into one per "region", per "process", or both.
 
         Only names change: `source` becomes `source_REGION`, `source_PROCESS` or `source_REGION_PROCESS`.
-
-        Parameters
-        ----------
-        source
-            Name of the source.
-        by
-            "region", "process" or both.
         """
         ways = set(by)
         if source not in self.sources:
@@ -200,19 +193,12 @@ class Measurement:
         return replace(self, regions=regions, groups=groups)
 
     def tie(self, process: str, regions: Sequence[str]) -> Measurement:
-        """Tie the yields of a background in four regions to each other: A = B · C/D, whatever they are.
+        """Tie the yields of a background in the regions A, B, C and D to each other: A = B · C/D, whatever they are.
 
         Three factors without prior scale it: `norm_PROCESS` in all four regions, `transfer_PROCESS` in A and C (from B
-        to A as from D to C), `side_PROCESS` in C and D. Where the nominal yields obey the relation, so do all others;
-        for that its templates in A are scaled. Its statistical errors in B, C and D do not count, since the fit
-        measures these yields.
-
-        Parameters
-        ----------
-        process
-            Name of the background; it has no free normalisation of its own.
-        regions
-            Names of A, B, C and D.
+        to A as from D to C), `side_PROCESS` in C and D; it has no free normalisation of its own. Where the nominal
+        yields obey the relation, so do all others; for that its templates in A are scaled. Its statistical errors in B,
+        C and D do not count, since the fit measures these yields.
         """
         if absent := [name for name in regions if name not in self.regions]:
             raise FitError(f"abcd: {process}: no region {absent[0]}; there are: {', '.join(self.regions)}")

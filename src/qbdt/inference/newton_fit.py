@@ -33,27 +33,13 @@ KEEP = 0.05
 
 @dataclass(frozen=True, eq=False)
 class NewtonFit:
-    """Best fits of a batch.
+    """Best fits of a batch."""
 
-    Attributes
-    ----------
-    mu
-        Signal strength, shape (…).
-    theta
-        Nuisance parameters, in standard deviations of their priors, shape (…, sources).
-    gamma
-        MC-statistics factors on the background, shape (…, bins).
-    twice_nll
-        −2 ln L relative to a model that fits every bin exactly, shape (…).
-    covariance
-        Of (μ, θ), γ profiled, shape (…, 1 + sources, 1 + sources); zero in the row of a fixed μ.
-    """
-
-    mu: Floats
-    theta: Floats
-    gamma: Floats
-    twice_nll: Floats
-    covariance: Floats
+    mu: Floats  # Signal strength, shape (…)
+    theta: Floats  # Nuisance parameters, in standard deviations of their priors, shape (…, sources)
+    gamma: Floats  # MC-statistics factors on the background, shape (…, bins)
+    twice_nll: Floats  # −2 ln L relative to a model that fits every bin exactly, shape (…)
+    covariance: Floats  # Of (μ, θ), γ profiled, shape (…, 1 + sources, 1 + sources); zero in the row of a fixed μ
 
     @property
     def sigma_mu(self) -> Floats:

@@ -20,21 +20,11 @@ SMALLEST = 0.9
 
 @dataclass(frozen=True)
 class NoiseConstraint:
-    """A source whose nuisance parameter noise may constrain.
-
-    Attributes
-    ----------
-    source
-        Its name.
-    fitted
-        σ_θ of the fit, in prior standard deviations.
-    noise
-        σ_θ that shifts of pure noise, of the size of their statistical errors, would give.
-    """
+    """A source whose nuisance parameter noise may constrain."""
 
     source: str
-    fitted: float
-    noise: float
+    fitted: float  # σ_θ of the fit, in prior standard deviations
+    noise: float  # σ_θ that shifts of pure noise, of the size of their statistical errors, would give
 
 
 def find_noise_constraints(measurement: Measurement, summary: FitSummary) -> tuple[NoiseConstraint, ...]:

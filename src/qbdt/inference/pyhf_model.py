@@ -25,43 +25,21 @@ order, 1e-8, and of rounding, 1e-16/1e-4, are then both far below 1e-6."""
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of the model.
+    """One parameter of the model."""
 
-    Attributes
-    ----------
-    name
-        Name in the workspace, with the bin in brackets for MC statistics.
-    kind
-        "poi", "source" (a systematic source), "mc_stat" (one bin) or "free" (without constraint).
-    width
-        Standard deviation of its constraint; 1 where there is none.
-    """
-
-    name: str
-    kind: str
-    width: float
+    name: str  # Name in the workspace, with the bin in brackets for MC statistics
+    kind: str  # "poi", "source" (a systematic source), "mc_stat" (one bin) or "free" (without constraint)
+    width: float  # Standard deviation of its constraint; 1 where there is none
 
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Constraint terms, one entry per constrained parameter.
+    """Constraint terms, one entry per constrained parameter."""
 
-    Attributes
-    ----------
-    index
-        Which parameters.
-    centres
-        Auxiliary data: values for Gaussian terms, counts for Poisson ones.
-    widths
-        Standard deviations of the Gaussian terms.
-    rates
-        For Poisson terms the expected counts per unit of the parameter; 0 for Gaussian ones.
-    """
-
-    index: Any
-    centres: Floats
-    widths: Floats
-    rates: Floats
+    index: Any  # Which parameters
+    centres: Floats  # Auxiliary data: values for Gaussian terms, counts for Poisson ones
+    widths: Floats  # Standard deviations of the Gaussian terms
+    rates: Floats  # For Poisson terms the expected counts per unit of the parameter; 0 for Gaussian ones
 
     def twice_nll(self, values: Floats) -> float:
         """−2 ln of all terms, each relative to its best value."""

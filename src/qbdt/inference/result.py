@@ -1,4 +1,4 @@
-"""Result of a fit to scores: its expected and observed summaries, and what is said of its templates."""
+"""Result of a fit to scores: its expected and observed summaries, and notes on its templates."""
 
 from __future__ import annotations
 
@@ -21,45 +21,24 @@ if TYPE_CHECKING:  # answers are made of fits, whose results are here
 
 @dataclass(frozen=True)
 class SourceSignificance:
-    """Representations of the significance with one source, in standard deviations (appendix A).
+    """Representations of the significance with one source, in standard deviations (appendix A)."""
 
-    Attributes
-    ----------
-    source
-        Name.
-    z_chi2
-        sqrt(Σ s²/(b + Δ²)), eq:Zchi2: the uncertainty independent in each bin.
-    z_0
-        eq:Q with σ_b = Δ summed over bins, eq:ZQ: the same beyond s ≪ b.
-    z_constrained, z_free
-        Z_Q(1) and Z_Q(∞): one nuisance parameter common to all bins, with its prior and without, by the paper's
-        first-order formula for the best θ at μ = 0.
-    z_exact
-        Z_Q(1) with the θ that really minimises −2 ln L.
-    """
-
-    source: str
-    z_chi2: float
-    z_0: float
+    source: str  # Name
+    z_chi2: float  # sqrt(Σ s²/(b + Δ²)), eq:Zchi2: the uncertainty independent in each bin
+    z_0: float  # eq:Q with σ_b = Δ summed over bins, eq:ZQ: the same beyond s ≪ b
+    # z_constrained, z_free: z_Q(1) and Z_Q(∞): one nuisance parameter common to all bins, with its prior and without,
+    # by the paper's first-order formula for the best θ at μ = 0
     z_constrained: float
     z_free: float
-    z_exact: float
+    z_exact: float  # Z_Q(1) with the θ that really minimises −2 ln L
 
 
 @dataclass(frozen=True)
 class BackgroundUncertainty:
-    """Uncertainty of the total background after the fit (appendix B), in events.
+    """Uncertainty of the total background after the fit (appendix B), in events."""
 
-    Attributes
-    ----------
-    correlated
-        With the correlations between the sources, eq:sigmab0.
-    uncorrelated
-        Without them.
-    """
-
-    correlated: float
-    uncorrelated: float
+    correlated: float  # With the correlations between the sources, eq:sigmab0
+    uncorrelated: float  # Without them
 
 
 @dataclass(frozen=True, eq=False)

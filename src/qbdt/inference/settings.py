@@ -13,6 +13,9 @@ from qbdt.settings import Section
 
 Binning = Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells", "categories"]
 
+LONGEST_WORD = 100
+"""Letters of the name of a region or parameter: file systems take names of up to 255 bytes."""
+
 
 class FitSettings(Section):
     """How scores become templates and templates a fit; the defaults are the paper's.
@@ -81,7 +84,7 @@ class FitSettings(Section):
     toys: int = Field(1000, ge=100, le=1_000_000, description="pseudo-experiments, for what is asked with toys")
     poi: str = Field("mu", description="name of the signal strength in the workspace")
     measurement: str = Field("measurement", description="name of the measurement in the workspace")
-    channel: str = Field("signal_region", pattern=r"^[A-Za-z]\w*$", description="name of the channel in the workspace")
+    channel: str = Field("signal_region", description="name of the channel in the workspace")
 
     @property
     def joins_scores(self) -> bool:
@@ -95,10 +98,26 @@ class FitSettings(Section):
         ascending = self.edges is None or all(low < high < math.inf for low, high in pairwise(self.edges))
         if self.edges is not None and (len(self.edges) < 2 or not ascending):
             raise ValueError(f"edges {self.edges}: at least two ascending numbers are needed")
-        if self.poi in ("lumi", "Lumi", f"staterror_{self.channel}") or not re.fullmatch(r"[A-Za-z]\w*", self.poi):
-            raise ValueError(f"poi {self.poi!r}: a word is needed, and none that means something else in HistFactory")
+        self.require_word("poi", self.poi)
+        self.require_word("channel", self.channel)
         if not self.measurement.isprintable() or not self.measurement.strip():
             raise ValueError(f"measurement {self.measurement!r}: a name that can be printed is needed")
         if isinstance(self.c, float) and not 0 < self.c < math.inf:
             raise ValueError(f"c {self.c}: must be positive")
         return self
+
+    @staticmethod
+    def require_word(what: str, name: str) -> None:
+        """Refuse a name of a region or parameter that a workspace cannot have.
+
+        Examples
+        --------
+        >>> FitSettings.require_word("poi", "mu")
+        """
+        if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or len(name) > LONGEST_WORD:
+            raise ValueError(
+                f"{what} {name[:LONGEST_WORD]!r}: a word of up to {LONGEST_WORD} letters, digits and underscores is "
+                "needed, a letter first"
+            )
+        if name in ("lumi", "Lumi") or name.startswith("staterror_"):
+            raise ValueError(f"{what} {name!r}: that means something else in HistFactory: choose another name")

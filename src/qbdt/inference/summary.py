@@ -133,12 +133,10 @@ def summarise(
     of_interest: Sequence[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> FitSummary:
-    """Collect all results.
+    """Collect all results of a free fit.
 
     Parameters
     ----------
-    best
-        The free fit.
     data
         Kind of data, for titles: "Asimov" or "recorded".
     refit
@@ -209,11 +207,11 @@ def _interval(best: BestFit) -> tuple[float, float] | None:
     None where an end is not found, because a bin would expect nothing before it.
     """
     sigma = best.sigma_mu()
-    low, high = (_crossing(best, sign * sigma) for sign in (-1.0, 1.0))
+    low, high = (_find_crossing(best, sign * sigma) for sign in (-1.0, 1.0))
     return None if low is None or high is None else (low, high)
 
 
-def _crossing(best: BestFit, distance: float) -> float | None:
+def _find_crossing(best: BestFit, distance: float) -> float | None:
     """Distance from the best μ at which −2 Δln L is 1, from a first guess of it."""
     low, high = best.likelihood.bounds[best.index]
     for _ in range(30):

@@ -32,25 +32,14 @@ class Toys:
 
 @dataclass(frozen=True, eq=False)
 class ToyStudy:
-    """Fits of pseudo-experiments with a true signal strength of 1.
+    """Fits of pseudo-experiments with a true signal strength of 1."""
 
-    Attributes
-    ----------
-    mu, sigma_mu
-        Best signal strength and its uncertainty in each experiment.
-    z
-        Discovery significance of each.
-    inside
-        Whether the 68 % interval, where −2 Δln L < 1, contains the truth.
-    asimov_z
-        Significance of the Asimov data.
-    """
-
+    # mu, sigma_mu: best signal strength and its uncertainty in each experiment
     mu: Floats
     sigma_mu: Floats
-    z: Floats
-    inside: NDArray[np.bool_]
-    asimov_z: float
+    z: Floats  # Discovery significance of each
+    inside: NDArray[np.bool_]  # Whether the 68 % interval, where −2 Δln L < 1, contains the truth
+    asimov_z: float  # Significance of the Asimov data
 
     @property
     def coverage(self) -> tuple[float, float]:

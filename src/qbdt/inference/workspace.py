@@ -74,23 +74,13 @@ def build_workspace(
 def describe_measurement(
     measurement: Measurement, *, name: str = "measurement", mc_stat: bool = True, mc_model: McModel = "bin"
 ) -> dict[str, Any]:
-    """Write a measurement as a pyhf workspace: its regions are the channels.
+    """Write a measurement as a pyhf workspace: its regions, with a positive expectation in every bin, are the channels.
 
     The observations are the recorded data where all regions have them, otherwise the Asimov data, so that any tool that
     opens the file gets the expected result. Each strength of interest has two measurements in the workspace: one for
     fits, with wide bounds, and one ending in `_limit`, for upper limits, with a strength that is not negative, as the
-    test statistic for limits in pyhf wants it. That of the first strength comes first and has the given name.
-
-    Parameters
-    ----------
-    measurement
-        Regions with a positive expectation in every bin, and the parameters.
-    name
-        Name of the measurement in the workspace.
-    mc_stat
-        Whether to add the MC-statistics modifiers.
-    mc_model
-        Which ones: one per bin or one per process and bin, with Gaussian or Poisson constraints.
+    test statistic for limits in pyhf wants it. That of the first strength comes first and has the given name. MC
+    statistics are one factor per bin or one per process and bin, with Gaussian or Poisson constraints (`mc_model`).
     """
     _check(measurement)
     names_mc = name_mc_stat(measurement, mc_model)

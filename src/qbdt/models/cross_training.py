@@ -40,8 +40,6 @@ def cross_train(
 
     Parameters
     ----------
-    dataset
-        Signal, background and systematic sources, with a fold rule.
     settings, n_threads, progress, device
         As for `qbdt.training.train`, of each model.
     resume
@@ -114,20 +112,15 @@ def train_into(
     Parameters
     ----------
     path
-        The model file. It is also written during training, and on Ctrl-C.
-    dataset, settings, n_threads, progress, say, device
-        As for `cross_train`.
+        The model file. It is also written during training, and on Ctrl-C; then the model returned is not `complete`.
     resume
         Go on from the file, if it is there.
     force
         Whether a file that is there may be replaced.
     extra
         Further plain values to keep with the model.
-
-    Returns
-    -------
-    TrainedModel or CrossTrainedModel
-        What the file holds; `complete` is false after Ctrl-C.
+    dataset, settings, n_threads, progress, say, device
+        As for `cross_train`.
     """
     target = Path(path)
     earlier: Any = read_any_model(target)[0] if resume and target.exists() else None
@@ -182,12 +175,12 @@ def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, set
     Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
     known = describe_events(events) if isinstance(events, Dataset) else {}
-    if {key: _simulated(earlier.data.get(key)) for key in known} != {k: _simulated(v) for k, v in known.items()}:
+    if {key: _drop_data(earlier.data.get(key)) for key in known} != {k: _drop_data(v) for k, v in known.items()}:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings
 
 
-def _simulated(described: Any) -> Any:
+def _drop_data(described: Any) -> Any:
     """Samples as a training describes them, without recorded data, which it never looks at; anything else as it is."""
     if not isinstance(described, list):
         return described

@@ -12,18 +12,7 @@ from qbdt.trees.device import Device, open_device, score_on_device
 
 
 def score_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
-    """Score of every event.
-
-    Parameters
-    ----------
-    model
-        One model, or one for each fold: an event is then scored by the one that never saw it.
-    events
-        Values of its features, and the identifiers that divide them into folds.
-    n_threads
-        Threads; None for all cores.
-    device
-        "cuda" to score on a GPU.
+    """Score of every event; of a model with folds by the member that never saw it, which its identifiers tell.
 
     Examples
     --------
@@ -46,7 +35,7 @@ class Scorer(Protocol):
 
 
 def place_model(model: Model, device: str | None) -> Scorer:
-    """Return a model that scores on a device; the model itself for None, and what is missing is said where it is."""
+    """Return a model that scores on a device; the model itself for None; a missing device is refused."""
     opened = open_device(device)
     if opened is None:
         return model
@@ -56,7 +45,7 @@ def place_model(model: Model, device: str | None) -> Scorer:
 
 @dataclass(frozen=True, eq=False)
 class _OnDevice:
-    """A model whose sums of trees are found on a device; what they are combined to is found by the CPU."""
+    """A model whose sums of trees are found on a device; the CPU combines them."""
 
     model: SingleModel
     device: Device

@@ -49,27 +49,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn figure with its caption and the numbers behind it.
+    """A drawn figure with its caption and the numbers behind it."""
 
-    Attributes
-    ----------
-    name
-        Unique name, for files and links; letters, digits and hyphens.
-    drawn
-        Matplotlib figure.
-    caption
-        What it shows.
-    data
-        Columns of the numbers in it.
-    wide
-        Whether it takes the width of the page.
-    """
-
-    name: str
-    drawn: Any = field(repr=False)
-    caption: str
-    data: Mapping[str, Sequence[Any]] = field(repr=False)
-    wide: bool = False
+    name: str  # Unique name, for files and links; letters, digits and hyphens
+    drawn: Any = field(repr=False)  # Matplotlib figure
+    caption: str  # What it shows
+    data: Mapping[str, Sequence[Any]] = field(repr=False)  # Columns of the numbers in it
+    wide: bool = False  # Whether it takes the width of the page
 
     def csv(self) -> str:
         """Return the numbers as comma-separated values; shorter columns end in empty cells."""
@@ -138,17 +124,7 @@ class Document:
 def provenance_tables(
     settings: Mapping[str, Any], files: Mapping[str, str], seconds: Mapping[str, float]
 ) -> Iterator[Table]:
-    """Tables of what numbers come from: settings, versions, machine, checksums of files, timings.
-
-    Parameters
-    ----------
-    settings
-        Name to value.
-    files
-        File name to SHA-256.
-    seconds
-        Stage to seconds.
-    """
+    """Tables of settings, versions, machine, checksums (SHA-256) of files, and seconds of each stage."""
     if settings:
         yield Table("Settings", ("setting", "value"), tuple((name, str(value)) for name, value in settings.items()))
     machine = ("machine", f"{platform.machine()}, {os.cpu_count()} cores")

@@ -24,15 +24,7 @@ _SYMBOL = re.compile(
 
 
 def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
-    """Return the page; every name from outside is escaped by the template engine.
-
-    Parameters
-    ----------
-    document
-        What to show.
-    pictures
-        SVG of each figure, by its name; `svg` makes them.
-    """
+    """Return the page, with the SVG of each figure by its name; the template engine escapes every name from outside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kind"] = _kind
     environment.filters["typeset"] = lambda text: Markup(typeset(str(escape(text))))
@@ -52,7 +44,7 @@ def svg(figure: Figure) -> bytes:
     with styled(), mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path", "savefig.facecolor": "white"}):
         figure.drawn.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     figure.drawn.set_layout_engine("none")
-    return re.sub(rb' d="[^"]*"', _rounded, out.getvalue())
+    return re.sub(rb' d="[^"]*"', _round_outline, out.getvalue())
 
 
 def typeset(text: str) -> str:
@@ -71,7 +63,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _rounded(path: re.Match[bytes]) -> bytes:
+def _round_outline(path: re.Match[bytes]) -> bytes:
     """Outlines to a hundredth of a point: half the size, and nothing that can be seen."""
     return re.sub(rb"(\.\d\d)\d+", rb"\1", path.group())
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from qbdt.errors import ClusterError
@@ -16,21 +17,38 @@ Events = TypeVar("Events")
 Result = TypeVar("Result")
 
 
-def run_tasks(
-    work: Callable[[Task, Events], Result], tasks: Sequence[Task], load: Callable[[], Events], n_jobs: int
-) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result, as they are done.
+class WorkerPool(ProcessPoolExecutor):
+    """New processes that never see Ctrl-C: it is for the process that started them, which says so once.
 
     Parameters
     ----------
-    work
-        Does a task with what was loaded; like `load` and the tasks it is sent to other processes.
-    tasks
-        What is to be done; the order of results is another where there are several processes.
-    load
-        Reads the events; called once in each process.
     n_jobs
-        Processes; with 1 everything is done here.
+        Processes at most.
+    **options
+        As for `ProcessPoolExecutor`.
+    """
+
+    def __init__(self, n_jobs: int, **options: Any) -> None:
+        super().__init__(n_jobs, mp_context=multiprocessing.get_context("spawn"), **options)
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """Submit a task; processes that this starts have Ctrl-C blocked from the beginning."""
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            return super().submit(fn, *args, **kwargs)
+        resource_tracker.ensure_running()  # it would change the mask back
+        earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+
+
+def run_tasks(
+    work: Callable[[Task, Events], Result], tasks: Sequence[Task], load: Callable[[], Events], n_jobs: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, as they are done by `n_jobs` processes; with 1 everything is done here.
+
+    `work` does a task with what `load` read, once in each process; both are sent to other processes, like the tasks.
     """
     if n_jobs == 1 or len(tasks) < 2:
         if tasks:
@@ -38,8 +56,7 @@ def run_tasks(
             for task in tasks:
                 yield task, work(task, events)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_start, initargs=(work, load)) as pool:
+    with WorkerPool(n_jobs, initializer=_start, initargs=(work, load)) as pool:
         waiting = {pool.submit(_do, task): task for task in tasks}
         try:
             for future in as_completed(waiting):
@@ -58,7 +75,7 @@ _given: list[Any] = []
 
 
 def _start(work: Callable[..., Any], load: Callable[[], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one, and says so once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Windows, where it could not be blocked
     _given[:] = [work, load()]
 
 

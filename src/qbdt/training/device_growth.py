@@ -57,14 +57,8 @@ class PlainCriterion(Protocol):
 class DeviceGrowth:
     """Memory of trees that grow on a device, and the kernels that grow them.
 
-    Parameters
-    ----------
-    rows
-        The rows; what is summed of them is made ready before each tree.
-    n_cuts
-        Cuts of every feature.
-    n_leaves, depth
-        Most leaves, and most cuts above one.
+    `n_cuts` are the cuts of every feature, `n_leaves` and `depth` the most leaves, and the most cuts above one. What is
+    summed of the rows is made ready before each tree.
     """
 
     def __init__(self, rows: DevicePartitionRows, n_cuts: Indices, n_leaves: int, depth: int) -> None:

@@ -96,18 +96,10 @@ def gain_shares(model: Model) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FoldedEnsemble:
-    """One model per fold, each trained without that fold: every event is scored by the one that never saw it.
+    """One model per fold, each trained without that fold: every event is scored by the one that never saw it."""
 
-    Parameters
-    ----------
-    members
-        In the order of folds.
-    folds
-        The rule that says which fold an event is in.
-    """
-
-    members: tuple[SingleModel, ...]
-    folds: FoldRule
+    members: tuple[SingleModel, ...]  # In the order of folds
+    folds: FoldRule  # The rule that says which fold an event is in
 
     def __post_init__(self) -> None:
         if len(self.members) != self.folds.k:

@@ -52,12 +52,7 @@ def draw_features(settings: Settings, tree: int, n_features: int) -> Indices:
 def describe_events(dataset: Dataset, tallies: Iterable[Tally] | None = None) -> dict[str, Any]:
     """Rows and yields of the samples, to six digits, which no order of rows changes, and names of the sources.
 
-    Parameters
-    ----------
-    dataset
-        The events.
-    tallies
-        Rows and yields of its samples, where the events themselves are elsewhere.
+    `tallies` are rows and yields of the samples, where the events themselves are elsewhere.
     """
     if tallies is None:
         tallies = [Tally.of(s.name, s.role, s.events) for s in dataset.samples]

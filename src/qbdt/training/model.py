@@ -161,19 +161,12 @@ class TrainedModel:
 
 @dataclass(frozen=True, eq=False)
 class CrossTrainedModel:
-    """Trainings of the first folds, in their order, and the rule that says which fold an event is in.
+    """Trainings of the first folds, in their order, and the rule that says which fold an event is in."""
 
-    Attributes
-    ----------
-    trainings
-        One for each fold, trained without its events; fewer than k, or a last one that is cut short, where the
-        cross-training was interrupted.
-    folds
-        The rule.
-    """
-
+    # One for each fold, trained without its events; fewer than k, or a last one that is cut short, where the
+    # cross-training was interrupted
     trainings: tuple[TrainedModel, ...]
-    folds: FoldRule
+    folds: FoldRule  # The rule
 
     def __post_init__(self) -> None:
         if len(self.trainings) > self.folds.k:

@@ -17,22 +17,13 @@ from qbdt.trees import Ensemble, Tree
 
 @dataclass(frozen=True)
 class TreeReport:
-    """State of a training after one tree.
+    """State of a training after one tree."""
 
-    Attributes
-    ----------
-    index, n_trees
-        Number of this tree, from 0, and of trees asked for.
-    tree
-        The tree.
-    validation
-        Binned Q of the validation sample with all trees so far; None where there is none.
-    """
-
+    # index, n_trees: number of this tree, from 0, and of trees asked for
     index: int
     n_trees: int
-    tree: Tree
-    validation: float | None = None
+    tree: Tree  # The tree
+    validation: float | None = None  # Binned Q of the validation sample with all trees so far; None where there is none
 
 
 Callback: TypeAlias = Callable[[TreeReport], bool | None]
@@ -83,9 +74,7 @@ class Monitor:
         if self.validation is not None:
             self._add_scores(self.validation, Ensemble(features, (report.tree,)), n_threads)
             # Binned Q (eq:Q0 over bins of tanh(c·y)) of signal and background for the best c.
-            scan = scan_tanh(
-                *self._joined(self.validation, Role.SIGNAL), *self._joined(self.validation, Role.BACKGROUND)
-            )
+            scan = scan_tanh(*self._join(self.validation, Role.SIGNAL), *self._join(self.validation, Role.BACKGROUND))
             self.history.append(scan.largest_q)
             report = replace(report, validation=self.history[-1])
         stops = [bool(callback(report)) for callback in self.callbacks]
@@ -97,7 +86,7 @@ class Monitor:
             for sample in validation.of_role(role):
                 self._scores[sample.name] += tree.score(sample.events, n_threads)
 
-    def _joined(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
+    def _join(self, validation: Dataset, role: Role) -> tuple[Floats, Floats]:
         """Scores and weights of all samples of a role."""
         samples = validation.of_role(role)
         scores = np.concatenate([self._scores[sample.name] for sample in samples])

@@ -27,23 +27,12 @@ MEASUREMENT = ("partner", "free", "strengths", "of_interest", "at")
 
 @dataclass(frozen=True)
 class Rule:
-    """Description of one setting, and the values it may have.
+    """Description of one setting, and the values it may have."""
 
-    Attributes
-    ----------
-    description
-        For documentation and for editors of analysis files.
-    choices
-        All values that it may have.
-    whole
-        Whether it is a whole number.
-    at_least, above, at_most
-        Bounds of a number.
-    """
-
-    description: str
-    choices: tuple[str, ...] = ()
-    whole: bool = False
+    description: str  # For documentation and for editors of analysis files
+    choices: tuple[str, ...] = ()  # All values that it may have
+    whole: bool = False  # Whether it is a whole number
+    # at_least, above, at_most: bounds of a number
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None

@@ -2,7 +2,7 @@
 
 In come `Events`; out go a `Binning` (where features may be cut), a `Tree`, and an `Ensemble` that scores events.
 Sub-rooms: `kernels` (compiled loops), `rows` (binned rows and the histograms of their nodes), `growth` (how a tree is
-grown on them). None of them knows which method asks.
+grown on them), `device` (rows and scores on a GPU). None of them knows which method asks.
 """
 
 from qbdt.trees.binning import Binning, BinningChoice, category_edges, make_binning, quantile_binning

@@ -32,16 +32,6 @@ BinningChoice: TypeAlias = str | Sequence[FixedBins] | Mapping[str, FixedBins]
 class Binning:
     """Where each feature may be cut.
 
-    Parameters
-    ----------
-    features
-        Feature names.
-    edges
-        For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it.
-    categories
-        For each categorical feature the values that have a code of their own, increasing; its edges are those of
-        `category_edges`. All other values count as missing.
-
     Examples
     --------
     >>> binning = Binning(("pt",), (np.array([20.0, 40.0]),))
@@ -53,8 +43,11 @@ class Binning:
     array([  0, 255,   1], dtype=uint8)
     """
 
-    features: tuple[str, ...]
+    features: tuple[str, ...]  # Feature names
+    # For each feature, increasing edges, at most 254; a value's code is the number of edges at or below it
     edges: tuple[Floats, ...]
+    # For each categorical feature the values that have a code of their own, increasing; its edges are those of
+    # `category_edges`. All other values count as missing.
     categories: Categories = field(default_factory=dict)
 
     @property
@@ -157,19 +150,15 @@ def make_binning(
         "quantile", or one (number of bins, low, high) per feature, in order or by name.
     max_bins
         For quantiles: most bins, one of them for missing values.
-    features
-        Feature names.
     signal, background
         Nominal events; for quantiles each class counts as one event in all.
-    workers
-        Threads.
     categories
         Values of categorical features, each of which has a bin of its own.
     """
     categories = categories or {}
     if not isinstance(choice, str):
         _require_few_categories(categories, max_bins)
-        return Binning(features, _fixed_edges(choice, features, categories), categories)
+        return Binning(features, _make_fixed_edges(choice, features, categories), categories)
     if choice != "quantile":
         raise ConfigError(f"binning={choice!r}: must be 'quantile' or one (n_bins, low, high) per feature")
     if not 3 <= max_bins <= BINS:
@@ -217,7 +206,7 @@ def quantile_binning(
     return Binning(features, tuple(workers.run(edges, [(i,) for i in range(len(features))])), known)
 
 
-def _fixed_edges(
+def _make_fixed_edges(
     choice: Sequence[FixedBins] | Mapping[str, FixedBins], features: tuple[str, ...], categories: Categories
 ) -> tuple[Floats, ...]:
     """Inner edges of equal-width bins; the last is left out, as in the paper's program."""
@@ -233,12 +222,12 @@ def _fixed_edges(
         raise ConfigError(f"binning has {len(choice)} entries for {len(numbers)} features that are not categorical")
     edges = {name: category_edges(values) for name, values in categories.items()}
     for name, bins in zip(numbers, choice, strict=True):
-        n_bins, low, high = _checked_bins(name, bins)
+        n_bins, low, high = _check_bins(name, bins)
         edges[name] = low + (high - low) * np.arange(1, n_bins - 1) / n_bins
     return tuple(edges[name] for name in features)
 
 
-def _checked_bins(name: str, bins: FixedBins) -> FixedBins:
+def _check_bins(name: str, bins: FixedBins) -> FixedBins:
     try:
         n_bins, low, high = bins
         whole = int(n_bins)

@@ -28,17 +28,12 @@ class QuantileSketch:
 
     Sketches of partitions merge into that of all rows, exactly, in any order: a row is in it if its hash is below a
     limit that falls with the number of rows, so a partition keeps every row that all partitions together will.
-
-    Parameters
-    ----------
-    n_rows, largest
-        Number of all rows, and their largest absolute weight.
-    chosen, hashes
-        The rows chosen, in pieces, and their hashes; those of weight zero are left out.
     """
 
+    # n_rows, largest: number of all rows, and their largest absolute weight
     n_rows: int
     largest: float
+    # chosen, hashes: the rows chosen, in pieces, and their hashes; those of weight zero are left out
     chosen: tuple[Events, ...]
     hashes: NDArray[np.uint64]
 

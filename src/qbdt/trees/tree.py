@@ -37,16 +37,6 @@ def set_table(left: ArrayLike, missing_left: bool) -> NDArray[np.uint8]:
 class Tree:
     """One decision tree.
 
-    Parameters
-    ----------
-    nodes
-        Array of dtype `NODE`; node 0 is the root.
-    weight
-        Tree weight W: the sum of Q over the leaves, times the learning rate.
-    categories
-        For each categorical feature, by number, its values in training, increasing: one bit of a node for each.
-        A value that is none of them goes where missing values go.
-
     Examples
     --------
     >>> nodes = np.zeros(3, NODE)
@@ -56,8 +46,10 @@ class Tree:
     2
     """
 
-    nodes: Nodes
-    weight: float
+    nodes: Nodes  # Array of dtype `NODE`; node 0 is the root
+    weight: float  # Tree weight W: the sum of Q over the leaves, times the learning rate
+    # For each categorical feature, by number, its values in training, increasing: one bit of a node for each. A value
+    # that is none of them goes where missing values go.
     categories: Mapping[int, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

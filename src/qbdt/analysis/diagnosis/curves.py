@@ -27,23 +27,13 @@ DRAW_SALT = 0x51DE
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """σ_μ against something; one entry of each tuple per point.
+    """σ_μ against something; one entry of each tuple per point."""
 
-    Attributes
-    ----------
-    against
-        "trees" or "share of the training events".
-    at
-        Number of trees, or share.
-    full, stat
-        σ_μ with and without systematics, mean over repeats.
-    full_spread, stat_spread
-        Standard deviation over repeats; zeros for one.
-    """
-
-    against: str
-    at: tuple[float, ...]
+    against: str  # "trees" or "share of the training events"
+    at: tuple[float, ...]  # Number of trees, or share
+    # full, stat: σ_μ with and without systematics, mean over repeats
     full: tuple[float, ...]
+    # full_spread, stat_spread: standard deviation over repeats; zeros for one
     full_spread: tuple[float, ...]
     stat: tuple[float, ...]
     stat_spread: tuple[float, ...]

@@ -42,37 +42,20 @@ CERTAIN = 10
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Sensitivity of a training and the reasons for it.
+    """Sensitivity of a training and the reasons for it."""
 
-    Attributes
-    ----------
-    strength
-        σ_μ of the out-of-fold scores.
-    over_training
-        Test of signal and of background.
-    features
-        All features, the most important for the full σ_μ first.
-    sources
-        All sources, the most costly first.
-    edges
-        Bin edges of the fit, for `SourceEffect.bins`.
-    trees, sizes
-        Learning curves. `trees` is None for the profiled method, whose first trees by themselves are no smaller model
-        of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked for.
-    more
-        What more simulated events would give; nothing without `sizes`.
-    statistics
-        What the MC statistics of each process's templates cost; nothing where the fit leaves them out.
-    """
-
-    strength: Sensitivity
-    over_training: tuple[OverTraining, ...]
-    features: tuple[FeatureRank, ...]
-    sources: tuple[SourceEffect, ...]
-    edges: tuple[float, ...]
+    strength: Sensitivity  # σ_μ of the out-of-fold scores
+    over_training: tuple[OverTraining, ...]  # Test of signal and of background
+    features: tuple[FeatureRank, ...]  # All features, the most important for the full σ_μ first
+    sources: tuple[SourceEffect, ...]  # All sources, the most costly first
+    edges: tuple[float, ...]  # Bin edges of the fit, for `SourceEffect.bins`
+    # trees, sizes: learning curves. `trees` is None for the profiled method, whose first trees by themselves are no
+    # smaller model of the kind: its two sums are of trees that grow together. `sizes` is None where it was not asked
+    # for.
     trees: LearningCurve | None = None
     sizes: LearningCurve | None = None
-    more: tuple[MoreEvents, ...] = ()
+    more: tuple[MoreEvents, ...] = ()  # What more simulated events would give; nothing without `sizes`
+    # What the MC statistics of each process's templates cost; nothing where the fit leaves them out
     statistics: tuple[ProcessStatistics, ...] = ()
 
     @property
@@ -84,7 +67,14 @@ class Diagnosis:
         """Over-training, features, sources, what moves with each source, learning curves, more simulation."""
         curves = map(_curve_table, self.curves)
         simulation = simulation_tables(self.strength.sigma_full, self.more, self.statistics)
-        tables = (self._over_training(), self._features(), self._sources(), self._moved(), *curves, *simulation)
+        tables = (
+            self._over_training(),
+            self._features(),
+            self._sources(),
+            self._shifts(),
+            *curves,
+            *simulation,
+        )
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
@@ -125,7 +115,7 @@ class Diagnosis:
         header = ("source", "cost in σ_μ", "σ_μ without", "Δ/b (%)", "… at most (%)", "in bin")
         return Table("Sources: what each costs and which bin of the score it moves most", header, tuple(rows))
 
-    def _moved(self) -> Table:
+    def _shifts(self) -> Table:
         rows = []
         for s in self.sources:
             for f in [f for f in s.features if f.significance > 2][:SHOWN]:
@@ -148,24 +138,10 @@ def diagnose(
     n_threads: int | None = None,
     progress: Progress = silent,
 ) -> Diagnosis:
-    """Diagnose trained models.
+    """Diagnose trained models: one per fold of the dataset, each trained without it.
 
-    Parameters
-    ----------
-    dataset
-        Events with features, sources and the folds of the models.
-    models
-        One model per fold, each trained without it.
-    settings
-        How scores become templates and templates a fit.
-    trainer
-        Trains on given events, for the curve against their number; without it that curve is left out.
-    repeats
-        Times that features are scrambled and shares of the events drawn.
-    seed
-        Of everything random.
-    n_threads, progress
-        Threads; told how far it is.
+    `trainer` trains on given events, for the curve against their number; without it that curve is left out. Features
+    are scrambled, and shares of the events drawn, `repeats` times.
     """
     if dataset.folds != models.folds:
         raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
-from qbdt.data import Dataset, Events, FoldRule, Role, Sample, Systematic
+from qbdt.data import Dataset, Events, FoldRule, Role, Sample
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings, build_templates, refill
 from qbdt.progress import Progress, silent
@@ -24,23 +24,13 @@ from qbdt.training import FoldedEnsemble, gain_shares
 
 @dataclass(frozen=True)
 class FeatureRank:
-    """Worth of one feature.
-
-    Attributes
-    ----------
-    feature
-        Its name.
-    gain
-        Share of the gain of all splits, mean over the models.
-    full, stat
-        Rise of σ_μ, with and without systematics, when the feature is scrambled: mean over repeats.
-    full_spread, stat_spread
-        Standard deviation over repeats; zero for one repeat.
-    """
+    """Worth of one feature."""
 
     feature: str
-    gain: float
+    gain: float  # Share of the gain of all splits, mean over the models
+    # full, stat: rise of σ_μ, with and without systematics, when the feature is scrambled: mean over repeats
     full: float
+    # full_spread, stat_spread: standard deviation over repeats; zero for one repeat
     full_spread: float
     stat: float
     stat_spread: float
@@ -95,21 +85,20 @@ def scramble_feature(dataset: Dataset, feature: str, seed: int = 0) -> Dataset:
     >>> bool(np.all(found.column("x") != found.column("y"))), sorted(found.column("x").tolist())
     (True, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    if dataset.folds is None:
+    folds = dataset.folds
+    if folds is None:
         raise DataError("scrambling a feature needs folds: values stay within the fold of their event")
     kept = [sample for sample in dataset.samples if sample.role is not Role.DATA]
     nominal = {sample.name: sample.events for sample in kept}
-    mixed = _hand_on(nominal, feature, dataset.folds, seed)
+    mixed = _hand_on(nominal, feature, folds, seed)
     samples = [Sample(s.name, s.role, mixed[s.name]) for s in kept]
-    sources = [_scramble_source(source, nominal, feature, dataset.folds, seed) for source in dataset.systematics]
-    return Dataset(samples, sources, dataset.folds)
 
+    def scramble(moved: Mapping[str, Events]) -> dict[str, Events]:
+        """Scramble replaced events among all events as they are when the source is moved."""
+        return _hand_on({**nominal, **moved}, feature, folds, seed)
 
-def _scramble_source(
-    source: Systematic, nominal: Mapping[str, Events], feature: str, folds: FoldRule, seed: int
-) -> Systematic:
-    """Scramble what a source replaces, among all events as they are when the source is moved."""
-    return source.map_replacements(lambda moved: _hand_on({**nominal, **moved}, feature, folds, seed))
+    sources = [source.map_replacements(scramble) for source in dataset.systematics]
+    return Dataset(samples, sources, folds)
 
 
 def _hand_on(events: Mapping[str, Events], feature: str, folds: FoldRule, seed: int) -> dict[str, Events]:

@@ -22,28 +22,15 @@ from qbdt.training import FoldedEnsemble
 
 @dataclass(frozen=True)
 class OverTraining:
-    """Scores of trained-on against unseen events of one role.
+    """Scores of trained-on against unseen events of one role."""
 
-    Attributes
-    ----------
-    role
-        "signal" or "background".
-    distance
-        Largest difference of the cumulative distributions, mean over the models.
-    expected
-        Mean distance of events whose folds are dealt out anew: what statistics alone make.
-    p
-        Probability of such a distance or a larger one if training made no difference; the smallest possible value is
-        1/(1 + permutations).
-    permutations
-        How many deals.
-    """
-
-    role: str
-    distance: float
-    expected: float
+    role: str  # "signal" or "background"
+    distance: float  # Largest difference of the cumulative distributions, mean over the models
+    expected: float  # Mean distance of events whose folds are dealt out anew: what statistics alone make
+    # Probability of such a distance or a larger one if training made no difference; the smallest possible value is 1/(1
+    # + permutations)
     p: float
-    permutations: int
+    permutations: int  # How many deals
 
 
 def check_over_training(
@@ -54,21 +41,7 @@ def check_over_training(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> tuple[OverTraining, ...]:
-    """Test signal and background.
-
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the models; only nominal ones are used.
-    models
-        One model per fold.
-    n_permutations
-        Deals of the folds.
-    seed
-        Of the deals.
-    n_threads
-        Threads of the scoring.
-    """
+    """Test signal and background: nominal events, one model per fold, `n_permutations` deals of the folds."""
     results = []
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]

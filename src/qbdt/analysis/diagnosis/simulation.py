@@ -30,40 +30,22 @@ LEAST_ERROR = 1e-3
 
 @dataclass(frozen=True)
 class MoreEvents:
-    """σ_μ with more simulated events of everything.
+    """σ_μ with more simulated events of everything."""
 
-    Attributes
-    ----------
-    factor
-        How many times as many; None for infinitely many.
-    sigma, error
-        σ_μ with that many in training and in the templates, and its error.
-    in_templates
-        σ_μ with that many in the templates alone, for the score as it is.
-    """
-
-    factor: float | None
+    factor: float | None  # How many times as many; None for infinitely many
+    # sigma, error: σ_μ with that many in training and in the templates, and its error
     sigma: float
     error: float
-    in_templates: float
+    in_templates: float  # σ_μ with that many in the templates alone, for the score as it is
 
 
 @dataclass(frozen=True)
 class ProcessStatistics:
-    """Cost of the MC statistics of one process's templates.
-
-    Attributes
-    ----------
-    process
-        Its name.
-    share
-        Share of σ_μ² that it makes up.
-    doubled, tenfold
-        σ_μ with 2 and 10 times its events in the templates.
-    """
+    """Cost of the MC statistics of one process's templates."""
 
     process: str
-    share: float
+    share: float  # Share of σ_μ² that it makes up
+    # doubled, tenfold: σ_μ with 2 and 10 times its events in the templates
     doubled: float
     tenfold: float
 

@@ -24,27 +24,15 @@ REGIONS = 8
 
 @dataclass(frozen=True)
 class FeatureEffect:
-    """How one source moves one feature.
-
-    Attributes
-    ----------
-    feature
-        Its name.
-    shape
-        Weighted standard deviation of Δ_k/b over regions of the feature, less what statistics make: 0 if the source
-        changes the yield only.
-    significance
-        Of the change of shape, in standard deviations (from a χ² over the regions).
-    edges
-        Of the regions; the outer ones are open.
-    shift, error
-        Δ_k/b in each region and its statistical error.
-    """
+    """How one source moves one feature."""
 
     feature: str
+    # Weighted standard deviation of Δ_k/b over regions of the feature, less what statistics make: 0 if the source
+    # changes the yield only
     shape: float
-    significance: float
-    edges: tuple[float, ...]
+    significance: float  # Of the change of shape, in standard deviations (from a χ² over the regions)
+    edges: tuple[float, ...]  # Of the regions; the outer ones are open
+    # shift, error: Δ_k/b in each region and its statistical error
     shift: tuple[float, ...]
     error: tuple[float, ...]
 
@@ -66,30 +54,14 @@ class FeatureEffect:
 
 @dataclass(frozen=True)
 class SourceEffect:
-    """One source.
-
-    Attributes
-    ----------
-    source
-        Its name.
-    without
-        σ_μ of the fit without it.
-    cost
-        sqrt(σ_μ² − without²).
-    total
-        Δ_k/b over all events.
-    bins
-        Δ_k/b in each bin of the fit; of the signal where it acts on signal only.
-    features
-        What it does to each feature, strongest change of shape first.
-    """
+    """One source."""
 
     source: str
-    without: float
-    cost: float
-    total: float
-    bins: tuple[float, ...]
-    features: tuple[FeatureEffect, ...]
+    without: float  # σ_μ of the fit without it
+    cost: float  # sqrt(σ_μ² − without²)
+    total: float  # Δ_k/b over all events
+    bins: tuple[float, ...]  # Δ_k/b in each bin of the fit; of the signal where it acts on signal only
+    features: tuple[FeatureEffect, ...]  # What it does to each feature, strongest change of shape first
 
 
 def describe_sources(dataset: Dataset, templates: TemplateSet, settings: FitSettings) -> tuple[SourceEffect, ...]:

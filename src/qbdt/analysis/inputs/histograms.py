@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.analysis.fit_schema import Variable
+from qbdt.analysis.schema import Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.inference.templates import ScoreBins, TemplateSet, fill

@@ -1,4 +1,4 @@
-"""The page of what an analysis reads: every variable in every region, sources, correlations, yields and cut flow."""
+"""Figures of the inputs of an analysis: as a document, or written to a folder (`qbdt plot`)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.blinding import describe_blinding, find_open_data
-from qbdt.analysis.fit_schema import Variable
-from qbdt.analysis.inputs.cut_flow import count_cuts
+from qbdt.analysis.blinding import describe_blinding, find_open_data, open_data
 from qbdt.analysis.inputs.drawn_variables import add_variables
 from qbdt.analysis.inputs.histograms import choose_edges, correlate, fill_variable, source_shape
-from qbdt.analysis.inputs.yields import yields_table
+from qbdt.analysis.inputs.yields import count_cuts, yields_table
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.region_events import RegionEvents
-from qbdt.analysis.schema import Analysis
+from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Kind, Role
-from qbdt.files import choose_words
+from qbdt.errors import ConfigError, OutputError
+from qbdt.files import choose_words, require_folder
 from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
-from qbdt.report import Block, Document, Figure, Fold, Headline, Section
+from qbdt.report import PAGE, Block, Document, Figure, Fold, Headline, Section, write_report
 from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable
+from qbdt.report.style import save
 
 
 def inputs_document(
@@ -35,21 +35,14 @@ def inputs_document(
     *,
     every_source: bool = False,
 ) -> Document:
-    """Draw what an analysis reads.
+    """Draw the inputs of an analysis, for `qbdt.report.write_report`; recorded data as blind as the fit shows them.
 
     Parameters
     ----------
-    analysis, folder, progress
-        As for `load`. Recorded data are shown as the fit shows them: see `fit: blind` and `blind_above`.
     variables
         Expressions to draw beside the features and the expressions under `variables`.
     every_source
         Whether to draw each source in every variable, and not only in the one that it moves most.
-
-    Returns
-    -------
-    Document
-        For `qbdt.report.write_report`.
     """
     plan = _Plan.of(analysis, variables)
     found = load_regions(plan.read, folder, progress).require_disjoint()
@@ -204,3 +197,54 @@ def _most_moved(events: Dataset) -> Mapping[str, str]:
         if row.moves is not None and abs(row.moves_up or 0.0) >= best.get(row.name, (0.0, ""))[0]:
             best[row.name] = (abs(row.moves_up or 0.0), row.moves)
     return {source: name for source, (_, name) in best.items()}
+
+
+FORMATS = ("png", "pdf", "svg")
+
+
+def plot_inputs(
+    analysis: Analysis,
+    folder: str | Path,
+    out: str | Path,
+    *,
+    variables: Sequence[str] = (),
+    formats: Sequence[str] = (),
+    every_source: bool = False,
+    unblind: bool = False,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Path:
+    """Draw the inputs of an analysis into a folder: a page that needs nothing else, notes in Markdown, and all figures.
+
+    Parameters
+    ----------
+    out
+        Folder to write to; made if it is not there. Figures are in `figures/` as SVG, all of them in `figures.pdf`.
+    variables, every_source
+        As for `inputs_document`.
+    formats
+        png or pdf: write each figure in these formats too.
+    unblind
+        Show all recorded data.
+    force
+        Replace an earlier page.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise ConfigError(f"formats: {unknown[0]!r}: must be {', '.join(FORMATS)}")
+    if not force and (Path(out) / PAGE).exists():
+        raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
+    if Path(out).is_file():
+        raise OutputError(f"{out}: a folder is needed, and this is a file")
+    require_folder(Path(out), made=True)
+    shown = open_data(analysis) if unblind else analysis
+    document = inputs_document(shown, folder, variables, progress, every_source=every_source)
+    page = write_report(document, Path(out), progress)
+    for ending in formats:
+        for figure in document.figures():
+            save(figure.drawn, Path(out) / "figures" / f"{figure.name}.{ending}")
+    return page.resolve()

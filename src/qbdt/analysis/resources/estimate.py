@@ -36,29 +36,17 @@ features."""
 
 @dataclass(frozen=True)
 class Contents:
-    """Size of a dataset.
+    """Size of a dataset."""
 
-    Attributes
-    ----------
-    nominal, varied
-        Rows of processes, and of what shape sources replace them by.
-    n_bytes
-        Memory of their columns.
-    n_features, n_sources
-        Features and systematic sources.
-    weights
-        Other weights of nominal rows, all together.
-    n_folds
-        Models to train: one for each fold.
-    """
-
+    # nominal, varied: rows of processes, and of what shape sources replace them by
     nominal: int
     varied: int
-    n_bytes: int
+    n_bytes: int  # Memory of their columns
+    # n_features, n_sources: features and systematic sources
     n_features: int
     n_sources: int
-    weights: int
-    n_folds: int
+    weights: int  # Other weights of nominal rows, all together
+    n_folds: int  # Models to train: one for each fold
 
     @property
     def rows(self) -> int:
@@ -109,31 +97,17 @@ def _size_row(events: Events) -> int:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Approximate memory and time of a training.
+    """Approximate memory and time of a training."""
 
-    Attributes
-    ----------
-    memory
-        Bytes at the peak, with all events in memory.
-    fixed, per_partition
-        Bytes at the peak out of core: what does not depend on the partitions, and what is divided by their number.
-    disk
-        Bytes of binned rows on disk, out of core.
-    units
-        Work on rows in memory with one thread, in units of the kernel's time for one row and feature.
-    serial
-        Share of it that threads do not divide among them.
-    seconds
-        Time of all else.
-    """
-
-    memory: int
+    memory: int  # Bytes at the peak, with all events in memory
+    # fixed, per_partition: bytes at the peak out of core: what does not depend on the partitions, and what is divided
+    # by their number
     fixed: int
     per_partition: int
-    disk: int
-    units: float
-    serial: float
-    seconds: float
+    disk: int  # Bytes of binned rows on disk, out of core
+    units: float  # Work on rows in memory with one thread, in units of the kernel's time for one row and feature
+    serial: float  # Share of it that threads do not divide among them
+    seconds: float  # Time of all else
 
     def time(self, kernel: float, n_threads: int) -> float:
         """Seconds, where the kernel takes so many nanoseconds for one row and feature."""
@@ -155,19 +129,7 @@ def format_time(seconds: float) -> str:
 
 
 def estimate_training(whole: Contents, trained: Contents, settings: Settings, n_threads: int) -> Estimate:
-    """Estimate a training.
-
-    Parameters
-    ----------
-    whole
-        All events that are read.
-    trained
-        Those that are trained on.
-    settings
-        Of the training.
-    n_threads
-        Threads.
-    """
+    """Estimate a training: `whole` are all events that are read, `trained` those that are trained on."""
     profiled, own = settings.method == "profile", trained.of_one_model
     costs = _profile_costs(own, settings, n_threads) if profiled else _paper_costs(own, settings)
     selected = 12 * own.rows  # row numbers and weights of a fold's events

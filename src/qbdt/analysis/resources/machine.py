@@ -52,7 +52,7 @@ def format_size(n_bytes: float) -> str:
 
 
 def find_memory() -> int:
-    """Bytes that this process may use: what the machine has free, or less where a control group allows less."""
+    """Bytes that this process may use: free memory of the machine, or less where a control group allows less."""
     return min(_find_free(), *_list_limits(), 2**62)
 
 

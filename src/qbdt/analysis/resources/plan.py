@@ -32,21 +32,14 @@ OUT_OF_CORE = 2.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How a training gets along with the memory that there is.
+    """How a training gets along with the memory that there is."""
 
-    Parameters
-    ----------
-    analysis, folder
-        The analysis, and where its files are.
-    memory
-        Bytes that may be used; by default what this machine has free and its control group allows.
-    n_threads, device
-        Of the training.
-    """
-
+    # analysis, folder: the analysis, and where its files are
     analysis: Analysis
     folder: Path
+    # Bytes that may be used; by default what this machine has free and its control group allows
     memory: int | None = None
+    # n_threads, device: of the training
     n_threads: int | None = None
     device: str | None = None
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from qbdt.analysis.data_driven import Transfer
 from qbdt.analysis.event_reader import EventReader, VariedColumns
-from qbdt.analysis.input_files import said_of
+from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.loader import fold_rule
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.schema import Analysis
@@ -41,7 +41,7 @@ def probe_events(analysis: Analysis, folder: Path) -> RegionEvents:
     if not reader.cut_short:
         require_filled(found.count_backgrounds(), analysis.regions)
     for model in list_models(analysis.regions):
-        with said_of(name_training_regions(analysis.regions, model)):
+        with name_in_errors(name_training_regions(analysis.regions, model)):
             for sample in found.training(model).samples:
                 if reader.has_read(sample.name):
                     Tally.of(f"sample {sample.name}", sample.role, sample.events).require_usable()
@@ -49,13 +49,7 @@ def probe_events(analysis: Analysis, folder: Path) -> RegionEvents:
 
 
 class _ProbeReader(EventReader):
-    """Reads the first rows of some files.
-
-    Attributes
-    ----------
-    cut_short
-        Processes that have more rows than were read, in any era.
-    """
+    """Reads the first rows of some files; notes which processes have more rows than were read, in any era."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -79,7 +73,7 @@ class _ProbeReader(EventReader):
     def _read(
         self, what: str, process: str, paths: Sequence[str], tree: str | None, request: Request
     ) -> tuple[Events, VariedColumns]:
-        with said_of(what):
+        with name_in_errors(what):
             files = [file for path in paths for file in expand(path, self._folder)]
             some = files[:: -(-len(files) // PROBED_FILES)]
             in_all = _sum_sizes(files) / max(_sum_sizes(some), 1)

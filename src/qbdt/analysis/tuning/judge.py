@@ -21,26 +21,13 @@ INNER_SALT = 0x1AAE_F01D_5EED
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Trains and judges settings on one dataset.
+    """Trains and judges settings on one dataset."""
 
-    Parameters
-    ----------
-    dataset
-        Events with the folds of the analysis, which are the outer ones.
-    fit
-        How scores become templates.
-    train
-        Trains with settings on given events.
-    inner
-        Number of inner folds.
-    n_threads, device
-        Threads of the scoring; "cuda" to score on a GPU.
-    """
-
-    dataset: Dataset
-    fit: FitSettings
-    train: Callable[[Dataset, Settings], SingleModel]
-    inner: int = 3
+    dataset: Dataset  # Events with the folds of the analysis, which are the outer ones
+    fit: FitSettings  # How scores become templates
+    train: Callable[[Dataset, Settings], SingleModel]  # Trains with settings on given events
+    inner: int = 3  # Number of inner folds
+    # n_threads, device: threads of the scoring; "cuda" to score on a GPU
     n_threads: int | None = None
     device: str | None = None
 

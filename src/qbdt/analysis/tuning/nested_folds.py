@@ -27,21 +27,11 @@ Cells: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class NestedFolds:
-    """Events with outer and inner folds.
+    """Events with outer and inner folds."""
 
-    Parameters
-    ----------
-    events
-        The events; those that are selected keep its fold rule, if it has one.
-    outer
-        Rule of the outer folds; None where all these events are trained on, and others are fitted.
-    inner
-        Rule of the inner folds. It may divide the outer folds further, or have nothing to do with them.
-    """
-
-    events: Dataset
-    outer: FoldRule | None
-    inner: FoldRule
+    events: Dataset  # The events; those that are selected keep its fold rule, if it has one
+    outer: FoldRule | None  # Rule of the outer folds; None where all these events are trained on, and others are fitted
+    inner: FoldRule  # Rule of the inner folds. It may divide the outer folds further, or have nothing to do with them.
 
     @property
     def n_outer(self) -> int:
@@ -68,15 +58,9 @@ class NestedFolds:
     ) -> Dataset:
         """Score the events outside of one outer fold, each inner fold by a model trained on the others.
 
-        Parameters
-        ----------
-        fold
-            The outer fold, whose events are not looked at.
-        train
-            Trains on given events.
-        models
-            Models by the cells they were trained on, from other outer folds; new ones are added. Where an outer fold is
-            one inner fold, the model without the folds i and j serves the outer folds i and j: half of the trainings.
+        `models`, by the cells they were trained on, come from other outer folds; new ones are added. Where an outer
+        fold is one inner fold, the model without the folds i and j serves the outer folds i and j: half of the
+        trainings.
 
         Returns
         -------
@@ -99,17 +83,7 @@ class NestedFolds:
 
 
 def score_by_fold(events: Dataset, rule: FoldRule, scorers: Mapping[int, Scorer]) -> Dataset:
-    """Score nominal and varied events with the model of their fold, as the feature "score".
-
-    Parameters
-    ----------
-    events
-        The events.
-    rule
-        From an event to its fold.
-    scorers
-        Models by fold; events of a fold without one get NaN.
-    """
+    """Score nominal and varied events with the model of their fold, as the feature "score"; NaN where it has none."""
 
     def compute(each: Events) -> dict[str, Floats]:
         fold = rule.assign(each)

@@ -25,21 +25,12 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class TuningTrial:
-    """One set of settings and what it is worth.
+    """One set of settings and its σ_μ."""
 
-    Attributes
-    ----------
-    number
-        In the order of the search, from 0.
-    settings
-        The values that were searched.
-    full, stat
-        σ_μ with and without systematics, judged without the events of each outer fold in turn; infinite where training
-        or fit failed.
-    """
-
-    number: int
-    settings: Mapping[str, Any]
+    number: int  # In the order of the search, from 0
+    settings: Mapping[str, Any]  # The values that were searched
+    # full, stat: σ_μ with and without systematics, judged without the events of each outer fold in turn; infinite where
+    # training or fit failed
     full: tuple[float, ...]
     stat: tuple[float, ...]
 
@@ -51,28 +42,16 @@ class TuningTrial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Outcome of a search.
+    """Outcome of a search."""
 
-    Attributes
-    ----------
-    method
-        Method of the training.
-    start
-        The settings of the analysis file, judged like a trial; its number is −1.
-    trials
-        All trials, in order.
-    out_of_fold
-        σ_μ of the whole analysis with the settings of the analysis file, every event scored by a model that did not
-        see it.
-    nested
-        The same with, for each fold, the settings that were best without its events: an honest estimate of what the
-        search gains.
-    """
-
-    method: str
-    start: TuningTrial
-    trials: tuple[TuningTrial, ...]
+    method: str  # Method of the training
+    start: TuningTrial  # The settings of the analysis file, judged like a trial; its number is −1
+    trials: tuple[TuningTrial, ...]  # All trials, in order
+    # σ_μ of the whole analysis with the settings of the analysis file, every event scored by a model that did not see
+    # it
     out_of_fold: Sensitivity
+    # The same with, for each fold, the settings that were best without its events: an honest estimate of what the
+    # search gains
     nested: Sensitivity
 
     @property

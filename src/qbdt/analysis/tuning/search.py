@@ -41,41 +41,33 @@ def tune(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda text: None,
 ) -> Tuning:
-    """Search for training settings with a small σ_μ.
+    """Search for training settings with a small σ_μ, beginning at the training section of the analysis.
 
     Parameters
     ----------
-    dataset
-        Events of the analysis, with folds.
-    analysis
-        Its training section is where the search starts; settings that are not searched stay as they are.
     folder
         Where the study is kept; a search that is started again in the same folder goes on.
     n_trials
         Number of trials in all, those of earlier calls included.
     inner
         Inner folds; see `Judge`.
-    seed
-        Of the search.
-    n_threads, device, progress
-        Threads; "cuda" to train and score on a GPU; told how far it is.
     say
         Told about every trial.
     """
     base = training_settings(analysis)
     space = space_of(base.method)
     judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads, device), inner, n_threads, device)
-    with _said_of(Path(folder) / STUDY_FILE):
+    with _explain_storage_errors(Path(folder) / STUDY_FILE):
         study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
         start = _judge_start(study, judge, base, space)
         say(f"settings of the file: σ_μ {start.value:.4f}")
         with progress("trials", n_trials) as advance:
-            advance(min(len(_finished_trials(study)), n_trials))
-            while (number := len(_finished_trials(study))) < n_trials:
+            advance(min(len(_list_finished(study)), n_trials))
+            while (number := len(_list_finished(study))) < n_trials:
                 trial = _run_trial(study, judge, base, space, number, seed)
                 say(f"trial {number}: σ_μ {trial.value:.4f}")
                 advance(1)
-        trials = tuple(_read_trial(found, i) for i, found in enumerate(_finished_trials(study)[:n_trials]))
+        trials = tuple(_read_trial(found, i) for i, found in enumerate(_list_finished(study)[:n_trials]))
         searched = Tuning(base.method, start, trials, Sensitivity(0, 0), Sensitivity(0, 0))
         chosen = [replace(base, **searched.best_without(fold).settings) for fold in range(judge.n_outer)]
         out_of_fold = _judge_whole(study, "out of fold", judge, [base] * judge.n_outer)
@@ -83,7 +75,7 @@ def tune(
 
 
 @contextmanager
-def _said_of(path: Path) -> Iterator[None]:
+def _explain_storage_errors(path: Path) -> Iterator[None]:
     """Say what is wrong with the file of the study: a full disk, a damaged file."""
     internal: type[Exception] = require("optuna.exceptions", "qbdt tune").StorageInternalError
     database: type[Exception] = require("sqlalchemy.exc", "qbdt tune").SQLAlchemyError
@@ -156,7 +148,7 @@ def _run_trial(
     for key, values in verdict.items():
         trial.set_user_attr(key, values)
     study.tell(trial, float(np.mean(verdict["full"])))
-    return _read_trial(_finished_trials(study)[-1], number)
+    return _read_trial(_list_finished(study)[-1], number)
 
 
 def _verdict(judge: Judge, settings: Settings) -> dict[str, list[float]]:
@@ -172,7 +164,7 @@ def _judge(judge: Judge, settings: Settings) -> dict[str, list[float]]:
     return {"full": [s.sigma_full for s in found], "stat": [s.sigma_stat for s in found]}
 
 
-def _finished_trials(study: Any) -> list[Any]:
+def _list_finished(study: Any) -> list[Any]:
     return [trial for trial in study.trials if trial.value is not None]
 
 

@@ -11,25 +11,14 @@ from qbdt.errors import ConfigError
 
 @dataclass(frozen=True)
 class Dimension:
-    """A setting that is searched.
+    """A setting that is searched."""
 
-    Attributes
-    ----------
-    name
-        Name of the setting, as in `Settings`.
-    low, high
-        Range of a number; whole where both are whole.
-    log
-        Whether to search in the logarithm.
-    choices
-        Instead of a range: the values.
-    """
-
-    name: str
+    name: str  # Name of the setting, as in `Settings`
+    # low, high: range of a number; whole where both are whole
     low: float = 0.0
     high: float = 0.0
-    log: bool = False
-    choices: tuple[Any, ...] = ()
+    log: bool = False  # Whether to search in the logarithm
+    choices: tuple[Any, ...] = ()  # Instead of a range: the values
 
     def suggest(self, trial: Any) -> Any:
         """Ask an Optuna trial for a value."""

@@ -52,22 +52,6 @@ def distance(first: Distribution, second: Distribution) -> float:
     return float(np.max(np.abs(first.up_to(at) - second.up_to(at))))
 
 
-def rank_shift(nominal: Distribution, varied: Distribution) -> float:
-    """How much more often than half of the time a varied value lies above a nominal one: −½ … ½.
-
-    Examples
-    --------
-    >>> low, high = (distributions(Events({"x": x}, np.ones(4)))["x"] for x in ([1.0, 2, 3, 4], [11.0, 12, 13, 14]))
-    >>> rank_shift(low, high)
-    0.5
-    """
-    if not (nominal.values.size and varied.values.size):
-        return 0.0
-    middle = (nominal.up_to(varied.values) + nominal.up_to(varied.values, side="left")) / 2
-    weight = np.diff(varied.share, prepend=0.0)
-    return float(np.sum(weight * middle)) - 0.5
-
-
 def find_most_moved(nominal: Events, varied: Events) -> tuple[str | None, float | None]:
     """Feature whose mean a variation changes most, and by how many nominal standard deviations.
 

@@ -49,21 +49,11 @@ PLACEHOLDER = 0.005
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that looks wrong.
+    """Something that looks wrong."""
 
-    Attributes
-    ----------
-    check
-        What was looked at: "units", "roles", "weights", "copies", "variation", "placeholder", "feature".
-    where
-        The sample, source or feature.
-    message
-        What was found and what it may mean.
-    """
-
-    check: str
-    where: str
-    message: str
+    check: str  # What was looked at: "units", "roles", "weights", "copies", "variation", "placeholder", "feature"
+    where: str  # The sample, source or feature
+    message: str  # What was found and what it may mean
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}"
@@ -74,7 +64,7 @@ class Finding:
 
 
 def find_faults(dataset: Dataset) -> tuple[Finding, ...]:
-    """Find what is probably wrong with the input.
+    """Find probable faults of the input.
 
     Examples
     --------
@@ -96,7 +86,7 @@ def make_findings_table(findings: tuple[Finding, ...]) -> Table:
     return Table("To be checked", ("where", "what"), tuple((found.where, found.message) for found in findings))
 
 
-def _simulated(dataset: Dataset) -> list[Sample]:
+def _list_simulated(dataset: Dataset) -> list[Sample]:
     return [sample for sample in dataset.samples if sample.role is not Role.DATA]
 
 
@@ -110,11 +100,11 @@ def _check_roles(dataset: Dataset) -> Iterator[Finding]:
 
 def _check_weights(dataset: Dataset) -> Iterator[Finding]:
     """Weights that are all 1, most often because cross section and luminosity are missing, and many negative ones."""
-    plain = [s.name for s in _simulated(dataset) if s.events.n_rows > 1 and np.all(np.abs(s.events.weight) == 1.0)]
+    plain = [s.name for s in _list_simulated(dataset) if s.events.n_rows > 1 and np.all(np.abs(s.events.weight) == 1.0)]
     for name in plain:
         message = "all weights are 1: is the yield really the number of simulated rows? (cross section, luminosity)"
         yield Finding("weights", name, message)
-    for sample in _simulated(dataset):
+    for sample in _list_simulated(dataset):
         share = float(np.mean(sample.events.weight < 0)) if sample.events.n_rows else 0.0
         if share > NEGATIVE:
             message = f"{share:.0%} of the weights are negative: {sample.events.n_rows:,} events count as "
@@ -230,7 +220,7 @@ def _apart(size: float, other: float) -> bool:
 
 def _check_copies(dataset: Dataset) -> Iterator[Finding]:
     """Rows that occur twice, in one sample or in two."""
-    keys = {sample.name: _hash_rows(sample.events) for sample in _simulated(dataset)}
+    keys = {sample.name: _hash_rows(sample.events) for sample in _list_simulated(dataset)}
     kept = {name: found for name, found in keys.items() if found is not None}
     for name, rows in kept.items():
         n_copies = rows.size - np.unique(rows).size

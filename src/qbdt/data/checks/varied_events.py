@@ -52,7 +52,7 @@ def check_varied_events(dataset: Dataset) -> Found:
             for process, varied in dataset.varied(source.name, direction).items():
                 where = f"{source.name} {direction}, {process}"
                 yield from _against_nominal(where, nominal[process], varied)
-                yield from _repeated(where, process, varied, fingerprints)
+                yield from _find_repeated(where, process, varied, fingerprints)
                 some = varied.thin(ROWS, nominal[process].n_rows)
                 yield from _of_another_process(where, process, distributions(some), shapes)
                 shift, error = paired_shifts(thinned[process], some, shapes[process])
@@ -93,7 +93,7 @@ def _identifiers(where: str, nominal: Events, varied: Events) -> Found:
         )
 
 
-def _repeated(where: str, process: str, varied: Events, known: dict[tuple[str, bytes], str]) -> Found:
+def _find_repeated(where: str, process: str, varied: Events, known: dict[tuple[str, bytes], str]) -> Found:
     key = (process, _fingerprint(varied))
     if key in known:
         yield where, f"the same events and weights as {known[key]}"

@@ -6,7 +6,7 @@ Masked values are missing: NaN in features. Weights, labels and identifiers must
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,8 @@ from qbdt.errors import DataError, find_repeated
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
     """Columns of a numpy array, mapping, pandas or Arrow table, awkward record array, or anything that speaks Arrow.
 
-    Parameters
-    ----------
-    table
-        The table.
-    names
-        For arrays: the column names (x0, x1, … if not given). For named tables: which columns, in this order.
-    context
-        Put in front of messages.
+    Of arrays `names` are the column names (x0, x1, … if not given), of named tables which columns, in this order;
+    `context` is put in front of messages.
 
     Examples
     --------
@@ -188,3 +182,45 @@ def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
         except ValueError:
             return np.asarray(chunk.to_numpy(zero_copy_only=False))
     return np.asarray(column.to_numpy())
+
+
+Categories: TypeAlias = Mapping[str, list[Any]]
+"""Values of each categorical column, in the order of their numbers."""
+
+
+def read_categories(table: Any) -> dict[str, list[Any]]:
+    """Values of each categorical column of a pandas table, in their order; none of other tables.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_categories(pd.DataFrame({"pt": [20.0, 30.0], "mode": pd.Categorical(["ee", "mm"])}))
+    {'mode': ['ee', 'mm']}
+    """
+    if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
+        return {}
+    found = {str(name): getattr(table[name].dtype, "categories", None) for name in table.columns}
+    return {name: categories.tolist() for name, categories in found.items() if categories is not None}
+
+
+def number_categories(table: Any, categories: Categories) -> Any:
+    """Put numbers in place of pandas categoricals; a value without a number is missing.
+
+    A category's number is its place among the values of the nominal table; the table of a variation may have the same
+    categories in another order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> number_categories(pd.DataFrame({"mode": pd.Categorical(["mm", "ee"])}), {"mode": ["mm"]})["mode"].tolist()
+    [0.0, nan]
+    """
+    mine = [name for name in categories if name in read_categories(table)]
+    if not mine:
+        return table
+
+    def number(name: str) -> NDArray[np.float32]:
+        codes = table[name].cat.set_categories(categories[name]).cat.codes.to_numpy()
+        return np.where(codes < 0, np.nan, codes).astype(np.float32)
+
+    return table.assign(**{name: number(name) for name in mine})

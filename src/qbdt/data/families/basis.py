@@ -37,27 +37,14 @@ class FamilyRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FamilyBasis:
-    """Principal components of a family that are kept.
+    """Principal components of a family that are kept."""
 
-    Attributes
-    ----------
-    family
-        The family.
-    n_weights
-        Length of the list of weights of every event.
-    rotation
-        Directions × components; None for an envelope, which has its two sides instead.
-    kept
-        Share of the mean squared shift that is kept, by process.
-    size
-        Root of the mean squared shift, by process.
-    """
-
-    family: WeightFamily
-    n_weights: int
+    family: WeightFamily  # The family
+    n_weights: int  # Length of the list of weights of every event
+    # Directions × components; None for an envelope, which has its two sides instead
     rotation: NDArray[np.float64] | None
-    kept: Mapping[str, float]
-    size: Mapping[str, float]
+    kept: Mapping[str, float]  # Share of the mean squared shift that is kept, by process
+    size: Mapping[str, float]  # Root of the mean squared shift, by process
 
     @property
     def n_components(self) -> int:
@@ -122,14 +109,7 @@ def _require_length(family: WeightFamily, factors: NDArray[Any], n_weights: int,
 def find_basis(family: WeightFamily, n_weights: int, rows: Mapping[str, FamilyRows]) -> FamilyBasis:
     """Find the principal components that keep the wanted share of a family's effect on every process.
 
-    Parameters
-    ----------
-    family
-        The family.
-    n_weights
-        Length of the list of weights of an event.
-    rows
-        Some events of each process.
+    `n_weights` is the length of the list of weights of an event, `rows` are some events of each process.
     """
     # G_p = Σ|w| d dᵀ / Σ|w|: mean products of the shifts of an expected event. Each process counts equally in the sum
     # whose eigenvectors are the components: a small signal is not lost beside a large background.
@@ -177,17 +157,7 @@ def _join(rows: Sequence[FamilyRows]) -> FamilyRows:
 
 
 def make_sources(name: str, basis: FamilyBasis, columns: Mapping[str, Sequence[Floats]]) -> list[Systematic]:
-    """Make sources of the stored columns of each process: one per component, or one for an envelope.
-
-    Parameters
-    ----------
-    name
-        Name of the source.
-    basis
-        What the columns are.
-    columns
-        Process to its columns, see `FamilyBasis.project`.
-    """
+    """Make sources of the stored columns of each process: one per component, or one for an envelope."""
     if basis.rotation is None:
         up, down = ({process: sides[k] for process, sides in columns.items()} for k in (0, 1))
         return [Systematic.rescaling(name, up, down)]
@@ -201,12 +171,20 @@ def make_families_table(bases: Mapping[str, FamilyBasis]) -> Table:
     """Table of the components of each family; no rows where there are none."""
     header = ("family", "kind", "weights", "process", "mean shift", "sources", "kept")
     rows = tuple(
-        (name, str(b.family.kind), str(b.n_weights), process, f"{size:.2%}", str(b.n_components), _kept(b, process))
+        (
+            name,
+            str(b.family.kind),
+            str(b.n_weights),
+            process,
+            f"{size:.2%}",
+            str(b.n_components),
+            _say_kept(b, process),
+        )
         for name, b in bases.items()
         for process, size in b.size.items()
     )
     return Table("Families of weights", header, rows)
 
 
-def _kept(basis: FamilyBasis, process: str) -> str:
+def _say_kept(basis: FamilyBasis, process: str) -> str:
     return f"{basis.kept[process]:.2%}" if process in basis.kept else "does not vary"

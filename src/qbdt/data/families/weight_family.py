@@ -34,29 +34,6 @@ class FamilyKind(StrEnum):
 class WeightFamily:
     """Members of a family and how they make an uncertainty, as LHAPDF defines it.
 
-    Parameters
-    ----------
-    name
-        Name of the source.
-    kind
-        replicas: standard deviation around their mean, with n − 1. hessian: root of the sum of squares over
-        eigenvectors, of member − central where `symmetric`, otherwise of half the difference of pairs (plus, minus).
-        envelope: largest and smallest member of each event.
-    weights
-        Expression for the list of factors on the nominal weight.
-    members
-        First and last member in that list that count, from 0; all if not given.
-    central
-        Factor of the central member, which symmetric eigenvectors are compared with.
-    symmetric
-        Whether each eigenvector has one member.
-    confidence
-        Confidence level of the eigenvectors: 0.90 for the CT sets.
-    keep
-        Share of the mean squared shift, of every process, that the principal components keep.
-    most
-        Number of components, at most.
-
     Examples
     --------
     >>> family = WeightFamily("pdf", FamilyKind.REPLICAS, Expression("pdf"))
@@ -64,15 +41,18 @@ class WeightFamily:
     array([[-0.1,  0.1]])
     """
 
-    name: str
+    name: str  # Name of the source
+    # replicas: standard deviation around their mean, with n − 1. hessian: root of the sum of squares over eigenvectors,
+    # of member − central where `symmetric`, otherwise of half the difference of pairs (plus, minus). envelope: largest
+    # and smallest member of each event.
     kind: FamilyKind
-    weights: Expression
-    members: tuple[int, int] | None = None
-    central: Expression = UNIT
-    symmetric: bool = True
-    confidence: float = ONE_SIGMA
-    keep: float = 0.99
-    most: int | None = None
+    weights: Expression  # Expression for the list of factors on the nominal weight
+    members: tuple[int, int] | None = None  # First and last member in that list that count, from 0; all if not given
+    central: Expression = UNIT  # Factor of the central member, which symmetric eigenvectors are compared with
+    symmetric: bool = True  # Whether each eigenvector has one member
+    confidence: float = ONE_SIGMA  # Confidence level of the eigenvectors: 0.90 for the CT sets
+    keep: float = 0.99  # Share of the mean squared shift, of every process, that the principal components keep
+    most: int | None = None  # Number of components, at most
 
     def choose_members(self, factors: NDArray[Any], label: str) -> NDArray[Any]:
         """Members that count, of rows × all members."""

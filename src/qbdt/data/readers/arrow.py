@@ -176,7 +176,7 @@ def _csv(path: str, share: Share) -> Iterator[TableFile]:
 
 
 @contextmanager
-def _zipped_csv(path: str, share: Share) -> Iterator[TableFile]:
+def _open_zipped_csv(path: str, share: Share) -> Iterator[TableFile]:
     """CSV in an archive: pyarrow unpacks streams as it reads; the one file of a .zip is unpacked first."""
     if not path.endswith(".zip"):
         with _csv(path, share) as table:
@@ -201,7 +201,7 @@ OPENERS: dict[str, Callable[[str, Share], AbstractContextManager[TableFile]]] = 
     ".feather": _feather,
     ".arrow": _feather,
     ".csv": _csv,
-    **dict.fromkeys((".csv.gz", ".csv.bz2", ".csv.zst", ".csv.zip"), _zipped_csv),
+    **dict.fromkeys((".csv.gz", ".csv.bz2", ".csv.zst", ".csv.zip"), _open_zipped_csv),
 }
 """Reader of each file ending."""
 

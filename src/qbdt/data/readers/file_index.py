@@ -33,10 +33,7 @@ def cache_folder() -> Path:
 def find_matches(pattern: str) -> tuple[str, ...]:
     """Files that match a wildcard, sorted; from the index where no folder has changed since it was written.
 
-    Parameters
-    ----------
-    pattern
-        Path with `*`, `?`, `[…]` or `**`; only absolute ones have an index.
+    Only absolute patterns have an index.
     """
     place = cache_folder() / f"files-{digest(pattern)[:16]}.json"
     known = _read(place, pattern)
@@ -54,14 +51,14 @@ def _read(place: Path, pattern: str) -> tuple[str, ...] | None:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         plain = json.loads(place.read_text(encoding="utf-8"))
         folders: Mapping[str, int] = plain["folders"]
-        if plain["pattern"] == pattern and all(_changed(name) == when for name, when in folders.items()):
+        if plain["pattern"] == pattern and all(_time_of_change(name) == when for name, when in folders.items()):
             return tuple(map(str, plain["files"]))
     return None
 
 
 def _write(place: Path, pattern: str, files: tuple[str, ...]) -> None:
     """Write an index, unless a folder has just changed; where nothing can be written there is none."""
-    folders = {name: _changed(name) for name in _list_folders(pattern)}
+    folders = {name: _time_of_change(name) for name in _list_folders(pattern)}
     if time.time_ns() - max(folders.values(), default=0) < SETTLED * 1e9:
         return
     with suppress(OSError, QBDTError):
@@ -80,6 +77,6 @@ def _list_folders(pattern: str) -> Iterator[str]:
                 yield name
 
 
-def _changed(folder: str) -> int:
+def _time_of_change(folder: str) -> int:
     """Time of change of a folder in ns."""
     return Path(folder).stat().st_mtime_ns

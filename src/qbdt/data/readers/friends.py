@@ -22,19 +22,12 @@ from qbdt.errors import DataError
 
 @dataclass(frozen=True)
 class Friend:
-    """Another tree or file with columns of the same events.
+    """Another tree or file with columns of the same events."""
 
-    Attributes
-    ----------
-    path, tree
-        Where it is.
-    by
-        Identifier columns that both have; none where rows follow each other in the same order.
-    """
-
+    # path, tree: where it is
     path: str
     tree: str | None = None
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()  # Identifier columns that both have; none where rows follow each other in the same order
 
 
 @contextmanager

@@ -43,46 +43,24 @@ UNIT_WEIGHT = Expression("1")
 
 @dataclass(frozen=True)
 class Request:
-    """Columns, weights and selection to read.
+    """Columns, weights and selection to read."""
 
-    Parameters
-    ----------
-    features
-        Names of branches or derived columns, in order.
-    weight
-        Expression for the weight; a number times branches.
-    scale
-        Factor on every weight, also on those of `variations`.
-    variations
-        Expressions for other weights of the same rows, by name; `nominal` stands for the unscaled nominal weight.
-    derived
-        Derived columns.
-    selection
-        Rows to keep; None keeps all.
-    conditions
-        Conditions that are kept as columns after the features, 1 where they hold; like the selection they see
-        placeholders as they are.
-    ids
-        Identifier branches to keep as they are.
-    missing
-        Placeholders that mean "missing" in each feature or branch; the key None holds those of all columns.
-    families
-        Families of weights by name, and what makes columns of their members.
-    file_numbers
-        Numbers of the files in their sample, where not all of them are read.
-    """
-
-    features: tuple[str, ...]
-    weight: Expression = UNIT_WEIGHT
-    scale: float = 1.0
+    features: tuple[str, ...]  # Names of branches or derived columns, in order
+    weight: Expression = UNIT_WEIGHT  # Expression for the weight; a number times branches
+    scale: float = 1.0  # Factor on every weight, also on those of `variations`
+    # Expressions for other weights of the same rows, by name; `nominal` stands for the unscaled nominal weight
     variations: Mapping[str, Expression] = field(default_factory=dict)
-    derived: Mapping[str, Expression] = field(default_factory=dict)
-    selection: Expression | None = None
+    derived: Mapping[str, Expression] = field(default_factory=dict)  # Derived columns
+    selection: Expression | None = None  # Rows to keep; None keeps all
+    # Conditions that are kept as columns after the features, 1 where they hold; like the selection they see
+    # placeholders as they are
     conditions: Mapping[str, Expression] = field(default_factory=dict)
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()  # Identifier branches to keep as they are
+    # Placeholders that mean "missing" in each feature or branch; the key None holds those of all columns
     missing: Mapping[str | None, tuple[float, ...]] = field(default_factory=dict)
+    # Families of weights by name, and what makes columns of their members
     families: Mapping[str, FamilyBasis | FamilySampler] = field(default_factory=dict)
-    file_numbers: tuple[int, ...] = ()
+    file_numbers: tuple[int, ...] = ()  # Numbers of the files in their sample, where not all of them are read
 
     def __post_init__(self) -> None:
         """Let a feature name an element of an array branch: `jet_pt[0]`."""

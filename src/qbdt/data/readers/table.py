@@ -110,14 +110,9 @@ def each_readable(path: str, format_name: str, items: Iterator[Item]) -> Iterato
 
 
 def expand(pattern: str, folder: Path | None = None) -> list[str]:
-    """Files that a path or wildcard stands for, sorted; of remote addresses only `root://` takes wildcards.
+    """Files that a path or wildcard (`*`, `?`, `[…]`, `**`) stands for, sorted; relative paths start in `folder`.
 
-    Parameters
-    ----------
-    pattern
-        A path, possibly with `*`, `?`, `[…]` or `**`.
-    folder
-        Where relative paths start.
+    Of remote addresses only `root://` takes wildcards.
     """
     if "://" in pattern:
         return _expand_remote(pattern)
@@ -213,7 +208,9 @@ def open_table(path: str, tree: str | None = None, share: Share = WHOLE) -> Abst
     if ending not in OPENERS:
         known = ", ".join([".root", *OPENERS])
         raise DataError(f"{path}: unknown ending {ending!r}; files are told apart by it: {known}")
-    return _open_fetched(path, share, OPENERS[ending]) if _is_remote(path) else OPENERS[ending](path, share)
+    if path.startswith(("http://", "https://")):
+        return _open_fetched(path, share, OPENERS[ending])
+    return OPENERS[ending](path, share)
 
 
 def _ending(path: str) -> str:
@@ -229,10 +226,6 @@ def _require_client(path: str, ending: str) -> None:
         raise DataError(f"{path}: only ROOT files are read over root://; fetch it first, or take https://")
     if find_spec("fsspec_xrootd") is None:
         raise DataError(f"{path}: XRootD's client is not installed: pip install fsspec-xrootd, or take https://")
-
-
-def _is_remote(path: str) -> bool:
-    return path.startswith(("http://", "https://"))
 
 
 @contextmanager
@@ -255,15 +248,10 @@ def _open_fetched(
 
 
 def write_tables(path: str | Path, tables: NamedTables) -> list[str]:
-    """Write tables as they come; returns their names.
+    """Write pairs of a name and its columns as they come; returns the names.
 
-    Parameters
-    ----------
-    path
-        A file that ends in .root, or a folder, made if absent, for Parquet files: those of an earlier writing are all
-        replaced, other files in it stay.
-    tables
-        Pairs of a name and its columns.
+    The path is a file that ends in .root, or a folder, made if absent, for Parquet files: those of an earlier writing
+    are all replaced, other files in it stay.
     """
     target = Path(path)
     return _write_root(target, tables) if target.suffix == ".root" else _write_parquet(target, tables)

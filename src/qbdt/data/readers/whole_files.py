@@ -28,17 +28,7 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | 
 def require_same_rows(
     nominal: tuple[str, str | None], varied: tuple[str, str | None], columns: Sequence[str], what: str
 ) -> None:
-    """Refuse two files, each with its tree, whose rows do not follow each other in the same order.
-
-    Parameters
-    ----------
-    nominal, varied
-        Path and tree of each.
-    columns
-        Columns that must have the same values.
-    what
-        Put in front of messages.
-    """
+    """Refuse two files, each with its tree, whose rows do not have the same values of `columns` in the same order."""
     lengths = [_count_rows(*side) for side in (nominal, varied)]
     if lengths[0] != lengths[1]:
         raise DataError(

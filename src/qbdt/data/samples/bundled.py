@@ -72,26 +72,10 @@ def write_bundled_ntuples(out: Path, *, force: bool = False, progress: Progress 
 
 
 def write_ntuples(folder: Path, out: Path, *, force: bool = True, progress: Progress = silent) -> list[Path]:
-    """Write a sample of objects as ROOT files.
+    """Write a sample of objects in `folder` as `signal.root` and `background.root`; return their paths.
 
     Each file has a tree `nominal` with the variables, `event_number`, `weight` and a weight per efficiency source and
     direction, and one tree per shape source and direction, for example `tes_up`.
-
-    Parameters
-    ----------
-    folder
-        The sample.
-    out
-        Folder for `signal.root` and `background.root`.
-    force
-        Whether existing files may be replaced.
-    progress
-        Told how many events are written.
-
-    Returns
-    -------
-    list of Path
-        The files.
     """
     processes = read_metadata(folder)["processes"]
     paths = [out / f"{name}.root" for name in processes]

@@ -7,9 +7,8 @@ minimisation serves all of them.
 from qbdt.inference.answers.collection import Answers, collect_answers
 from qbdt.inference.answers.goodness import GoodnessOfFit, measure_goodness
 from qbdt.inference.answers.limits import UpperLimit, find_limit, find_limit_with_toys
-from qbdt.inference.answers.predictions import predict
 from qbdt.inference.answers.scans import LEVELS, PairScan, ParameterScan, scan_pair, scan_parameter
-from qbdt.inference.answers.yields import Yield, Yields, measure_yields
+from qbdt.inference.answers.yields import Yield, Yields, measure_yields, predict
 
 __all__ = [
     "LEVELS",

@@ -20,23 +20,12 @@ from qbdt.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Results beyond the fit.
+    """Results beyond the fit."""
 
-    Attributes
-    ----------
-    yields
-        Yields by region and process before and after the fit.
-    limits
-        Upper limit on each strength of interest; empty where not asked for.
-    contours
-        Profile likelihood of each pair of strengths; empty where not asked for.
-    goodness
-        Goodness of the fit to recorded data; None where there are none, or it was not asked for.
-    """
-
-    yields: Yields
-    limits: tuple[UpperLimit, ...] = ()
-    contours: tuple[PairScan, ...] = ()
+    yields: Yields  # Yields by region and process before and after the fit
+    limits: tuple[UpperLimit, ...] = ()  # Upper limit on each strength of interest; empty where not asked for
+    contours: tuple[PairScan, ...] = ()  # Profile likelihood of each pair of strengths; empty where not asked for
+    # Goodness of the fit to recorded data; None where there are none, or it was not asked for
     goodness: GoodnessOfFit | None = None
 
     def tables(self) -> tuple[Table, ...]:
@@ -68,18 +57,9 @@ class Answers:
 def collect_answers(
     best: BestFit, measurement: Measurement, spec: Mapping[str, Any], settings: FitSettings, recorded: bool
 ) -> Answers:
-    """Collect what the settings ask for.
+    """Collect the answers that the settings ask for, from the free fit of a measurement and its workspace.
 
-    Parameters
-    ----------
-    best
-        The free fit, of recorded data where there are any.
-    measurement, spec
-        What was fitted, and its workspace.
-    settings
-        Which answers.
-    recorded
-        Whether the data are recorded ones. Without, limits are expected ones and there is no goodness of fit.
+    Where the data are not recorded ones, limits are expected ones and there is no goodness of fit.
     """
     best = replace(best, likelihood=AnalyticLikelihood(spec, data=best.likelihood.data))
     strengths = tuple(measurement.of_interest)

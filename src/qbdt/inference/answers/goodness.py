@@ -17,27 +17,13 @@ from qbdt.tables import Table
 
 @dataclass(frozen=True)
 class GoodnessOfFit:
-    """Agreement of data and model at the best fit.
+    """Agreement of data and model at the best fit."""
 
-    Attributes
-    ----------
-    statistic
-        −2 ln L relative to the saturated model.
-    degrees
-        Bins minus parameters without constraint; a constraint adds one term and one parameter.
-    p_value
-        Probability of a larger statistic, from the χ² distribution.
-    p_value_toys
-        The same from pseudo-experiments at the best fit; None without them.
-    n_toys
-        How many.
-    """
-
-    statistic: float
-    degrees: int
-    p_value: float
-    p_value_toys: float | None = None
-    n_toys: int = 0
+    statistic: float  # −2 ln L relative to the saturated model
+    degrees: int  # Bins minus parameters without constraint; a constraint adds one term and one parameter
+    p_value: float  # Probability of a larger statistic, from the χ² distribution
+    p_value_toys: float | None = None  # The same from pseudo-experiments at the best fit; None without them
+    n_toys: int = 0  # How many
 
     def tables(self) -> tuple[Table, ...]:
         """Statistic and p-values."""
@@ -53,16 +39,9 @@ class GoodnessOfFit:
 
 
 def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessOfFit:
-    """Compare the best fit with the saturated model.
+    """Compare the best fit of recorded data with the saturated model.
 
-    Parameters
-    ----------
-    best
-        The free fit of recorded data; Asimov data fit exactly.
-    n_toys
-        Pseudo-experiments for a p-value that does not rely on the χ² distribution; none by default.
-    seed
-        Of the random numbers.
+    `n_toys` pseudo-experiments give a p-value that does not rely on the χ² distribution; none by default.
     """
     likelihood = best.likelihood
     free = [p for p in likelihood.parameters if p.kind in ("poi", "free") and p.name not in best.minimum.fixed]

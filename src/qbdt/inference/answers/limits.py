@@ -28,30 +28,15 @@ BANDS = (2, 1, 0, -1, -2)
 
 @dataclass(frozen=True, eq=False)
 class UpperLimit:
-    """Upper limit on a signal strength.
-
-    Attributes
-    ----------
-    strength
-        Its name.
-    level
-        Confidence level, 0.95.
-    method
-        "asymptotic" or "toys".
-    observed
-        Limit on the fitted data; None where only the expected one is wanted.
-    expected
-        Limits expected without signal: −2σ, −1σ, median, +1σ, +2σ.
-    mu, observed_cls, expected_cls
-        CLs at some strengths: of the data, shape (points), NaN where only the expected one is wanted, and of the five
-        expectations, shape (points, 5).
-    """
+    """Upper limit on a signal strength."""
 
     strength: str
-    level: float
-    method: str
-    observed: float | None
-    expected: tuple[float, ...]
+    level: float  # Confidence level, 0.95
+    method: str  # "asymptotic" or "toys"
+    observed: float | None  # Limit on the fitted data; None where only the expected one is wanted
+    expected: tuple[float, ...]  # Limits expected without signal: −2σ, −1σ, median, +1σ, +2σ
+    # mu, observed_cls, expected_cls: CLs at some strengths: of the data, shape (points), NaN where only the expected
+    # one is wanted, and of the five expectations, shape (points, 5)
     mu: Floats
     observed_cls: Floats
     expected_cls: Floats
@@ -135,16 +120,8 @@ def find_limit_with_toys(
 ) -> UpperLimit:
     """CLs limit with the distributions of the test statistic drawn: for few events, where the formulae fail.
 
-    Parameters
-    ----------
-    best, level, observed
-        As for `find_limit`; the likelihood must be an `AnalyticLikelihood`.
-    n_toys
-        Pseudo-experiments at each strength and hypothesis.
-    seed
-        Of the random numbers.
-    points
-        Strengths at which CLs is computed; it is interpolated in between.
+    `n_toys` pseudo-experiments are drawn at each strength and hypothesis; CLs is interpolated between `points`
+    strengths. The likelihood must be an `AnalyticLikelihood`.
     """
     guess = find_limit(best, level, observed, points=2)
     rng = np.random.default_rng(seed)

@@ -37,25 +37,14 @@ class ParameterScan:
 
 @dataclass(frozen=True, eq=False)
 class PairScan:
-    """Profile likelihood of two parameters.
+    """Profile likelihood of two parameters."""
 
-    Attributes
-    ----------
-    parameters
-        Names of x and y.
-    best
-        Their best values.
-    x, y
-        Values that were tried.
-    rise
-        −2 Δln L, shape (y, x), all other parameters fitted; NaN where no fit is possible.
-    """
-
-    parameters: tuple[str, str]
-    best: tuple[float, float]
+    parameters: tuple[str, str]  # Names of x and y
+    best: tuple[float, float]  # Their best values
+    # x, y: values that were tried
     x: Floats
     y: Floats
-    rise: Floats
+    rise: Floats  # −2 Δln L, shape (y, x), all other parameters fitted; NaN where no fit is possible
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""

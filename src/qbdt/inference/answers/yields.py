@@ -1,10 +1,10 @@
-"""Yields of each process in each region, before and after the fit, with their uncertainties."""
+"""Yields before and after the fit with their uncertainties: of each process and region, and in other variables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,11 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
-from qbdt.inference.summary import BestFit
+from qbdt.inference.fit_summary import FitSummary
+from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.measurement import Measurement
+from qbdt.inference.summary import BestFit, expected_error
+from qbdt.inference.workspace import describe_measurement
 from qbdt.tables import Table
 
 TOTAL = "total"
@@ -80,15 +84,7 @@ def _round(events: float, error: float) -> str:
 
 
 def measure_yields(best: BestFit, recorded: bool = False) -> Yields:
-    """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations.
-
-    Parameters
-    ----------
-    best
-        The free fit, of an `AnalyticLikelihood`.
-    recorded
-        Whether the data are recorded ones, which are then shown.
-    """
+    """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations."""
     likelihood = best.likelihood
     if not isinstance(likelihood, AnalyticLikelihood):
         raise FitError("yields need the likelihood with derivatives by formula")
@@ -123,3 +119,45 @@ def _propagate(
             if sums[0] != 0 or variance > 0:
                 found[region, process] = (float(sums[0]), float(np.sqrt(max(variance, 0.0))))
     return found
+
+
+def predict(measurement: Measurement, summary: FitSummary) -> FitSummary:
+    """Expectation of histograms that were not fitted, with the uncertainty that the parameters of the fit have.
+
+    Parameters
+    ----------
+    measurement
+        Templates of other variables of the same events, with the strengths, factors and sources of the fit.
+    summary
+        The fit. Its values, uncertainties and correlations are those of the parameters; the MC statistics of the new
+        bins, which no data constrain, are added.
+
+    Returns
+    -------
+    FitSummary
+        The fit with the bins of these templates in place of its own; `counts` are the Asimov data.
+    """
+    spec = describe_measurement(measurement)
+    likelihood = Likelihood(spec, data=measurement.asimov)
+    prior = np.array([0.0 if p.kind in ("poi", "free") else p.width**2 for p in likelihood.parameters])
+    values, covariance = _take_over(likelihood, summary, prior)
+    return replace(
+        summary,
+        regions=likelihood.channels,
+        counts=likelihood.data,
+        postfit=likelihood.expected_by_process(values),
+        postfit_error=expected_error(likelihood, values, covariance),
+        prefit_error=expected_error(likelihood, likelihood.start, np.diag(prior)),
+    )
+
+
+def _take_over(likelihood: Likelihood, summary: FitSummary, prior: Floats) -> tuple[Floats, Floats]:
+    """Values and covariance of the parameters of a fit; parameters that it does not have stay nominal."""
+    fitted = {p.name: i for i, p in enumerate(summary.parameters) if p.kind != "mc_stat"}
+    shared = [(i, fitted[name]) for i, name in enumerate(likelihood.names) if name in fitted]
+    mine, its = (np.array([pair[k] for pair in shared], dtype=np.intp) for k in (0, 1))
+    values, covariance = likelihood.start.copy(), np.diag(prior)
+    values[mine] = [summary.parameters[i].value for i in its]
+    errors = np.array([summary.parameters[i].error for i in its])
+    covariance[np.ix_(mine, mine)] = summary.correlation[np.ix_(its, its)] * np.outer(errors, errors)
+    return values, covariance

@@ -25,13 +25,6 @@ from qbdt.inference.templates.score_bins import ScoreBins
 class CategoryBins:
     """Bins of the largest score, one category after the other.
 
-    Attributes
-    ----------
-    names
-        Names of the scores.
-    bins
-        Those of each category.
-
     Examples
     --------
     >>> bins = CategoryBins(("a", "b"), (ScoreBins.of([0, 1, 2]), ScoreBins.of([0, 1])))
@@ -39,8 +32,8 @@ class CategoryBins:
     array([1, 2])
     """
 
-    names: tuple[str, ...]
-    bins: tuple[ScoreBins, ...]
+    names: tuple[str, ...]  # Names of the scores
+    bins: tuple[ScoreBins, ...]  # Those of each category
 
     @property
     def n_bins(self) -> int:

@@ -58,10 +58,8 @@ def optimise_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scal
     ----------
     scored
         Events to choose on: those of the training folds, with scores of the model that scores the events to be fitted.
-    n_bins
-        Largest number of bins.
-    min_entries
-        Smallest effective number of simulated background events in a bin of the fit.
+    n_bins, min_entries
+        Largest number of bins, and smallest effective number of simulated background events in a bin of the fit.
     scale
         Events of the fit per event here, so that information and floor are those of the fit.
     """

@@ -24,12 +24,7 @@ SMALLEST_SHIFTED = 1e-3
 def merge_unusable_bins(templates: TemplateSet, min_entries: float = 0.0) -> TemplateSet:
     """Merge bins with no or negative background, or too few effective simulated background events.
 
-    Parameters
-    ----------
-    templates
-        Templates.
-    min_entries
-        Smallest (Σw)²/Σw² of the background in a bin; 0 asks only for a positive yield.
+    `min_entries` is the smallest (Σw)²/Σw² of the background in a bin; 0 asks only for a positive yield.
 
     Examples
     --------

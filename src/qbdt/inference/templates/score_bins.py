@@ -39,17 +39,10 @@ class ScoreBins:
     Edges that are chosen by looking at events must not be applied to the same events. With folds, the edges for the
     events of one fold are chosen on the other folds; bins of the same number are then added, and the variable that is
     histogrammed is the number of the bin.
-
-    Attributes
-    ----------
-    edges
-        One ascending tuple of n + 1 edges, or one for each fold in turn.
-    folds
-        The rule by which events find their edges; None where there is one set.
     """
 
-    edges: tuple[tuple[float, ...], ...]
-    folds: FoldRule | None = None
+    edges: tuple[tuple[float, ...], ...]  # One ascending tuple of n + 1 edges, or one for each fold in turn
+    folds: FoldRule | None = None  # The rule by which events find their edges; None where there is one set
 
     def __post_init__(self) -> None:
         for edges in self.edges:

@@ -39,15 +39,6 @@ PIECES = 1000
 class ScoreCells:
     """Cells of scores: boxes between the edges of each score, and the number of the cell of each box.
 
-    Attributes
-    ----------
-    names
-        Names of the scores.
-    edges
-        Inner edges of each score, ascending.
-    labels
-        Cell of each box; one axis for each score.
-
     Examples
     --------
     >>> cells = ScoreCells(("a", "b"), (np.array([0.0]), np.array([0.0])), np.array([[0, 0], [1, 2]]))
@@ -55,9 +46,9 @@ class ScoreCells:
     array([0, 2])
     """
 
-    names: tuple[str, ...]
-    edges: tuple[Floats, ...]
-    labels: NDArray[np.intp]
+    names: tuple[str, ...]  # Names of the scores
+    edges: tuple[Floats, ...]  # Inner edges of each score, ascending
+    labels: NDArray[np.intp]  # Cell of each box; one axis for each score
 
     @property
     def n_bins(self) -> int:

@@ -15,21 +15,11 @@ from qbdt.inference.templates.template_set import ProcessTemplates, Shift, Templ
 
 
 def fill(scored: Dataset, bins: Bins, variable: str = "score", errors: bool = False) -> TemplateSet:
-    """Histogram a scored dataset: nominal, Σw² and the shifts of all sources.
+    """Histogram a dataset with one feature, the score: nominal, Σw² and the shifts of all sources.
 
     A one-sided source is reflected: down = 2 · nominal − up. Norm sources keep their factors, so that they stay
-    normalisations in the workspace.
-
-    Parameters
-    ----------
-    scored
-        Dataset with one feature, the score; larger is more signal-like.
-    bins
-        Bins of the score.
-    variable
-        Title of the axis.
-    errors
-        Whether to compute the statistical variances of the shifts; takes time where events are replaced.
+    normalisations in the workspace. With `errors` the statistical variances of the shifts are computed, which takes
+    time where events are replaced.
 
     Examples
     --------

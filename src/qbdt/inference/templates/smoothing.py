@@ -24,15 +24,7 @@ STRENGTHS = (0.0, *np.geomspace(1e-2, 1e8, 21).tolist())
 
 
 def smooth_shifts(templates: TemplateSet, sources: Sequence[str] | None = None) -> TemplateSet:
-    """Smooth the shifts of sources that are shapes and whose statistical errors are known.
-
-    Parameters
-    ----------
-    templates
-        Templates with variances of their shifts.
-    sources
-        Which sources; all by default.
-    """
+    """Smooth the shifts of sources (all by default) that are shapes and whose statistical errors are known."""
     wanted = templates.sources if sources is None else sources
     notes: list[Note] = []
     processes = tuple(_smooth_process(process, wanted, notes) for process in templates.processes)
@@ -68,13 +60,8 @@ def smooth_values(values: Floats, errors: Floats) -> tuple[Floats, Floats]:
 def symmetrise_shifts(templates: TemplateSet, rule: str) -> TemplateSet:
     """Make up and down mirror images about the nominal.
 
-    Parameters
-    ----------
-    templates
-        Templates.
-    rule
-        "average": half the difference of up and down. "largest": in each bin the larger of the two changes, with the
-        sign of half the difference.
+    With the rule "average" by half the difference of up and down, with "largest" by the larger of the two changes in
+    each bin, with the sign of half the difference.
     """
     processes = []
     for process in templates.processes:

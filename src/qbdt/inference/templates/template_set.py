@@ -31,25 +31,16 @@ class Note:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """Effect of one source on one process.
+    """Effect of one source on one process."""
 
-    Attributes
-    ----------
-    up, down
-        Events per bin for θ = +1 and θ = −1.
-    mirrored
-        Whether `down` was not given but reflected: down = 2 · nominal − up.
-    factors
-        For a pure normalisation: the factors on the yield at θ = −1 and θ = +1. None for everything else.
-    variance
-        Statistical variance per bin of the change for θ = +1, relative to the nominal content, events²; None where it
-        is not known.
-    """
-
+    # up, down: events per bin for θ = +1 and θ = −1
     up: Floats
     down: Floats
-    mirrored: bool = False
+    mirrored: bool = False  # Whether `down` was not given but reflected: down = 2 · nominal − up
+    # For a pure normalisation: the factors on the yield at θ = −1 and θ = +1. None for everything else.
     factors: tuple[float, float] | None = None
+    # Statistical variance per bin of the change for θ = +1, relative to the nominal content, events²; None where it is
+    # not known
     variance: Floats | None = None
 
     def map(self, change: Callable[[Floats], Floats]) -> Shift:
@@ -104,22 +95,15 @@ class ProcessTemplates:
 
 @dataclass(frozen=True, eq=False)
 class ModelArrays:
-    """The linear model λ = μ(s + Σθ_kΔs_k) + b + Σθ_kΔb_k as arrays, for the fast solver; leading axes are batches.
+    """The linear model λ = μ(s + Σθ_kΔs_k) + b + Σθ_kΔb_k as arrays, for the fast solver; leading axes are batches."""
 
-    Attributes
-    ----------
-    signal, background
-        Events per bin, shape (…, bins).
-    signal_shifts, background_shifts
-        Change for θ_k = +1, shape (…, sources, bins).
-    mc_variance
-        Σw² of the simulated background per bin, shape (…, bins); zeros for a fit without MC statistics.
-    """
-
+    # signal, background: events per bin, shape (…, bins)
     signal: Floats
     background: Floats
+    # signal_shifts, background_shifts: change for θ_k = +1, shape (…, sources, bins)
     signal_shifts: Floats
     background_shifts: Floats
+    # Σw² of the simulated background per bin, shape (…, bins); zeros for a fit without MC statistics
     mc_variance: Floats
 
     @property

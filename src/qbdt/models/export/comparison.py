@@ -38,36 +38,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Check:
-    """Scores of one set of rows, from the file that was read back and from the model.
+    """Scores of one set of rows, from the file that was read back and from the model."""
 
-    Attributes
-    ----------
-    what
-        Which rows.
-    rows
-        How many.
-    difference
-        Largest absolute difference of the scores.
-    """
-
-    what: str
-    rows: int
-    difference: float
+    what: str  # Which rows
+    rows: int  # How many
+    difference: float  # Largest absolute difference of the scores
 
 
 class Comparison:
-    """Differences between two ways to score, over batches of rows.
+    """Differences between two ways to score, over batches of rows, with and without missing values.
 
-    Attributes
-    ----------
-    rows, rows_missing
-        Rows so far, and those among them with missing values.
-    largest
-        Largest difference on rows without missing values.
-    largest_missing
-        The same on rows with missing values.
-    beyond
-        Scores that differ by more than rounding explains.
+    `beyond` counts the scores that differ by more than rounding explains.
     """
 
     def __init__(self, bound: float) -> None:
@@ -95,20 +76,9 @@ class Comparison:
 
 
 def compare(model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool) -> Comparison:
-    """Compare an export with the model.
+    """Compare an export, read back, with the model on rows; `bound` is the difference that rounding explains.
 
-    Parameters
-    ----------
-    model
-        The model.
-    outputs
-        The export, read back.
-    batches
-        Rows to compare on.
-    bound
-        Difference that rounding explains.
-    single
-        Whether to round features to single precision first, as the export does.
+    With `single`, features are rounded to single precision first, as the export does.
     """
     result = Comparison(bound)
     for batch in batches:

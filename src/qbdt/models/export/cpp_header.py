@@ -172,18 +172,7 @@ def header_text(model: Model, namespace: str) -> str:
 class CompiledHeader:
     """A header, compiled with the C++ compiler that is there, as a function from features and identifiers to outputs.
 
-    Parameters
-    ----------
-    header
-        The header file.
-    namespace
-        Its namespace.
-    identifiers
-        Columns that the fold rule reads; none for a single model.
-    folder
-        Where to put the program.
-    n_scores
-        Scores of an event, where the header has several, or None.
+    `identifiers` are columns that the fold rule reads; `n_scores` of an event, where the header has several, or None.
     """
 
     def __init__(

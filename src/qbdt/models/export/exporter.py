@@ -48,24 +48,13 @@ RULES = {
 
 @dataclass(frozen=True)
 class Export:
-    """Files that were written and read back.
+    """Files that were written and read back."""
 
-    Attributes
-    ----------
-    format
-        `onnx`, `xgboost`, `tmva` or `cpp`.
-    files
-        All files; where there are several, the last is a JSON file that says how to use them together.
-    checks
-        What was compared; empty where the file could not be read back here.
-    warnings
-        What the format cannot hold and why, and what its reader must still compute.
-    """
-
-    format: str
+    format: str  # `onnx`, `xgboost`, `tmva` or `cpp`
+    # All files; where there are several, the last is a JSON file that says how to use them together
     files: tuple[Path, ...]
-    checks: tuple[Check, ...]
-    warnings: tuple[str, ...]
+    checks: tuple[Check, ...]  # What was compared; empty where the file could not be read back here
+    warnings: tuple[str, ...]  # What the format cannot hold and why, and what its reader must still compute
 
     @property
     def difference(self) -> float:

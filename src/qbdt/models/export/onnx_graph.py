@@ -62,13 +62,9 @@ def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDA
 
     def outputs(values: Floats, identifiers: dict[str, NDArray[np.int64]]) -> dict[str, Floats]:
         found = session.run(names, {"features": np.ascontiguousarray(values, dtype=np.float64), **identifiers})
-        return {name: _drop_only_column(array) for name, array in zip(names, found, strict=True)}
+        return {name: one if one.shape[1] > 1 else one[:, 0] for name, one in zip(names, found, strict=True)}
 
     return outputs
-
-
-def _drop_only_column(array: Floats) -> Floats:
-    return array if array.shape[1] > 1 else array[:, 0]
 
 
 def _count_scores(model: Model) -> int:
@@ -130,7 +126,7 @@ class _Graph:
         sums = {name: self._trees(component) for name, component in member.components.items()}
         if isinstance(member, EfficientScores):
             return self._efficient(member, list(sums.values()))
-        return self._profiled(member.constants, **sums) if member.constants else sums["score"]
+        return self._combine_profiled(member.constants, **sums) if member.constants else sums["score"]
 
     def by_fold(self, scores: list[str], fold: str, n_scores: int) -> None:
         """Outputs `score`, of the fold's model, and `average`."""
@@ -152,14 +148,14 @@ class _Graph:
     def fold(self, rule: FoldRule) -> str:
         """Fold of each row, from its identifiers."""
         if isinstance(rule, HashFolds):
-            return self._hashed(rule)
+            return self._hash_identifiers(rule)
         (column,) = rule.columns
         if isinstance(rule, SplitFolds):  # a negative place would count from the end; k is refused by the runtime
             low = self.node("Less", [column, self.constant(0, np.int64)])
             return self.node("Where", [low, self.constant(rule.k, np.int64), column])
         return self.node("Mod", [column, self.constant(rule.k, np.int64)])
 
-    def _profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
+    def _combine_profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
         one = self.constant(1.0)
         exponent = self.node("Neg", [self.node("Add", [ratio, self.constant(constants["log_odds"])])])
         probability = self.node("Div", [one, self.node("Add", [one, self.node("Exp", [exponent])])])
@@ -175,16 +171,14 @@ class _Graph:
         axis = self.constant(1, np.int64)
         most = self.node("Max", [self.node("ReduceMax", [y, axis], keepdims=1), self.constant(0.0)])
         powers = self.node("Exp", [self.node("Sub", [y, most])])
-        total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), self._sum_columns(powers, n_ratios)])
+        sum_of_powers = self.node("MatMul", [powers, self.array(np.ones((n_ratios, 1)))])
+        total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), sum_of_powers])
         shares = self.node("Div", [powers, total])
         ratios = self.node("MatMul", [shares, self.array(np.ascontiguousarray(member.ratio_coefficients.T))])
         t = self.node("Sub", [self.node("Sub", [ratios, shifts]), self.array(member.centres[None])])
         return self.node("Div", [t, self.array(member.widths[None])])
 
-    def _sum_columns(self, table: str, n_columns: int) -> str:
-        return self.node("MatMul", [table, self.array(np.ones((n_columns, 1)))])
-
-    def _hashed(self, rule: HashFolds) -> str:
+    def _hash_identifiers(self, rule: HashFolds) -> str:
         """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.
 
         Both wrap around at 64 bits, and casts between them keep the bits.

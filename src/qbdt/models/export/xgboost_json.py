@@ -81,7 +81,7 @@ def _require_small_categories(ensemble: Ensemble) -> None:
                 )
 
 
-def _exchanged(tree: Tree) -> NDArray[np.intp]:
+def _order_nodes(tree: Tree) -> NDArray[np.intp]:
     """For each place in the file the node that stands there.
 
     Children change places below a set whose categories go left: XGBoost sends categories right, and its predictor takes
@@ -96,7 +96,7 @@ def _exchanged(tree: Tree) -> NDArray[np.intp]:
 
 
 def _tree(tree: Tree, number: int, n_features: int) -> dict[str, Any]:
-    order = _exchanged(tree)
+    order = _order_nodes(tree)
     place = np.argsort(order)  # in the file, of each node
     nodes, leaf, is_set = tree.nodes[order], tree.is_leaf[order], tree.is_set[order]
     cuts = float32_at_least(nodes["threshold"]).astype(np.float64)

@@ -21,19 +21,12 @@ LEAST_PASSING = 1e-4
 
 @dataclass(frozen=True)
 class Compatibility:
-    """Outcome of a χ² test of two weighted histograms.
+    """Outcome of a χ² test of two weighted histograms."""
 
-    Attributes
-    ----------
-    chi2, ndof
-        χ² and degrees of freedom: bins with events, less one for the normalisation.
-    p
-        Probability of a larger χ² if both come from one distribution.
-    """
-
+    # chi2, ndof: χ² and degrees of freedom: bins with events, less one for the normalisation
     chi2: float
     ndof: int
-    p: float
+    p: float  # Probability of a larger χ² if both come from one distribution
 
 
 def compatibility(first: Any, first_variance: Any, second: Any, second_variance: Any) -> Compatibility:
@@ -70,16 +63,7 @@ def variable(
 ) -> Any:
     """One input variable, signal dashed and background solid, both normalised to unit area, as the paper draws them.
 
-    Parameters
-    ----------
-    title
-        Of the axis, with the unit.
-    edges
-        Bin edges.
-    signal, background
-        Shares per bin and their statistical errors.
-    labels
-        The line above.
+    Of signal and background come shares per bin and their statistical errors.
     """
     with styled():
         drawn, axes = figure(5.0, 4.2)
@@ -104,14 +88,7 @@ def roc_curves(
 ) -> Any:
     """Background rejection 1/ε_b against signal efficiency; below, with several curves, the difference to one of them.
 
-    Parameters
-    ----------
-    curves
-        For each method signal efficiencies ε_s and rejected shares 1 − ε_b; the same efficiencies for all.
-    reference
-        Method that the others are compared with.
-    labels
-        The line above.
+    For each method come signal efficiencies ε_s and rejected shares 1 − ε_b; the same efficiencies for all.
     """
     several = len(curves) > 1
     layout = {"nrows": 2, "sharex": True, "gridspec_kw": {"height_ratios": [3, 1.3], "hspace": 0.03}} if several else {}
@@ -155,19 +132,9 @@ def train_and_test(
 ) -> Any:
     """Scores of training events (filled) and test events (points), unit area, with p-values.
 
-    Parameters
-    ----------
-    name
-        Of the method.
-    train, test
-        "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
-    p
-        p-values for "signal" and "background". By default those of a weighted χ² test, which holds where no event is in
-        both histograms; sums over folds need `qbdt.analysis.diagnosis.check_over_training`.
-    title
-        Of the axis.
-    labels
-        The line above; the name of the method stands there if it is empty.
+    `train` and `test` have "edges", and for "signal" and "background" contents and variances ("signal_variance", …).
+    The p-values are by default those of a weighted χ² test, which holds where no event is in both histograms; sums over
+    folds need `qbdt.analysis.diagnosis.check_over_training`.
     """
     with styled():
         drawn, axes = figure(6.0, 4.6)

@@ -34,14 +34,10 @@ def stacked(
 
     Parameters
     ----------
-    templates
-        The templates that were fitted.
     summary
         Result of the fit: that of one region, where there are several.
     postfit
         At the best fit, otherwise before it.
-    labels
-        What processes are called, their colours, and the line above.
     region
         Name of the region, to be written into the figure.
     shown

@@ -33,25 +33,9 @@ LETTER = 0.075
 def draw_tree(
     tree: Tree, features: tuple[str, ...], axes: Any = None, *, profiled: bool = False, labels: Labels = PLAIN
 ) -> Figure:
-    """Draw a tree.
+    """Draw a tree into Matplotlib axes, or a new figure, and return the figure.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    features
-        Names of the features.
-    axes
-        Matplotlib axes to draw into; a new figure if not given.
-    profiled
-        Whether it is a tree of the profiled method, whose nodes have an output but neither Q nor purity.
-    labels
-        What the features are called.
-
-    Returns
-    -------
-    Figure
-        The figure that was drawn into.
+    Nodes of the profiled method have an output but neither Q nor purity.
     """
     order = _in_order(tree)
     titles = [labels.variable(name) for name in features]
@@ -110,7 +94,7 @@ def _write_columns(
 
 
 def _draw_outputs(axes: Any, tree: Tree, places: dict[int, tuple[float, float]], at: float) -> None:
-    """Bars of what the leaves give, to the right for signal-like ones."""
+    """Bars of the outputs of leaves, to the right for signal-like ones."""
     leaves = [node for node in places if tree.nodes["feature"][node] < 0]
     largest = max(abs(float(tree.nodes["value"][node])) for node in leaves) or 1.0
     for node in leaves:

@@ -46,7 +46,7 @@ def check_criteria(bench: PhysicsResults) -> list[Criterion]:
     return [
         *_synthetic(bench),
         *_problem(bench, "P2", delta_mu=0.5, z_full=1.3, z_stat=0.97),
-        *_paired(bench, "P3"),
+        *_judge_pairs(bench, "P3"),
         *_problem(bench, "P4", delta_mu=0.65, z_full=1.05, z_stat=0.98),
         *_without_sources(bench),
         *_noise(bench),
@@ -100,7 +100,7 @@ def _problem(
             yield Criterion(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
 
 
-def _paired(bench: PhysicsResults, problem: str) -> Iterator[Criterion]:
+def _judge_pairs(bench: PhysicsResults, problem: str) -> Iterator[Criterion]:
     for binning, peer, mine, theirs in _pairs(bench, problem):
         found = compare_records(mine, theirs, attrgetter("z_full"))
         claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_format_binning(binning)} bins"

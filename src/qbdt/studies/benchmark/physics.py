@@ -37,7 +37,7 @@ from qbdt.studies.benchmark.results import (
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
 from qbdt.studies.comparison.measurement import measure_scores
-from qbdt.studies.comparison.nested_training import Cache, CrossTraining, cross_train, judge_settings
+from qbdt.studies.comparison.nested_training import Cache, cross_train, judge_settings
 from qbdt.studies.processes import run_tasks
 from qbdt.trees.device import open_device
 
@@ -50,42 +50,19 @@ CHECKS = ("without", "noise", "times")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run.
+    """Options of a run."""
 
-    Attributes
-    ----------
-    problems
-        Names, of P1 … P5; P5 is all of `THIN`, which may be named alone.
-    contestants
-        Names; None for all that are installed.
-    budget
-        Settings that tuning tries for every contestant.
-    seeds
-        Divisions into folds; None for each problem's own number.
-    folders
-        Of the public files and of a generated sample.
-    cache
-        Folder of results of earlier runs.
-    synthetic_events
-        Signal, and background, events that P1 trains on.
-    checks
-        Of `CHECKS`.
-    device
-        "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU.
-    jobs
-        Processes that tune and train; results do not depend on it.
-    """
-
-    problems: tuple[str, ...]
-    contestants: tuple[str, ...] | None = None
-    budget: int = 12
-    seeds: int | None = None
-    folders: EventFolders = field(default_factory=EventFolders)
-    cache: Path = Path("qbdt-bench")
-    synthetic_events: int = 100_000
-    checks: tuple[str, ...] = CHECKS
+    problems: tuple[str, ...]  # Names, of P1 … P5; P5 is all of `THIN`, which may be named alone
+    contestants: tuple[str, ...] | None = None  # Names; None for all that are installed
+    budget: int = 12  # Settings that tuning tries for every contestant
+    seeds: int | None = None  # Divisions into folds; None for each problem's own number
+    folders: EventFolders = field(default_factory=EventFolders)  # Of the public files and of a generated sample
+    cache: Path = Path("qbdt-bench")  # Folder of results of earlier runs
+    synthetic_events: int = 100_000  # Signal, and background, events that P1 trains on
+    checks: tuple[str, ...] = CHECKS  # Of `CHECKS`
+    # "cuda" for our own methods, whose results are the same there, and XGBoost on a GPU; times are those of the CPU
     device: str | None = None
-    jobs: int = 1
+    jobs: int = 1  # Processes that tune and train; results do not depend on it
 
     def select(self) -> list[Contestant]:
         """Return the contestants, where they work."""
@@ -131,15 +108,7 @@ class Options:
 
 
 def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options
-        Problems, contestants and their settings.
-    progress
-        Told after every contestant on every division.
-    """
+    """Run the benchmark; progress is told after every contestant on every division."""
     cache = Cache(options.cache)
     releases = {contestant.name: contestant.release for contestant in options.select()}
     found = PhysicsResults(command=options.command, budget=options.budget, releases=releases)
@@ -153,7 +122,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
         fits, settings = _run_problem(problem, data, options, progress)
         titles = {**found.titles, name: f"{problem.title}: {_count_events(problem.division(data, 1).data)}"}
         found = replace(found, fits=(*found.fits, *fits), settings=(*found.settings, *settings), titles=titles)
-    if "times" in options.checks and _takes_part(options):
+    if "times" in options.checks and OURS in releases:
         found = replace(found, times=tuple(_measure_times(options, progress)))
     return found
 
@@ -236,7 +205,8 @@ def _run_trial(name: str, options: Options, trial: Trial, data: Dataset) -> Tria
         return list(_run_with_noise(problem, data, contestant, seed, cache)), []
     outcome = cross_train(contestant, problem.division(data, seed), budget, cache)
     fits = list(_fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored))
-    return fits, [_describe_choice(problem, contestant, seed, outcome)]
+    chosen = [dict(settings) for settings in outcome.settings]
+    return fits, [{"problem": name, "contestant": contestant.name, "seed": seed, "settings": chosen}]
 
 
 def _fit_scores(
@@ -299,15 +269,6 @@ def _measure_times(options: Options, progress: Progress) -> Iterator[TimeRecord]
 
 def _add_sources_of_kind(data: Dataset, make: Callable[[Dataset, int, int], list[Systematic]], count: int) -> Dataset:
     return add_sources(data, make(data, count, 1))
-
-
-def _takes_part(options: Options) -> bool:
-    return any(contestant.name == OURS for contestant in options.select())
-
-
-def _describe_choice(problem: Problem, contestant: Contestant, seed: int, outcome: CrossTraining) -> dict[str, Any]:
-    chosen_settings = [dict(settings) for settings in outcome.settings]
-    return {"problem": problem.name, "contestant": contestant.name, "seed": seed, "settings": chosen_settings}
 
 
 def _count_events(data: Dataset) -> str:

@@ -23,18 +23,11 @@ from qbdt.studies.comparison.nested_training import Division
 
 @dataclass(frozen=True)
 class EventFolders:
-    """Folders of events.
+    """Folders of events."""
 
-    Attributes
-    ----------
-    data
-        Folder with the public files, in `cms_htautau` and `tautaugamma`; None where there is none.
-    sample
-        Folder that `qbdt generate tautaugamma` wrote; None for the bundled sample.
-    """
-
+    # Folder with the public files, in `cms_htautau` and `tautaugamma`; None where there is none
     data: Path | None = None
-    sample: Path | None = None
+    sample: Path | None = None  # Folder that `qbdt generate tautaugamma` wrote; None for the bundled sample
 
     def public(self, name: str) -> Path:
         """Folder of one set of public files."""
@@ -47,7 +40,7 @@ class EventFolders:
 class Problem:
     """Events to be fitted, and how they are divided for training."""
 
-    # name, title: short name, and what it is
+    # name, title: short name and description
     name: str
     title: str
     load: Callable[[EventFolders], Dataset]  # Reads the events

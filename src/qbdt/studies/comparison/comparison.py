@@ -29,7 +29,7 @@ from qbdt.studies.comparison.plan import Events, Plan
 from qbdt.studies.processes import run_tasks
 
 TRAININGS = "trainings"
-"""Folder, inside of that of the comparison, of what was judged and scored."""
+"""Folder, inside of that of the comparison, of judged candidates and of scores."""
 
 
 class Task(NamedTuple):
@@ -64,28 +64,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results of all contestants, the best first.
+    """Results of all contestants, the best first."""
 
-    Attributes
-    ----------
-    name
-        Of the analysis.
-    entries
-        Each contestant on each division.
-    scored
-        Events with the out-of-fold scores of the best contestant on the first division; None where results were read.
-    repeat, folds
-        Divisions, and outer folds of each.
-    releases
-        Package and version of each contestant.
-    """
-
-    name: str
-    entries: tuple[Entry, ...]
+    name: str  # Of the analysis
+    entries: tuple[Entry, ...]  # Each contestant on each division
+    # Events with the out-of-fold scores of the best contestant on the first division; None where results were read
     scored: Dataset | None = field(repr=False)
+    # repeat, folds: divisions, and outer folds of each
     repeat: int
     folds: int
-    releases: dict[str, str]
+    releases: dict[str, str]  # Package and version of each contestant
 
     @property
     def contestants(self) -> list[str]:
@@ -138,20 +126,8 @@ class Comparison:
 def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progress: Progress = silent) -> Comparison:
     """Tune, train, score and fit each contestant of a plan.
 
-    Parameters
-    ----------
-    plan
-        What is compared.
-    folder
-        Where trainings are kept: what was done is not done again.
-    n_jobs
-        Processes; one for each core by default. Each trains on one thread.
-    progress
-        Told after each tuned candidate and each trained fold.
-
-    Returns
-    -------
-    Comparison
+    Trainings are kept in `folder`: what was done is not done again. Each of `n_jobs` processes, one for each core by
+    default, trains on one thread.
     """
     if n_jobs is not None and n_jobs < 1:
         raise ConfigError(f"jobs={n_jobs}: must be at least 1")

@@ -47,17 +47,13 @@ def run_comparison(
 
     Parameters
     ----------
-    plan
-        What is compared.
     out
         Folder for `comparison.json`, the report and the fit; trainings stay there too, so that a comparison that is
         started again goes on where it stopped.
-    n_jobs, progress
-        As in `compare_methods`.
     force
         Replace an earlier report of another comparison.
     origin
-        What `comparison.json` and `fit.json` say about where they come from.
+        Where `comparison.json` and `fit.json` say that they come from.
     """
     with FolderLock(out) as lock:
         results = StepFolder(out, None)

@@ -25,27 +25,15 @@ OWN_BINS = ("uniform", "edges")
 
 @dataclass(frozen=True)
 class Plan:
-    """A comparison, as it is sent to processes.
+    """A comparison, as it is sent to processes."""
 
-    Attributes
-    ----------
-    analysis, folder
-        The analysis, and where its paths start.
-    contestants
-        Names, or import paths of scikit-learn classifiers.
-    budget
-        Settings that tuning tries for each contestant that has as many.
-    repeat
-        Divisions into folds: that of the analysis, then random ones.
-    device
-        "cuda" to train and score our own methods, whose results are the same there, and XGBoost on a GPU.
-    """
-
+    # analysis, folder: the analysis, and where its paths start
     analysis: Analysis
     folder: Path
-    contestants: tuple[str, ...] = ()
-    budget: int = 4
-    repeat: int = 1
+    contestants: tuple[str, ...] = ()  # Names, or import paths of scikit-learn classifiers
+    budget: int = 4  # Settings that tuning tries for each contestant that has as many
+    repeat: int = 1  # Divisions into folds: that of the analysis, then random ones
+    # "cuda" to train and score our own methods, whose results are the same there, and XGBoost on a GPU
     device: str | None = None
 
     def __post_init__(self) -> None:

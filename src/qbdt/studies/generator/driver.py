@@ -11,10 +11,9 @@ import itertools
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from qbdt.studies.generator.simulation import (
     sequence,
 )
 from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
+from qbdt.studies.processes import WorkerPool
 
 T = TypeVar("T")
 
@@ -44,26 +44,14 @@ SETTINGS_FILE, LIBRARY_FILE, BATCHES = "settings.json", "tau-decays.npz", "batch
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """Settings of a sample besides its size; a folder is resumed only by a run with the same settings.
+    """Settings of a sample besides its size; a folder is resumed only by a run with the same settings."""
 
-    Parameters
-    ----------
-    seed
-        Of everything random.
-    tau_decays
-        Size of the library per helicity and decay mode.
-    points
-        Phase-space points per batch.
-    pilot_points
-        Points of the pilot run that fixes the largest weight.
-    cuts, higgs_cuts
-        Generator cuts of the background and of the signal.
-    """
-
-    seed: int = 1
-    tau_decays: int = 100_000
+    seed: int = 1  # Of everything random
+    tau_decays: int = 100_000  # Size of the library per helicity and decay mode
+    # Phase-space points per batch
     points: dict[str, int] = field(default_factory=lambda: {"signal": 100_000, "background": 500_000})
-    pilot_points: int = PILOT_POINTS
+    pilot_points: int = PILOT_POINTS  # Points of the pilot run that fixes the largest weight
+    # cuts, higgs_cuts: generator cuts of the background and of the signal
     cuts: GeneratorCuts = CUTS
     higgs_cuts: HiggsCuts = HIGGS_CUTS
 
@@ -89,26 +77,17 @@ def generate_tautaugamma(
 ) -> dict[str, Any]:
     """Simulate h → γττ and its background into a folder that `qbdt.data.samples.tautaugamma` reads.
 
+    An interrupted run with the same settings is continued. The metadata that are also in `metadata.json` are returned.
+
     Parameters
     ----------
-    out
-        Folder to write; an interrupted run with the same settings is continued.
     signal, background
         Nominally selected events of each.
-    settings
-        Seed and sizes.
     workers
         Processes to use; the result does not depend on it. With more than one, scripts need the usual
         ``if __name__ == "__main__"`` of Python's multiprocessing.
     root
         Also write the variables of all variations to ROOT files.
-    progress
-        Told how many events are selected.
-
-    Returns
-    -------
-    dict
-        The metadata that are also in `metadata.json`.
     """
     settings = settings or GenerateSettings()
     wanted = {"signal": signal, "background": background}
@@ -164,7 +143,7 @@ class _SameProcess(Executor):
 @contextmanager
 def _pool(workers: int) -> Iterator[Executor]:
     """Open workers; on an error or interruption the batches that wait are dropped."""
-    pool = _SameProcess() if workers == 1 else ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    pool = _SameProcess() if workers == 1 else WorkerPool(workers)
     try:
         yield pool
     finally:

@@ -69,13 +69,7 @@ class Showered:
 
 
 class Shower:
-    """Pythia for one process.
-
-    Parameters
-    ----------
-    resonance
-        Whether events are handed over as one Higgs boson (signal) or as τ⁻ τ⁺ γ (background).
-    """
+    """Pythia for one process: events are one Higgs boson (`resonance`, the signal) or τ⁻ τ⁺ γ (the background)."""
 
     def __init__(self, *, resonance: bool) -> None:
         self._resonance = resonance
@@ -102,11 +96,11 @@ class Shower:
         kept = np.asarray(rows, dtype=np.intp)
         outgoing = np.asarray(momenta, dtype=np.float64).reshape(-1, n_outgoing, 4)
         if self._resonance:
-            return _boosted(events, kept, outgoing[:, 0])
+            return _boost(events, kept, outgoing[:, 0])
         return Showered(kept, outgoing[:, 0], outgoing[:, 1], outgoing[:, 2])
 
 
-def _boosted(events: HardEvents, rows: NDArray[np.intp], higgs: Floats) -> Showered:
+def _boost(events: HardEvents, rows: NDArray[np.intp], higgs: Floats) -> Showered:
     """Take the decay products to the boson's rest frame and from there along the showered boson."""
     before = (events.tau + events.antitau + events.photon)[rows]
     products = []

@@ -16,9 +16,6 @@ SOURCES = {
 CASES = {"I": 1, "II": 3, "III": 7}
 """Number of sources in each case."""
 
-TRANSFORM = {"GradBDT": 0.65, "QBDT": 0.25}
-"""Constant c of tanh(c·y) that the paper quotes."""
-
 SIGNIFICANCE = {
     ("I", "GradBDT"): (0.89, 0.72),
     ("I", "QBDT0"): (0.90, 0.71),

@@ -35,7 +35,7 @@ def format_cell(ours: float | None, paper: float | None = None, digits: int = 2)
         return NONE if paper is None else f"{NONE} / {paper:.{digits}f}"
     if paper is None:
         return f"{ours:.{digits}f}"
-    return f"{ours:.{digits}f} / {paper:.{digits}f} / {_signed(ours - paper, digits)}"
+    return f"{ours:.{digits}f} / {paper:.{digits}f} / {_format_signed(ours - paper, digits)}"
 
 
 def format_constant(c: float | None) -> str:
@@ -43,7 +43,7 @@ def format_constant(c: float | None) -> str:
     return "own bins" if c is None else f"{c:.2f}"
 
 
-def _signed(value: float, digits: int) -> str:
+def _format_signed(value: float, digits: int) -> str:
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if float(text) else text.replace("-", "+")
 
@@ -177,7 +177,7 @@ def make_differences_table(study: Study, reference: str) -> Table:
         cells = []
         for quantity in DIFFERENCES:
             d = study.difference(method, reference, quantity)
-            cells.append(f"{_signed(d.mean, 3)} ± {d.error:.3f} ({_signed(d.significance, 1)}σ)")
+            cells.append(f"{_format_signed(d.mean, 3)} ± {d.error:.3f} ({_format_signed(d.significance, 1)}σ)")
         rows.append((method, *cells))
     title = f"Paired differences to {reference} on the same halves"
     return Table(title, ("method", *DIFFERENCES.values()), tuple(rows))

@@ -72,12 +72,7 @@ def run_halves(
 
 
 def compare(first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]) -> Difference:
-    """Mean of first − second over divisions, with its error.
-
-    Parameters
-    ----------
-    first, second
-        For each division the values of its sides.
+    """Mean of first − second over divisions, with its error; both give for each division the values of its sides.
 
     Examples
     --------

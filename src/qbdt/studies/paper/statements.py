@@ -44,7 +44,7 @@ def make_statements(study: Study) -> tuple[Statement, ...]:
     """All statements that the study has numbers for."""
     found: list[Statement] = []
     if study.options.data is not None and study.options.trees == PAPER_TREES:
-        found += list(_reproduced(study))
+        found += list(_judge_reproduction(study))
         found += list(_templates(study))
         found.append(_constraints(study))
         found += list(_correlation(study))
@@ -72,7 +72,7 @@ def judge(difference: Difference, claimed: float) -> str:
     return Verdict.OPEN
 
 
-def _reproduced(study: Study) -> Iterator[Statement]:
+def _judge_reproduction(study: Study) -> Iterator[Statement]:
     wanted = [name for name in ("QBDT0", "QBDT3", "QBDT7") if name in study.published]
     for index, key, what in (
         (0, "z_stat", "stat-only"),

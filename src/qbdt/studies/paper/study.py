@@ -24,26 +24,14 @@ from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halv
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a study.
+    """Options of a study."""
 
-    Attributes
-    ----------
-    data
-        Folder with the paper's files; None for the bundled sample.
-    trees
-        Trees of QBDT0. The others keep the paper's proportions: twice as many for QBDT7, ten times for GradBDT.
-    halves
-        Number of random divisions; each is used with both of its sides.
-    seed
-        Seed of the divisions and of every training.
-    jobs
-        Processes for the halves; the numbers do not depend on it.
-    """
-
-    data: Path | None = None
+    data: Path | None = None  # Folder with the paper's files; None for the bundled sample
+    # Trees of QBDT0. The others keep the paper's proportions: twice as many for QBDT7, ten times for GradBDT.
     trees: int = 100
-    halves: int = 10
-    seed: int = 1
+    halves: int = 10  # Number of random divisions; each is used with both of its sides
+    seed: int = 1  # Seed of the divisions and of every training
+    # Processes for the halves; the numbers do not depend on it
     jobs: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
 
     def __post_init__(self) -> None:
@@ -99,28 +87,14 @@ def reproduce(
     force: bool = False,
     methods: Sequence[PaperMethod] = METHODS,
 ) -> Study:
-    """Run the study, or what is left of it, and write its numbers to `out/study.json`.
-
-    Parameters
-    ----------
-    options
-        What to run.
-    out
-        Folder for steps, models and results.
-    progress
-        Shows how far it is.
-    force
-        Start anew, whatever the folder holds.
-    methods
-        What to compare.
-    """
+    """Run the study, or what is left of it, and write its numbers to `out/study.json`; anew with `force`."""
     available = tuple(method for method in methods if method.available)
     settings = _settings(options, available)
     steps = StepFolder(out / "steps", settings, "a study", force=force)
     seconds: dict[str, float] = {}
-    data = _timed(seconds, "reading", partial(load_events, options.data))
-    published = _timed(seconds, "published split", partial(_published, options, available, data, steps, out, progress))
-    halves = _timed(seconds, "random halves", partial(_halves, options, available, steps, progress))
+    data = _time(seconds, "reading", partial(load_events, options.data))
+    published = _time(seconds, "published split", partial(_run_split, options, available, data, steps, out, progress))
+    halves = _time(seconds, "random halves", partial(_run_halves, options, available, steps, progress))
     skipped = tuple(method.name for method in methods if not method.available)
     study = Study(options, settings, available, skipped, published, halves, seconds, out, data)
     content = {**study.to_dict(), "provenance": provenance(data=options.data)}
@@ -136,7 +110,7 @@ def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any
     return {**plain, "qbdt": __version__, "methods": [m.name for m in methods], "files": files}
 
 
-def _published(
+def _run_split(
     options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: StepFolder, out: Path, progress: Progress
 ) -> dict[str, dict[str, Any]]:
     results = {}
@@ -148,7 +122,7 @@ def _published(
     return results
 
 
-def _halves(
+def _run_halves(
     options: Options, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
@@ -165,7 +139,7 @@ def _halves(
     return collected
 
 
-def _timed(seconds: dict[str, float], stage: str, work: Callable[[], Any]) -> Any:
+def _time(seconds: dict[str, float], stage: str, work: Callable[[], Any]) -> Any:
     start = time.perf_counter()
     result = work()
     seconds[stage] = time.perf_counter() - start

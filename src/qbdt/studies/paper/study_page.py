@@ -36,15 +36,7 @@ ABOUT_FITS = (
 
 
 def make_document(study: Study, progress: Progress = silent) -> Document:
-    """Make the report.
-
-    Parameters
-    ----------
-    study
-        What was measured.
-    progress
-        Told how far drawing has come.
-    """
+    """Make the report."""
     sections: list[tuple[str, Callable[[Study], list[Block]]]] = [
         ("Result", _result),
         ("What holds", lambda s: [*make_statements(s)]),
@@ -54,8 +46,8 @@ def make_document(study: Study, progress: Progress = silent) -> Document:
         ("Variables", lambda s: [*figures.draw_variables(s.data)]),
         ("Training", _training),
         ("Envelopes", _envelopes),
-        ("Correlations", _correlations),
-        ("Formula", _formula),
+        ("Correlations", lambda s: [one for case in CASES for one in figures.draw_correlations(s, case)]),
+        ("Formula", lambda s: [figures.draw_formula()]),
         ("Settings", _settings),
     ]
     drawn = []
@@ -149,14 +141,6 @@ def _envelopes(study: Study) -> list[Block]:
         if drawn:
             folds.append(Fold(label, drawn))
     return folds
-
-
-def _correlations(study: Study) -> list[Block]:
-    return [figure for case in CASES for figure in figures.draw_correlations(study, case)]
-
-
-def _formula(study: Study) -> list[Block]:
-    return [figures.draw_formula()]
 
 
 def _settings(study: Study) -> list[Block]:

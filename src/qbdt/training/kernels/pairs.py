@@ -52,14 +52,20 @@ def _add_pair_words(words: Words, step: int, pairs: Fixed, n_features: int, out:
 def _gather_rows(given: RowWords, pairs: Fixed, rows: Rows, to: Words, pairs_to: Fixed) -> None:
     """Copy words and pairs of some rows, as (word, row) and (row, pair).
 
-    Many reads are under way at once, while additions would wait for each.
+    Many reads are under way at once, while additions would wait for each. Loops over rows are the inner ones: two words
+    at a time, or the last one twice, take less than a loop over the words of each row.
     """
     one, two, row_step = np.uint64(1), np.uint64(2), np.uint64(given.row_step)
     for i in range(rows.size):
         row = np.uint64(np.uint32(rows[i]))
         pairs_to[2 * i], pairs_to[2 * i + 1] = pairs[two * row], pairs[two * row + one]
-        for word in range(to.shape[0]):
-            to[word, i] = given.words[row * row_step + np.uint64(word * given.word_step)]
+    for word in range(0, to.shape[0], 2):
+        after = min(word + 1, to.shape[0] - 1)
+        first, second = np.uint64(word * given.word_step), np.uint64(after * given.word_step)
+        to_first, to_second = to[word], to[after]
+        for i in range(rows.size):
+            row = np.uint64(np.uint32(rows[i])) * row_step
+            to_first[i], to_second[i] = given.words[row + first], given.words[row + second]
 
 
 @njit(cache=True, nogil=True)

@@ -37,27 +37,15 @@ class Quantity(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quantities:
-    """Quantities of a node, and the segments of rows that they are summed over.
+    """Quantities of a node, and the segments of rows that they are summed over."""
 
-    Attributes
-    ----------
-    segments
-        Signal and background processes, then variations.
-    signal, background
-        s and b.
-    shifts
-        Δ_k of each source.
-    mc_variance
-        δ² = Σw² of the background, where MC statistics count.
-    entries
-        Σw and Σw² behind the effective number of simulated background events, where that is limited.
-    """
-
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment, ...]  # Signal and background processes, then variations
+    # signal, background: s and b
     signal: Quantity
     background: Quantity
-    shifts: tuple[Quantity, ...] = ()
-    mc_variance: Quantity | None = None
+    shifts: tuple[Quantity, ...] = ()  # Δ_k of each source
+    mc_variance: Quantity | None = None  # δ² = Σw² of the background, where MC statistics count
+    # Σw and Σw² behind the effective number of simulated background events, where that is limited
     entries: tuple[Quantity, ...] = ()
 
     def in_order(self) -> list[Quantity]:
@@ -97,14 +85,7 @@ def largest_background_weight(samples: Iterable[Tally]) -> float:
 def make_quantities(dataset: Dataset, settings: Settings, largest: float | None = None) -> Quantities:
     """Lay out the rows and quantities of the paper's method.
 
-    Parameters
-    ----------
-    dataset
-        The events, or a partition of them.
-    settings
-        Of the training.
-    largest
-        Largest absolute background weight of all partitions, where the dataset is one of them.
+    Where the dataset is one of several partitions, `largest` is the largest absolute background weight of all of them.
     """
     signal = [Segment(sample.name, Side.SIGNAL, sample.events) for sample in dataset.of_role(Role.SIGNAL)]
     processes = {

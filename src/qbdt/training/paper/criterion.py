@@ -37,18 +37,8 @@ NOTHING: Fixed = np.empty(0, dtype=np.int64)
 class PaperCriterion:
     """ΔQ = Q_L + Q_R − Q with the background uncertainty of eq:sigmab.
 
-    Parameters
-    ----------
-    quantities
-        s, b, Δ_k, …: sums of histogram channels.
-    layout
-        Where channels are in histograms.
-    min_entries
-        Least effective number of simulated background events of a node.
-    features
-        Number of cuts of every feature, and which are categorical or have a monotonic constraint.
-    workers
-        Threads.
+    The quantities (s, b, Δ_k, …) are sums of histogram channels, which the layout finds; `min_entries` is the least
+    effective number of simulated background events of a node.
     """
 
     def __init__(
@@ -91,24 +81,11 @@ class PaperCriterion:
     def normalise(
         self, root: Fixed, systematics: NodeSystematics, features: Fixed, units: tuple[float, float] = (1.0, 1.0)
     ) -> Fixed | None:
-        """Scale signal and background to one event each, so that the root has s = b = 1.
+        """Scale signal and background to one event each, so that the root has s = b = 1; return its quantities.
 
-        Variations get the factor of the nominal background, so that their effect on its normalisation survives.
-
-        Parameters
-        ----------
-        root, systematics
-            Nominal and systematic histograms of the root.
-        features
-            Features that may be cut on.
-        units
-            Value of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS.
-
-        Returns
-        -------
-        array or None
-            Quantities of the root; None where signal or background has no positive yield, to which negative weights
-            can grow.
+        Variations get the factor of the nominal background, so that their effect on its normalisation survives. `units`
+        are the values of one unit of a boosted column and of a squared weight; a weight's is 2^−SUM_BITS. None is
+        returned where signal or background has no positive yield, to which negative weights can grow.
         """
         s, b = (int(self._bins(root, quantity, 0, BINS).sum()) for quantity in (0, 1))
         if s <= 0 or b <= 0:
@@ -123,7 +100,7 @@ class PaperCriterion:
         self._formula = self._formula._replace(factor=factor)
         # Any feature sums to the root's quantities. Take that of the highest bound: its systematic histogram will be
         # needed for the first split anyway.
-        bounds = self._bounds(self._arranged(root, features), np.array([s, b], dtype=np.int64), features)
+        bounds = self._bounds(self._arrange(root, features), np.array([s, b], dtype=np.int64), features)
         leading = int(features[np.argmax(bounds)])
         given = systematics([leading // FEATURES_PER_WORD])[0] if self.has_systematics else NOTHING
         return np.asarray(total_sums(root, given, leading, self._channels))
@@ -137,7 +114,7 @@ class PaperCriterion:
 
     def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
         """Upper bound on ΔQ per feature: Q falls with σ_b, so that ΔQ of σ_b = 0 (eq:Q0) bounds Q_L + Q_R."""
-        return self._bounds(self._arranged(histogram, features), sums, features) - q
+        return self._bounds(self._arrange(histogram, features), sums, features) - q
 
     def best_split(
         self,
@@ -150,7 +127,7 @@ class PaperCriterion:
         limits: Limits = FREE,
     ) -> Split:
         """Largest ΔQ over all cuts on some features; ties go to the first feature, then the lowest cut."""
-        arranged = self._arranged(histogram, features)
+        arranged = self._arrange(histogram, features)
         if not self.has_systematics:
             return self._scan(arranged, NOTHING, sums, q, features, limits).under(self._features, arranged)
         if upper_bounds is None:
@@ -170,7 +147,7 @@ class PaperCriterion:
             for word, given in zip(needed, systematics(needed), strict=True):
                 chosen = features[(words == word) & (upper_bounds >= best.gain)]
                 if chosen.size:
-                    own = self._arranged_systematics(given, word, arranged)
+                    own = self._arrange_systematics(given, word, arranged)
                     best = max(best, self._scan(arranged, own, sums, q, chosen, limits), key=Split.rank)
         return best.under(self._features, arranged)
 
@@ -192,7 +169,7 @@ class PaperCriterion:
         factor, channels = self._formula.factor, self._channels
         return np.asarray(bound_features(arranged.histogram, sums, factor, channels, features, arranged.n_cuts))
 
-    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
+    def _arrange(self, histogram: Fixed, features: Fixed) -> Arranged:
         """Put the categories of a node in the order of s/b."""
 
         def yields(feature: int, n: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -209,7 +186,7 @@ class PaperCriterion:
         starts = [int(table.base[i]) + feature * BINS for i in own]  # bins of nominal channels are neighbours
         return np.stack([table.sign[i] * histogram[at : at + n] for i, at in zip(own, starts, strict=True)])
 
-    def _arranged_systematics(self, systematics: Fixed, word: int, arranged: Arranged) -> Fixed:
+    def _arrange_systematics(self, systematics: Fixed, word: int, arranged: Arranged) -> Fixed:
         """Put the categories of a word's features in the order that they have in the nominal histogram."""
         orders = {f: order for f, order in arranged.orders.items() if f // FEATURES_PER_WORD == word}
         if not orders:

@@ -78,7 +78,7 @@ class WeightScaling:
         To be called once for each tree: the rows' columns grow by what is returned.
         """
         # No weight grows by more than the largest factor, so neither does their sum.
-        scaled = factors * [_shrinking(total * float(factors[:, side].max())) for side, total in enumerate(self._sums)]
+        scaled = factors * [_shrink(total * float(factors[:, side].max())) for side, total in enumerate(self._sums)]
         # The same bound for the largest column and squared weight, whose units follow it (see `units`). Half a unit was
         # lost to rounding.
         found = (self._found + 0.5 * (self._found > 0)) * self.units
@@ -94,7 +94,7 @@ class WeightScaling:
         for side, total in zip(Side, sums, strict=True):
             if not 0 < total < math.inf:
                 raise DataError(f"the absolute weights of the {side.name.lower()} sum to {total}: cannot be trained on")
-        factors = np.array([_shrinking(total) for total in sums])
+        factors = np.array([_shrink(total) for total in sums])
         rows.rescale(factors)
         self._largest = self._largest * factors[Side.BACKGROUND]
 
@@ -105,6 +105,6 @@ def _bounds(rows: Weighted) -> list[float]:
     return [int(count) * float(largest) for count, largest in pairs]
 
 
-def _shrinking(total: float) -> float:
+def _shrink(total: float) -> float:
     """Return the power of two that brings a number to between a half and one."""
     return math.ldexp(1.0, -math.frexp(total)[1])

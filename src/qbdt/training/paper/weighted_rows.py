@@ -146,17 +146,9 @@ class WeightedRows(PartitionRows):
     def quantise(self, units: tuple[float, float], seed: int, threshold: int) -> Fixed:
         """Begin a tree: fixed point of all weights and further columns, and node 0 holds all rows.
 
-        Parameters
-        ----------
-        units
-            Value of one unit of a boosted column and of a squared weight.
-        seed, threshold
-            Which rows count.
-
-        Returns
-        -------
-        array
-            Sum of the absolute weights of each side, in units of 2^−SUM_BITS, whatever the draw of rows.
+        `units` are the values of one unit of a boosted column and of a squared weight; `seed` and `threshold` say which
+        rows count. Returned is the sum of the absolute weights of each side, in units of 2^−SUM_BITS, whatever the draw
+        of rows.
         """
 
         def quantise_share(share: Fixed) -> list[tuple[Side, int, int, int]]:

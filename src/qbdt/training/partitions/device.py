@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 from qbdt.data import Dataset
 from qbdt.threads import Workers
-from qbdt.training.partitions.local import InMemoryPartitions, run_calls
-from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine
+from qbdt.training.partitions.local import InMemoryPartitions
+from qbdt.training.partitions.protocol import Builder, Partition
 from qbdt.trees.device import DeviceMemory, DeviceRows, Slot, Turn, row_bytes
 
 PIECES = 8
@@ -49,11 +49,7 @@ class TurningPartitions(InMemoryPartitions):
             takes_turns = number >= STAYING and isinstance(rows, DeviceRows)
             self._rows.append(Turn(rows, self._slot) if takes_turns else nullcontext(rows))
 
-    def run(self, calls: Sequence[Call]) -> Results:
-        """Make all calls on one partition after the other."""
-        results: Results | None = None
+    def _pass_over(self) -> Iterator[Any]:
         for turn in self._rows:
             with turn as rows:
-                results = combine(calls, results, run_calls(rows, calls))
-        assert results is not None
-        return results
+                yield rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,15 @@ from numpy.typing import DTypeLike, NDArray
 from qbdt.errors import OutputError
 from qbdt.threads import Workers
 from qbdt.training.partitions.events import PartitionedEvents
-from qbdt.training.partitions.local import InMemoryPartitions, run_calls
-from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitions, Results, combine
+from qbdt.training.partitions.local import InMemoryPartitions
+from qbdt.training.partitions.protocol import Builder, Partition, Partitions
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfCore(PartitionedEvents):
-    """Events whose binned rows are kept on disk during a training.
+    """Events whose binned rows are kept in a folder on disk during a training.
 
-    Parameters
-    ----------
-    partitions, folds
-        As for `PartitionedEvents`.
-    folder
-        Where the binned rows are kept while the training lasts: about 52 bytes a row with up to 32 features;
-        docs/cluster.md has the numbers of the profiled method.
+    They take about 52 bytes a row with up to 32 features; docs/cluster.md has the numbers of the profiled method.
     """
 
     folder: Path = Path()
@@ -56,14 +50,11 @@ class _DiskPartitions(InMemoryPartitions):
             self._arrays.append(MappedArrays(self._folder, scratch))
             self._rows.append(build(number, read(), self._workers, self._arrays[-1]))
 
-    def run(self, calls: Sequence[Call]) -> Results:
+    def _pass_over(self) -> Iterator[Any]:
         """Pass over all partitions in the order they lie on disk; the next one is read while one is worked on."""
-        results: Results | None = None
         for rows, ahead in zip(self._rows, [*self._arrays[1:], self._arrays[0]], strict=True):
             ahead.fetch()
-            results = combine(calls, results, run_calls(rows, calls))
-        assert results is not None
-        return results
+            yield rows
 
 
 class Scratch:

@@ -20,20 +20,13 @@ from qbdt.trees.rows import in_memory
 
 @dataclass(frozen=True, eq=False)
 class PartitionedEvents:
-    """Events in partitions, kept in this process, and the rule that divides them into folds.
+    """Events in partitions, kept in this process, and the rule that divides them into folds."""
 
-    Parameters
-    ----------
-    partitions
-        Functions without arguments that each return a `Dataset`. They are called twice (by the profiled method 18
-        times), two or three times more where weights are negative. The events are in memory while they are binned: a
-        few million rows are a good size.
-    folds
-        Their fold rule.
-    """
-
+    # Functions without arguments that each return a `Dataset`. They are called twice (by the profiled method 18 times),
+    # two or three times more where weights are negative. The events are in memory while they are binned: a few million
+    # rows are a good size.
     partitions: Sequence[Partition]
-    folds: FoldRule | None = None
+    folds: FoldRule | None = None  # Their fold rule
 
     def __post_init__(self) -> None:
         if not self.partitions:

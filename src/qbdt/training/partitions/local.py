@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from numpy.typing import NDArray
@@ -88,11 +88,11 @@ class InMemoryPartitions(SpreadPartitions):
 
     def run(self, calls: Sequence[Call]) -> Results:
         """Make all calls on one partition after the other, so that each is passed over once."""
-        results: Results | None = None
-        for rows in self._rows:
-            results = combine(calls, results, run_calls(rows, calls))
-        assert results is not None
-        return results
+        return reduce(partial(combine, calls), (run_calls(rows, calls) for rows in self._pass_over()))
+
+    def _pass_over(self) -> Iterator[Any]:
+        """Yield the rows of one partition after the other."""
+        yield from self._rows
 
 
 def run_calls(rows: Any, calls: Sequence[Call]) -> Results:

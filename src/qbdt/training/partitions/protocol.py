@@ -77,7 +77,7 @@ def largest(method: Callable[Concatenate[Any, P], NDArray[Any]], *arguments: P.a
     return Call(method, arguments, Combine.MAX)
 
 
-def combine(calls: Sequence[Call], one: Results | None, other: Results) -> Results:
+def combine(calls: Sequence[Call], one: Results, other: Results) -> Results:
     """Combine the results of two sets of partitions; neither is changed, since both may be kept to be repeated.
 
     Examples
@@ -86,8 +86,6 @@ def combine(calls: Sequence[Call], one: Results | None, other: Results) -> Resul
     >>> combine(calls, [np.array([2]), np.array([2])], [np.array([3]), np.array([3])])
     [array([5]), array([3])]
     """
-    if one is None:
-        return other
     return [
         None if call.combine is Combine.NOTHING else _COMBINE[call.combine](mine, its)
         for call, mine, its in zip(calls, one, other, strict=True)

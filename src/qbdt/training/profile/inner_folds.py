@@ -198,5 +198,5 @@ def _blocks_of_rows(n_rows: int, first: int, total: int, most: int) -> NDArray[n
 
 def count_together(n_jobs: int, n_bytes: int, n_threads: int) -> int:
     """How many folds are trained at the same time, where the rows of each need so much memory."""
-    together = n_jobs if n_threads > 1 and n_jobs * n_bytes <= MOST_BYTES else min(n_jobs, n_threads)
+    together = n_jobs if n_jobs * n_bytes <= MOST_BYTES else min(n_jobs, n_threads)
     return max(1, together)

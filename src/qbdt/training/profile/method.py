@@ -20,14 +20,15 @@ from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import Combination, ModelFrame, best_number, combine
+from qbdt.training.profile.combination import BestNumber, Combination, ModelFrame, best_number, combine
 from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.joint_end import JointEnd
 from qbdt.training.profile.parameters import Parameters, free_normalisations
 from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
-from qbdt.training.profile.ratio import FittedRatio, choose_size, fit_ratio
+from qbdt.training.profile.ratio import FittedRatio, choose_size, end_together, fit_ratio, is_joint_end
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
 from qbdt.training.profile.turns import Turns
@@ -151,24 +152,36 @@ class _Profiling:
 
     def fit(self) -> Iterator[None]:
         """Fit what is missing: F without each of the folds, then the shifts without each of them; pause after each."""
-        numbers = range(len(self.ratios), self.events.n_folds * self.n_strengths)
-        for ratio in self._fit_at_once([self._ratio_job(number) for number in numbers]):
+        for ratio in self._fit_at_once(self._ratio_jobs()):
             self.ratios.append(ratio)
             self._skip_trees(len(ratio.trees))
             yield
-        chosen, settings = self.chosen_ratios, self.settings
-        pending = range(len(self.shifts), self.events.n_folds)
-        ratios = {fold: self.judging.make_ratios(chosen[fold]) for fold in pending}
-        jobs = [partial(fit_shifts, fold, own, settings, self._note_tree) for fold, own in ratios.items()]
-        for shifts in self._fit_at_once(jobs):
+        for strength in range(self.n_strengths):
+            own = slice(strength, None, self.n_strengths)
+            self.ratios[own] = end_together(self.ratios[own])
+        for shifts in self._fit_at_once(self._shift_jobs()):
             self.shifts.append(shifts)
-            self._skip_trees(len(shifts.trees) if self.events.sources else settings.n_trees)
+            self._skip_trees(len(shifts.trees) if self.events.sources else self.settings.n_trees)
             yield
 
-    def _ratio_job(self, number: int) -> Callable[[ProfiledEvents, Workers], FittedRatio]:
-        fold, strength = divmod(number, self.n_strengths)
-        note = self._note_tree if number else self._note_first_ratio
-        return partial(fit_ratio, strength, fold, self.settings, note)
+    def _ratio_jobs(self) -> list[Callable[[ProfiledEvents, Workers], FittedRatio]]:
+        n, n_folds = self.n_strengths, self.events.n_folds
+        looks = [{fold: one.looks for fold, one in enumerate(self.ratios[strength::n])} for strength in range(n)]
+        ends = [JointEnd(n_folds, is_joint_end, own) for own in looks]
+        jobs: list[Callable[[ProfiledEvents, Workers], FittedRatio]] = []
+        for number in range(len(self.ratios), n_folds * n):
+            fold, strength = divmod(number, n)
+            note = self._note_tree if number else self._note_first_ratio
+            jobs.append(partial(fit_ratio, strength, fold, self.settings, note, ends[strength]))
+        return jobs
+
+    def _shift_jobs(self) -> list[Callable[[ProfiledEvents, Workers], FittedShifts]]:
+        chosen, n_folds = self.chosen_ratios, self.events.n_folds
+        finished: dict[int, Sequence[Integrals]] = {fold: one.integrals for fold, one in enumerate(self.shifts)}
+        end = JointEnd(n_folds, BestNumber(self.parameters).is_end, finished)
+        pending = range(len(self.shifts), n_folds)
+        ratios = {fold: self.judging.make_ratios(chosen[fold]) for fold in pending}
+        return [partial(fit_shifts, fold, own, self.settings, self._note_tree, end) for fold, own in ratios.items()]
 
     def _fit_at_once(self, jobs: Sequence[Callable[[ProfiledEvents, Workers], Result]]) -> Iterator[Result]:
         """Do jobs at the same time, or one after the other where callbacks want to see every tree in order."""

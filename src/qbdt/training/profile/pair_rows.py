@@ -65,6 +65,9 @@ class PairRows(PartitionRows, ABC):
         self._pairs: Fixed = memory("pairs", 2 * int(self._trained[-1, 2]), np.int64)
         self._room: Fixed = np.empty((0, 0), dtype=np.int64)  # for histograms of nodes
         self._codes: Codes | None = None  # of each feature, where trees grow in one call
+        # Leaves whose places are in `_scratch`, where no other partition has the same memory for it
+        self._numbered: tuple[int, ...] = ()
+        self._keeps_numbers = memory is in_memory
 
     @abstractmethod
     def _fill_pairs(self, segment: int, low: int, high: int, scales: tuple[float, float], out: Fixed) -> None:
@@ -86,6 +89,10 @@ class PairRows(PartitionRows, ABC):
 
         self._over(self._trained, fill)
         self._gather_rows()
+
+    def _gather_rows(self) -> None:
+        super()._gather_rows()
+        self._numbered = ()
 
     def histogram(self, node: int) -> Fixed:
         """Sums of the pairs of a node's trained rows, as (feature, bin, pair)."""
@@ -136,9 +143,12 @@ class PairRows(PartitionRows, ABC):
 
     def _number_leaves(self, leaves: Sequence[int]) -> Rows:
         """Place of every row's leaf among those of the finished tree, in memory that splits and partitions reuse."""
+        if self._numbered and self._numbered == tuple(leaves):
+            return self._scratch
         found = np.concatenate([self._nodes[leaf] for leaf in leaves])
         found[:, 0] = np.repeat(np.arange(len(leaves)), self.layout.n_segments)
         number_leaves(self._rows, found, self._scratch)
+        self._numbered = tuple(leaves) if self._keeps_numbers else ()
         return self._scratch
 
     def _over(self, ranges: Fixed, work: Callable[[int, int, int], Result]) -> list[Result]:

@@ -8,7 +8,7 @@ parameters of interest trees are grown for the score of each in turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from qbdt.arrays import Fixed, Floats, Nodes
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.profile.integrals import Integrals
+from qbdt.training.profile.joint_end import JointEnd
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.noise import noise_shrinkage
 from qbdt.training.profile.pair_rows import STEP, grow_next, with_yields
@@ -77,10 +78,14 @@ def fit_shifts(
     ratios: Ratios,
     settings: Settings,
     after_tree: Callable[[Nodes], None],
+    joint: JointEnd[Sequence[Integrals]],
     events: ProfiledEvents,
     workers: Workers,
 ) -> FittedShifts:
-    """Fit the shifts without the events of one fold, and follow what they do there, where `ratios` give each r₀."""
+    """Fit the shifts without the events of one fold, and follow what they do there, where `ratios` give each r₀.
+
+    They end by themselves, or where `joint` says that all folds have enough.
+    """
     parameters = events.parameters
     # Integrals a, G, D of f = (r₀, 1) over held-out events. D_k is multiplied by the square root of its shrinkage: DᵀD
     # then counts the part of (∫ Δ_k f)² that is not MC noise.
@@ -107,7 +112,13 @@ def fit_shifts(
         after_tree(nodes)
         return nodes
 
-    return grow_shifts(sums, start, shrunk, criterion, features, settings, judge, finish)
+    def is_over(history: Sequence[Integrals]) -> bool:
+        joint.report(fold, history, len(history) - 1)
+        return joint.is_over
+
+    fitted = grow_shifts(sums, start, shrunk, criterion, features, settings, judge, finish, is_over)
+    joint.report(fold, fitted.integrals)
+    return fitted
 
 
 def grow_shifts(
@@ -119,6 +130,7 @@ def grow_shifts(
     settings: Settings,
     judge: Callable[[Integrals], Judged],
     finish: Callable[[Grown, LeafSums], Nodes],
+    is_over: Callable[[Sequence[Integrals]], bool] = lambda history: False,
 ) -> FittedShifts:
     """Grow trees for the combination that `judge` asks for, until it has had nothing to gain for some time.
 
@@ -138,6 +150,8 @@ def grow_shifts(
         Says how good shifts with some integrals are.
     finish
         Makes the nodes of a tree from it and the sums in its leaves.
+    is_over
+        Says, of the integrals after each number of trees so far, whether other folds have enough too.
     """
     now, judged = start, judge(start)
     trees: list[Nodes] = []
@@ -160,7 +174,7 @@ def grow_shifts(
         judged = judge(now)
         history.append(now.copy())
         figures.append(judged.figure)
-        if len(trees) - int(np.argmin(figures)) >= PATIENCE * n_scores:
+        if len(trees) - int(np.argmin(figures)) >= PATIENCE * n_scores or is_over(history):
             break
     return FittedShifts(tuple(trees), tuple(values), tuple(history))
 

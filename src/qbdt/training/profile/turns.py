@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TREES_PER_TURN = 25
-"""A few tenths of a second for 200 000 rows: much longer than rows take to come back into the caches, and short beside
-the whole."""
+TREES_PER_TURN = 10
+"""A tenth of a second for 200 000 rows: much longer than rows take to come back into the caches, and few beside those
+after which all folds end together (`JointEnd`), where one that is ahead has grown some in vain."""
 
 
 class Cancelled(Exception):

@@ -25,23 +25,15 @@ PREDICTION, INFLUENCE, CONSTANT = 0, 1, 2
 
 
 class ProfiledShifts(NamedTuple):
-    """Result of profiling.
+    """Result of profiling."""
 
-    Attributes
-    ----------
-    coefficients, constant
-        c_k, and what is added to all predictions so that their mean stays.
-    unprofiled, pulls
-        S_k of g, and of the result.
-    loss
-        L of the result less that of g.
-    """
-
+    # coefficients, constant: c_k, and what is added to all predictions so that their mean stays
     coefficients: Floats
     constant: float
+    # unprofiled, pulls: s_k of g, and of the result
     unprofiled: Floats
     pulls: Floats
-    loss: float
+    loss: float  # L of the result less that of g
 
 
 def profile_shifts(integrals: Integrals, scales: Scales, known: Floats) -> ProfiledShifts:

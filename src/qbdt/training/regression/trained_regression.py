@@ -1,4 +1,4 @@
-"""`TrainedRegression`: a trained regression, and what is expected of its predictions."""
+"""`TrainedRegression`: a trained regression, and the expected errors of its predictions."""
 
 from __future__ import annotations
 
@@ -23,22 +23,14 @@ class SourceShift:
 
 @dataclass(frozen=True)
 class RegressionExpectation:
-    """Errors and shifts of the predictions on held-out events, in units of the target.
+    """Errors and shifts of the predictions on held-out events, in units of the target."""
 
-    Attributes
-    ----------
-    unprofiled, profiled
-        Root mean square of y − f: of the prediction with the smallest loss, and of the profiled one.
-    n_effective
-        Events N whose mean is measured: W/(1 + w̄) of W expected events, simulated with a mean weight w̄.
-    sources
-        Shifts of the mean prediction.
-    """
-
+    # unprofiled, profiled: root mean square of y − f: of the prediction with the smallest loss, and of the profiled one
     unprofiled: float
     profiled: float
+    # Events N whose mean is measured: W/(1 + w̄) of W expected events, simulated with a mean weight w̄
     n_effective: float
-    sources: tuple[SourceShift, ...] = ()
+    sources: tuple[SourceShift, ...] = ()  # Shifts of the mean prediction
 
     @property
     def unprofiled_mean_error(self) -> float:

@@ -54,20 +54,11 @@ CategoryYields: TypeAlias = Callable[[int, int], tuple[Floats, Floats, NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class FeatureRules:
-    """Rules of all features.
+    """Rules of all features."""
 
-    Parameters
-    ----------
-    n_cuts
-        Number of cuts of every feature; of a categorical one, one less than it has categories.
-    categorical
-        Numbers of the categorical features.
-    directions
-        Of every feature +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither.
-    """
-
-    n_cuts: Indices
-    categorical: frozenset[int]
+    n_cuts: Indices  # Number of cuts of every feature; of a categorical one, one less than it has categories
+    categorical: frozenset[int]  # Numbers of the categorical features
+    # Of every feature +1 where the output must not fall when it rises, −1 for the opposite, 0 for neither
     directions: Indices
 
     @property
@@ -84,14 +75,8 @@ class FeatureRules:
     ) -> Arranged:
         """Put the categories of a node in the order of the ratio of two yields.
 
-        Parameters
-        ----------
-        histogram, channels
-            The node's histogram, and the channels in it, by first bin and distance of bins.
-        features
-            Features that may be cut on.
-        yields
-            Gives the two yields of each category.
+        `channels` are those of the node's histogram, by first bin and distance of bins; `yields` gives the two yields
+        of each category.
         """
         to_order = (
             [f for f in features.tolist() if f in self.categorical and self.n_cuts[f]] if self.categorical else []

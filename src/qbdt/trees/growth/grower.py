@@ -80,18 +80,10 @@ class _Node:
 
 
 class TreeGrower:
-    """Grows one tree.
+    """Grows one tree, of rows (`store`), a judge of splits and a rule when to stop.
 
-    Parameters
-    ----------
-    store, criterion, rule
-        Rows, judge of splits, and when to stop.
-    features
-        Features that may be cut on, in the order in which ties are decided.
-    max_depth
-        Most cuts above a leaf.
-    systematics
-        Systematic histograms of the root that are known already.
+    `features` may be cut on, in the order in which ties are decided; `max_depth` are the most cuts above a leaf;
+    `systematics` are systematic histograms of the root that are known already.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the compiler does not find by itself in a histogram's inner loop.
+"""Vector instructions for the inner loop of histograms, which the compiler does not find by itself.
 
 Several columns of a row at once, and memory that is asked for before it is needed.
 """

@@ -40,7 +40,7 @@ class BinnedRows:
     ) -> None:
         self.layout = Layout(segments, len(binning.features))
         self._workers = workers
-        self._words = _encoded(segments, self.layout, binning, workers, memory)
+        self._words = _encode(segments, self.layout, binning, workers, memory)
         self._rows: Rows = memory("rows", self.layout.n_rows, np.int32)
         self._scratch: Rows = memory("scratch", self.layout.n_rows, np.int32)
         self._nodes: list[Indices] = []
@@ -96,7 +96,7 @@ def sum_shares(histograms: Fixed) -> Fixed:
     return total
 
 
-def _encoded(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:
+def _encode(segments: Sequence[Segment], layout: Layout, binning: Binning, workers: Workers, memory: Memory) -> Words:
     n_words = -(-layout.n_features // FEATURES_PER_WORD)
     words: Words = memory("words", n_words * layout.n_rows, np.uint64).reshape(n_words, layout.n_rows)
     codes: Codes = words.view(np.uint8).reshape(n_words, layout.n_rows, FEATURES_PER_WORD)

@@ -83,15 +83,15 @@ class Layout:
         self.squares = tuple(segment.extras.square for segment in segments)
         self.n_nominal = sum(segment.nominal for segment in segments)
         rows = np.array([segment.events.n_rows for segment in segments], dtype=np.int64)
-        self.starts, self.n_rows = _running(rows)
+        self.starts, self.n_rows = _sum_before(rows)
         self.firsts: Indices = np.array([segment.first for segment in segments], dtype=np.int64)
         self.widths: Indices = np.array([segment.extras.width for segment in segments], dtype=np.int64)
         self.boosted: Indices = np.array([len(segment.extras.boosted) for segment in segments], dtype=np.int64)
-        self.extra_offsets, self.extra_size = _running(rows * self.widths)
-        self.boosted_offsets, self.boosted_size = _running(rows * self.boosted)
-        self.growth_offsets, self.growth_size = _running(rows * (self.boosted > 0))
+        self.extra_offsets, self.extra_size = _sum_before(rows * self.widths)
+        self.boosted_offsets, self.boosted_size = _sum_before(rows * self.boosted)
+        self.growth_offsets, self.growth_size = _sum_before(rows * (self.boosted > 0))
         sizes = [FEATURES_PER_WORD * BINS * (s.extras.width if s.nominal else 1) for s in segments]
-        self.systematic_bases, self.systematic_size = _running(np.array(sizes, dtype=np.int64))
+        self.systematic_bases, self.systematic_size = _sum_before(np.array(sizes, dtype=np.int64))
         self.histogram_size = self.n_nominal * n_features * BINS
         if self.n_rows > np.iinfo(np.int32).max:
             raise DataError(f"{self.n_rows} rows: one training takes at most 2^31 − 1, variations included")
@@ -116,6 +116,6 @@ class Layout:
         return True, base, min(PLANE, max(1, int(self.widths[segment]) - first))
 
 
-def _running(sizes: Indices) -> tuple[Indices, int]:
+def _sum_before(sizes: Indices) -> tuple[Indices, int]:
     ends = np.cumsum(sizes)
     return (ends - sizes).astype(np.int64), int(ends[-1])

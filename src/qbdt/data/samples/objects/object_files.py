@@ -30,20 +30,10 @@ MANTISSA_BITS = 14
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """One lepton, one hadronic tau, one photon and the missing momentum per event, in GeV and radians.
-
-    Parameters
-    ----------
-    met_x, met_y
-        Missing transverse momentum, resolution included.
-    residual_x, residual_y
-        Its share from the resolution; the neutrinos are the difference.
-    lepton_flavour
-        PDG code, 11 or 13.
-    """
+    """One lepton, one hadronic tau, one photon and the missing momentum per event, in GeV and radians."""
 
     event_number: NDArray[np.int64]
-    lepton_flavour: NDArray[np.int8]
+    lepton_flavour: NDArray[np.int8]  # PDG code, 11 or 13
     lepton_pt: NDArray[np.float32]
     lepton_eta: NDArray[np.float32]
     lepton_phi: NDArray[np.float32]
@@ -54,8 +44,10 @@ class Objects:
     photon_pt: NDArray[np.float32]
     photon_eta: NDArray[np.float32]
     photon_phi: NDArray[np.float32]
+    # met_x, met_y: missing transverse momentum, resolution included
     met_x: NDArray[np.float32]
     met_y: NDArray[np.float32]
+    # residual_x, residual_y: its share from the resolution; the neutrinos are the difference
     residual_x: NDArray[np.float32]
     residual_y: NDArray[np.float32]
 
@@ -163,12 +155,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 def read_folder(folder: Path, *, verify: bool = True) -> Iterator[tuple[str, Objects, float]]:
     """Yield (process, objects, weight per event) from a folder that `qbdt generate tautaugamma` wrote.
 
-    Parameters
-    ----------
-    folder
-        With `metadata.json` and the Parquet files that it names.
-    verify
-        Compare the checksums first; a damaged file is refused.
+    With `verify` the checksums of `metadata.json` are compared first, and a damaged file is refused.
     """
     metadata = read_metadata(folder)
     for process, entry in metadata["processes"].items():

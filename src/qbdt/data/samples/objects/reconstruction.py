@@ -77,14 +77,7 @@ EFFICIENCIES: dict[str, tuple[str, float, float, float]] = {
 class Reconstruction:
     """Four-vectors of the objects and their products, from which every variation follows without trigonometry.
 
-    Parameters
-    ----------
-    objects
-        Events of one process.
-    paper_met
-        Treat the missing momentum as the paper's files do: see `paper_missing_momentum`.
-    seed
-        Of the random numbers that `paper_met` needs.
+    With `paper_met` the missing momentum is treated as the paper's files do: see `paper_missing_momentum`.
     """
 
     def __init__(self, objects: Objects, *, paper_met: bool = False, seed: int = 0) -> None:

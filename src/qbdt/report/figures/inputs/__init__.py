@@ -1,4 +1,4 @@
-"""Figures of what an analysis reads.
+"""Figures of the inputs of an analysis.
 
 In: histograms of a variable for all processes and sources, or correlations of features. Out: Matplotlib figures.
 """

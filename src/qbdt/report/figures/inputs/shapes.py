@@ -14,19 +14,14 @@ from qbdt.report.style import DOWN, UP, figure, styled
 
 
 class SourceShape(NamedTuple):
-    """Effect of one source on the events of one role, in bins of a variable.
+    """Effect of one source on the events of one role, in bins of a variable."""
 
-    Attributes
-    ----------
-    nominal, up, down
-        Events per bin.
-    up_error, down_error
-        Statistical errors of the differences from the nominal ones, which know that events are shared.
-    """
-
+    # nominal, up, down: events per bin
     nominal: Floats
     up: Floats
     down: Floats
+    # up_error, down_error: statistical errors of the differences from the nominal ones, which know that events are
+    # shared
     up_error: Floats
     down_error: Floats
 
@@ -34,19 +29,7 @@ class SourceShape(NamedTuple):
 def source_shapes(
     source: str, variable: str, edges: Floats, shapes: Mapping[str, SourceShape], labels: Labels = PLAIN
 ) -> Any:
-    """Up and down of one source over nominal, for signal and background, with statistical errors of the shifts.
-
-    Parameters
-    ----------
-    source, variable
-        Name of the source, and title of the axis.
-    edges
-        Edges of the bins.
-    shapes
-        Title to what the source does, such as "background" and "signal".
-    labels
-        What the source is called, and the line above.
-    """
+    """Up and down of one source over nominal, for each title of `shapes`, with statistical errors of the shifts."""
     with styled():
         drawn, axes = figure(6.5, 1.2 + 2.3 * len(shapes), nrows=len(shapes), sharex=True, squeeze=False)
         for panel, (title, shape) in zip(axes[:, 0], shapes.items(), strict=True):
@@ -74,17 +57,7 @@ def _draw_shape(axes: Any, edges: Floats, shape: SourceShape, name: str) -> None
 
 
 def feature_correlation(names: Sequence[str], matrix: NDArray[np.float64], title: str) -> Any:
-    """Linear correlations of features, in per cent.
-
-    Parameters
-    ----------
-    names
-        Titles of the features.
-    matrix
-        Correlations between −1 and 1; NaN where a feature does not vary.
-    title
-        Which events.
-    """
+    """Linear correlations of features, in per cent; NaN where a feature does not vary."""
     size = len(names)
     with styled():
         drawn, axes = figure(max(5.0, 2.6 + 0.46 * size), max(4.4, 2.0 + 0.46 * size))

@@ -25,10 +25,6 @@ def stacked_variable(
 
     Parameters
     ----------
-    templates
-        Histograms of the variable; its title is that of the axis.
-    labels
-        What processes are called, their colours, and the line above.
     log
         Whether the axis of events is logarithmic.
     data

@@ -6,6 +6,7 @@ import time
 from asyncio import gather, get_running_loop
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from qbdt.errors import require
@@ -94,13 +95,12 @@ class WorkerActor:
     def _run(self, step: int, calls: Sequence[Call]) -> Reply:
         """Make calls here; a partition that has made this step before only repeats its results."""
         begin = time.perf_counter()
-        results: Results | None = None
+        if not self._rows:
+            raise ValueError("no partitions are here")
         for number, rows in self._rows.items():
             if self._done.get(number, (-1, []))[0] != step:
                 self._done[number] = (step, run_calls(rows, calls))
-            results = combine(calls, results, self._done[number][1])
-        if results is None:
-            raise ValueError("no partitions are here")
+        results = reduce(partial(combine, calls), (self._done[number][1] for number in self._rows))
         return Reply(results, len(self._rows), time.perf_counter() - begin, 0, 0)
 
 

@@ -24,16 +24,7 @@ def map_reduce(
 ) -> Found:
     """Compute `find(number, events)` of every partition and merge the results, in their order.
 
-    Parameters
-    ----------
-    client
-        Dask client.
-    partitions
-        The partitions: functions that read their events.
-    find, merge
-        What to compute, and how two results become one.
-    name
-        What the tasks are called on the dashboard: qbdt-NAME-partition-3, qbdt-NAME-merge.
+    The dashboard calls the tasks qbdt-NAME-partition-3 and qbdt-NAME-merge.
     """
     label = uuid4().hex[:8]
     with explain_losses(client):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -53,30 +53,18 @@ LOOK_AROUND = 1.0
 
 @dataclass
 class Traffic:
-    """Counted over a training.
+    """Counted over a training."""
 
-    Attributes
-    ----------
-    trees, splits, trips
-        Trees begun, nodes split, and messages that went out to all workers and came back.
-    sent, received
-        Bytes of arrays to and from workers, over all hops between machines.
-    computing
-        Seconds in which the slowest worker computed, over all trips.
-    waiting
-        Seconds of the trips that nobody computed in: communication.
-    rebuilt
-        Partitions that were built anew after a worker was lost.
-    """
-
+    # trees, splits, trips: trees begun, nodes split, and messages that went out to all workers and came back
     trees: int = 0
     splits: int = 0
     trips: int = 0
+    # sent, received: bytes of arrays to and from workers, over all hops between machines
     sent: int = 0
     received: int = 0
-    computing: float = 0.0
-    waiting: float = 0.0
-    rebuilt: int = 0
+    computing: float = 0.0  # Seconds in which the slowest worker computed, over all trips
+    waiting: float = 0.0  # Seconds of the trips that nobody computed in: communication
+    rebuilt: int = 0  # Partitions that were built anew after a worker was lost
 
     def tables(self) -> tuple[Table, ...]:
         """Return the counts per tree and per split."""
@@ -211,11 +199,7 @@ class _DaskPartitions(SpreadPartitions):
         if found != len(self._partitions):
             raise _Lost(f"{len(self._partitions) - found} partitions have no worker")
         self._count(calls, replies, time.perf_counter() - begin)
-        results: Results | None = None
-        for reply in replies:
-            results = combine(calls, results, reply.results)
-        assert results is not None
-        return results
+        return reduce(partial(combine, calls), (reply.results for reply in replies))
 
     def _count(self, calls: Sequence[Call], replies: Sequence[Reply], seconds: float) -> None:
         """Note what a round trip has cost."""

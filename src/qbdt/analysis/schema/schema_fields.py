@@ -10,7 +10,7 @@ from qbdt.data import Expression
 from qbdt.settings import as_list, one_or_many
 
 
-def _parsed(text: str) -> str:
+def _parse(text: str) -> str:
     Expression(text)
     return text
 
@@ -48,7 +48,7 @@ def _known_colour(text: str) -> str:
 
 
 ExpressionText = Annotated[
-    str, BeforeValidator(as_text), AfterValidator(_parsed), WithJsonSchema({"type": ["string", "number"]})
+    str, BeforeValidator(as_text), AfterValidator(_parse), WithJsonSchema({"type": ["string", "number"]})
 ]
 LabelText = Annotated[str, AfterValidator(lambda text: _drawable(text))]
 Colour = Annotated[str, AfterValidator(lambda text: _known_colour(text))]

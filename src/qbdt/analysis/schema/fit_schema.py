@@ -6,7 +6,7 @@ import math
 
 from pydantic import Field, model_validator
 
-from qbdt.analysis.schema_fields import ExpressionText, LabelText
+from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText
 from qbdt.inference import FitSettings
 from qbdt.settings import Names, OptionalNames, Section
 
@@ -44,6 +44,13 @@ class Fit(FitSettings):
     blind_above: float = Field(
         0.1, ge=0, description="s/√b of a bin above which its data are hidden, in regions with the score"
     )
+
+    @model_validator(mode="after")
+    def _parameters_are_words(self) -> Fit:
+        for key, names in (("parameters:", self.parameters), ("free:", self.free)):
+            for name in names if isinstance(names, dict) else ():
+                self.require_word(key, name)
+        return self
 
 
 class Variable(Section):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from qbdt.analysis.schema_fields import Colour, ExpressionText, LabelText
+from qbdt.analysis.schema.schema_fields import Colour, ExpressionText, LabelText
 from qbdt.settings import Names, OptionalNames, Section
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from qbdt.analysis.region_schema import Decorrelate
-from qbdt.analysis.sample_schema import GeneratedEvents
-from qbdt.analysis.schema_fields import SOURCE_LABEL, ExpressionText, LabelText
+from qbdt.analysis.schema.region_schema import Decorrelate
+from qbdt.analysis.schema.sample_schema import GeneratedEvents
+from qbdt.analysis.schema.schema_fields import SOURCE_LABEL, ExpressionText, LabelText
 from qbdt.data import Expression, Systematic
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import DataError

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from qbdt.analysis.schema_fields import ExpressionText, LabelText, as_text
+from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
 from qbdt.settings import Section, as_list, one_or_many
@@ -17,14 +17,14 @@ from qbdt.settings import Section, as_list, one_or_many
 SCORE, YIELD = "score", "yield"
 
 
-def _parsed_observable(text: str) -> str:
+def _parse_observable(text: str) -> str:
     if text not in (SCORE, YIELD):
         Expression(text)
     return text
 
 
 ObservableText = Annotated[
-    str, BeforeValidator(as_text), AfterValidator(_parsed_observable), WithJsonSchema({"type": ["string", "number"]})
+    str, BeforeValidator(as_text), AfterValidator(_parse_observable), WithJsonSchema({"type": ["string", "number"]})
 ]
 
 DrawnText = Annotated[list[ExpressionText], BeforeValidator(as_list), one_or_many("string")]
@@ -61,6 +61,7 @@ class Region(Section):
     model: str | None = Field(
         None,
         pattern=r"^[A-Za-z]\w*$",
+        max_length=100,
         description="name of the model that its events train and that scores them; regions without share one",
     )
     blind: bool | None = Field(

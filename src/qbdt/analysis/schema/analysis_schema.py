@@ -1,18 +1,17 @@
-"""The typed schema of an analysis file: what may stand in it, with defaults and descriptions for editors."""
+"""An analysis file as a whole: its top-level keys, training and folds, and checks across its sections."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.analysis.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.measurement_names import require_figure, require_interest, require_known, require_strengths
-from qbdt.analysis.region_schema import Region
-from qbdt.analysis.sample_schema import Era, FriendFiles, SampleFiles
-from qbdt.analysis.schema_fields import ExpressionText, Placeholders
-from qbdt.analysis.source_schema import FamilySource, Source
+from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
+from qbdt.analysis.schema.measurement_names import require_figure, require_interest, require_known, require_strengths
+from qbdt.analysis.schema.region_schema import Region
+from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
+from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
+from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import find_repeated, hint_at
 from qbdt.settings import Names, OptionalNames, Section
@@ -354,8 +353,7 @@ class Analysis(Section):
     @model_validator(mode="after")
     def _regions_are_words(self) -> Analysis:
         for name in self.regions:
-            if not re.fullmatch(r"[A-Za-z]\w*", name):
-                raise ValueError(f"regions: {name!r}: letters, digits and underscores are needed, a letter first")
+            self.fit.require_word("regions:", name)
         return self
 
     def _check_training(self) -> None:
