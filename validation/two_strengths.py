@@ -5,9 +5,10 @@ fold, cells (or the bins of a category for each signal) for the events of one fo
 with all seven sources and MC statistics gives σ of both strengths and the area of their contour. XGBoost has three
 classes of equal total weight, the number of trees by early stopping on a fifth of the events, and as scores the
 log-odds of each signal over the background. Of its six settings the one with the smallest contour is taken, on the
-events that are fitted, which is in its favour.
+events that are fitted, which is in its favour. With `--scores` trainings are kept in a folder, and taken from there.
 
-Run:  python -m validation.two_strengths FOLDER [--events N] [--trees N] [--divisions N]     (make two-strengths)
+Run:  python -m validation.two_strengths FOLDER [--events N] [--trees N] [--divisions N] [--scores FOLDER]
+      (make two-strengths)
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -81,20 +83,31 @@ def fit_xgboost(dataset: Dataset, settings: Mapping[str, float], n_threads: int 
     return score
 
 
-def score_by_folds(dataset: Dataset, fit: Callable[[Dataset], Scorer]) -> Dataset:
-    """Replace the features by scores of models that have not seen the events."""
+def score_by_folds(dataset: Dataset, fit: Callable[[Dataset], Scorer], kept: Path | None = None) -> Dataset:
+    """Replace the features by scores of models that have not seen the events; those in a file, where it is there."""
     assert dataset.folds is not None
+    if kept is not None and kept.exists():
+        with np.load(kept) as file:
+            known = iter([file[name] for name in file.files])
+        return dataset.transform(lambda events: dict(zip(STRENGTHS, next(known).T, strict=True)))
     rule = dataset.folds
     scorers = [fit(dataset.without_fold(fold)) for fold in range(rule.k)]
+
+    found: list[Floats] = []
 
     def compute(events: Events) -> dict[str, Floats]:
         fold, scores = rule.assign(events), np.empty((events.n_rows, len(STRENGTHS)))
         for number, scorer in enumerate(scorers):
             if np.any(fold == number):
                 scores[fold == number] = scorer(events[fold == number])
+        found.append(scores)
         return dict(zip(STRENGTHS, scores.T, strict=True))
 
-    return dataset.transform(compute)
+    scored = dataset.transform(compute)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(kept, *found)
+    return scored
 
 
 def measure(scored: Dataset, binning: str, scale: float) -> Measured:
@@ -119,8 +132,10 @@ def _draw(events: Events, share: float) -> Any:
     return HashFolds(1000, ("row",), 99).assign(events) < 1000 * share
 
 
-def run(dataset: Dataset, events: int, trees: int, seed: int, n_threads: int | None = None) -> dict[str, Measured]:
-    """Measure one division in every way."""
+def run(
+    dataset: Dataset, events: int, trees: int, seed: int, n_threads: int | None = None, kept: Path | None = None
+) -> dict[str, Measured]:
+    """Measure one division in every way; scores are kept in a folder, where there is one."""
     divided, scale = divide(dataset, events, seed)
     ways: Mapping[str, Sequence[Callable[[Dataset], Scorer]]] = {
         "qbdt": [lambda own: fit_qbdt(own, trees, n_threads)],
@@ -128,7 +143,8 @@ def run(dataset: Dataset, events: int, trees: int, seed: int, n_threads: int | N
     }
     found = {}
     for name, fits in ways.items():
-        scored = [score_by_folds(divided, fit) for fit in fits]
+        files = [None if kept is None else kept / f"{name}-{number}-{seed}.npz" for number in range(len(fits))]
+        scored = [score_by_folds(divided, fit, file) for fit, file in zip(fits, files, strict=True)]
         for binning, what in (("cells", "cells of both scores"), ("categories", "argmax, binned in its score")):
             tried = [measure(one, binning, scale) for one in scored]
             found[f"{name}, {what}"] = min(tried, key=lambda measured: measured[-1])
@@ -158,10 +174,11 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=1000, help="most trees of a sum of qbdt")
     parser.add_argument("--divisions", type=int, default=3)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--scores", type=Path, help="folder in which scores are kept, so that cells can be tried")
     options = parser.parse_args()
     started, dataset, found = time.perf_counter(), cms_htautau(options.folder), []
     for seed in range(options.divisions):
-        found.append(run(dataset, options.events, options.trees, seed, options.threads))
+        found.append(run(dataset, options.events, options.trees, seed, options.threads, options.scores))
         print(summarise(found), f"{time.perf_counter() - started:.0f} s", sep="\n", flush=True)
 
 

@@ -153,5 +153,33 @@ def test_a_working_point_is_a_key_of_the_training(folder):
     (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tilt: 0.5, xs: 0}"))
     assert training_settings(read_analysis(folder / "at.yaml")).at == {"tilt": 0.5}
     (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tlit: 0.5}"))
-    with pytest.raises(ConfigError, match=r"training\.at: no source tlit"):
+    with pytest.raises(ConfigError, match=r"at\.yaml:\d\d: training\.at: no source tlit; did you mean tilt\?"):
         read_analysis(folder / "at.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("mu_VBF: VBF", "mu_VBF: VBFH", r"training\.strengths: no signal process VBFH; did you mean VBF\?"),
+        ("mu_VBF: VBF", "mu_VBF: ttbar", r"training\.strengths: no signal process ttbar; there are: ggH, VBF"),
+        (", mu_VBF: VBF", "", r"training\.strengths: signal process VBF has no strength; each needs one"),
+        ("mu_VBF: VBF", "mu_VBF: [ggH, VBF]", r"training\.strengths: signal process ggH has more than one strength"),
+        ("mu_VBF: VBF", "tilt: VBF", r"training\.strengths: tilt is a source too"),
+        ("n_leaves: 4", "free: ggH", r"training\.free: no background process ggH; there are: ttbar"),
+        ("n_leaves: 4", "of_interest: mass", r"training\.of_interest: no strength or source mass; there are: mu_ggH"),
+        ("n_leaves: 4", "of_interest: [tilt, tilt]", r"training\.of_interest: tilt is given twice"),
+        ("bins: 12", "figure: area", r"fit\.figure: 'area': there are: determinant, sum, mu_ggH, mu_VBF"),
+    ],
+)
+def test_names_that_an_analysis_does_not_have_are_refused_when_it_is_read(folder, old, new, message):
+    (folder / "bad.yaml").write_text(TEXT.replace(old, new))
+    with pytest.raises(ConfigError, match=r"bad\.yaml:1\d: " + message):
+        read_analysis(folder / "bad.yaml")
+
+
+def test_a_workspace_that_cannot_be_used_is_refused_before_events_are_read(folder, tmp_path):
+    (folder / "with.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, with: nowhere.json"))
+    steps: list[str] = []
+    with pytest.raises(ConfigError, match=r"training\.with: no workspace at .*nowhere\.json"):
+        run_analysis(read_analysis(folder / "with.yaml"), folder, tmp_path / "out", say=steps.append)
+    assert "read" not in steps

@@ -86,7 +86,9 @@ def _message(file: YamlFile, problem: Any) -> str:
         case _:
             given = f", not {problem['input']!r}" if not isinstance(problem["input"], dict | list) else ""
             reason = problem["msg"][0].lower() + problem["msg"][1:] + given
-    return f"{file.place(path)}: {name}{': ' * bool(name)}{reason}"
+    # What is found to be wrong of a whole analysis begins with the keys it is about.
+    place = file.place(path or reason.partition(":")[0].split("."))
+    return f"{place}: {name}{': ' * bool(name)}{reason}"
 
 
 def _path_in_file(data: Any, problem: Any) -> list[str | int]:

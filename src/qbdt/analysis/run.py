@@ -342,6 +342,8 @@ class _Job:
     def train_and_score(self, place: PartitionedRun | _LocalRun, lock: FolderLock) -> None:
         """Train each model by folds into its file, and write the scored events."""
         require_fit(self.analysis)
+        if self.analysis.training.partner_file is not None:
+            training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
         models: dict[str, Model] = {}

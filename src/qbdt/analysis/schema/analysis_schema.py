@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
+from qbdt.analysis.schema.measurement_names import require_figure, require_interest, require_known, require_strengths
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.data import FoldRule, HashFolds
-from qbdt.errors import find_repeated
+from qbdt.errors import find_repeated, hint_at
 from qbdt.settings import Names, OptionalNames, Section
 from qbdt.training import Settings
 
@@ -318,6 +319,22 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _measures_what_is_there(self) -> Analysis:
+        """Strengths, free backgrounds, parameters of interest and the figure of cells name what the analysis has."""
+        if self.dataset is None:
+            training, sources = self.training, [name.partition("#")[0] for name in self.systematics]
+            signals, backgrounds = (
+                [name for name, sample in self.samples.items() if sample.role == role]
+                for role in ("signal", "background")
+            )
+            require_strengths(training.strengths, signals, sources)
+            require_known("training.free", training.free, backgrounds, "background process")
+            require_interest(training.of_interest, training.strengths, sources)
+        if self.fit.binning == "cells":
+            require_figure(self.fit.figure, self.fit.of_interest or self.fit.parameters)
+        return self
+
+    @model_validator(mode="after")
     def _variables_are_features(self) -> Analysis:
         drawn = [name for name, variable in self.variables.items() if variable.expression is not None]
         if both := [name for name in drawn if name in self.features]:
@@ -346,7 +363,7 @@ class Analysis(Section):
         known = {name.partition("#")[0] for name in self.systematics}  # of a source that is split, parts may be named
         for key, named in (("fit.systematics", self.fit.systematics or ()), ("training.at", self.training.at)):
             if unknown := [name for name in named if name.partition("#")[0] not in known]:
-                raise ValueError(f"{key}: no source {', '.join(unknown)}")
+                raise ValueError(f"{key}: no source {', '.join(unknown)}; {hint_at(unknown[0], sorted(known))}")
         for key, names in (
             ("categorical", self.categorical),
             ("training.monotonic_constraints", self.training.monotonic_constraints),

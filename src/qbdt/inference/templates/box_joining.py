@@ -2,8 +2,8 @@
 
 Neighbouring boxes are joined, each time the two that cost least; then boxes go over to the cell whose mean they are
 nearest to, until none moves. What is found so is a local minimum: from there a cell that loses much is divided and two
-that are alike are joined, as long as this helps. Cells below a floor on effective simulated events are joined with the
-cheapest other.
+that are alike are joined, as long as this helps. Cells below a floor on effective simulated events grow at the expense
+of others, or are joined with another, whichever costs less.
 """
 
 from __future__ import annotations
@@ -52,18 +52,32 @@ class Boxes(NamedTuple):
         """Σ v |y − ȳ|² over all boxes: what cells lose of the figure."""
         return float(self.losses(labels).sum())
 
+    def add(self, other: Boxes) -> Boxes:
+        """Return the contents of boxes of the same number together."""
+        variance = self.variance + other.variance
+        sums = self.variance * self.scores + other.variance * other.scores
+        contents = (self.background + other.background, self.squares + other.squares)
+        return Boxes(sums / np.maximum(variance, 1e-300), variance, *contents)
+
     def joining_costs(self) -> Floats:
-        """What joining any two costs of the figure, v₁ v₂/(v₁ + v₂) |y₁ − y₂|²; infinite for one with itself."""
-        v = self.variance
-        apart = np.sum((self.scores[:, :, None] - self.scores[:, None, :]) ** 2, axis=0)
-        cost = np.multiply.outer(v, v) / np.maximum(np.add.outer(v, v), 1e-300) * apart
+        """What joining any two costs of the figure; infinite for one with itself."""
+        cost = self.joining_costs_with(self)
         np.fill_diagonal(cost, np.inf)
-        return np.asarray(cost)
+        return cost
+
+    def joining_costs_with(self, other: Boxes) -> Floats:
+        """What joining each with each of the others costs of the figure, v₁ v₂/(v₁ + v₂) |y₁ − y₂|²."""
+        one, two = self.variance, other.variance
+        apart = np.sum((self.scores[:, :, None] - other.scores[:, None, :]) ** 2, axis=0)
+        return np.asarray(np.multiply.outer(one, two) / np.maximum(np.add.outer(one, two), 1e-300) * apart)
 
     def find_poor(self, min_entries: float) -> NDArray[np.bool_]:
         """Which have no background, or fewer than `min_entries` effective simulated events of it, (Σw)²/Σw²."""
-        positive = np.maximum(self.background, 0.0)
-        return np.asarray((self.background <= 0) | (positive**2 < min_entries * self.squares))
+        return np.asarray(_are_poor(self.background, self.squares, min_entries))
+
+
+def _are_poor(background: Floats, squares: Floats, min_entries: float) -> NDArray[np.bool_]:
+    return (background <= 0) | (np.maximum(background, 0.0) ** 2 < min_entries * squares)
 
 
 def find_neighbours(labels: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -145,16 +159,61 @@ def _exchange(boxes: Boxes, labels: NDArray[np.intp], cell: int, cost: Floats) -
 
 
 def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entries: float) -> NDArray[np.intp]:
-    """Join cells at the least cost until there are few enough; those below the floor first."""
+    """Bring all cells to the floor, then join those that cost least until there are few enough."""
+    labels = _fill_poor(boxes, labels, min_entries)
+    while (count := int(labels.max()) + 1) > max(n_cells, 1):
+        one, other = np.unravel_index(int(np.argmin(boxes.join(labels).joining_costs())), (count, count))
+        labels = _join_two(labels, int(one), int(other))
+    return labels
+
+
+def _join_two(labels: NDArray[np.intp], one: int, other: int) -> NDArray[np.intp]:
+    """Return the cells with two of them joined, without gaps in their numbers."""
+    return np.unique(np.where(labels == one, other, labels), return_inverse=True)[1].reshape(-1)
+
+
+def _fill_poor(boxes: Boxes, labels: NDArray[np.intp], min_entries: float) -> NDArray[np.intp]:
+    """Bring cells to the floor, each time by what costs least: a poor cell grows, or is joined with another.
+
+    To join pure cells, which are the poor ones, loses much more than to take a few boxes of a neighbour.
+    """
     while True:
         cells = boxes.join(labels)
         poor = cells.find_poor(min_entries)
-        if len(poor) == 1 or (len(poor) <= n_cells and not poor.any()):
+        if len(poor) == 1 or not poor.any():
             return labels
-        cost = cells.joining_costs()
-        if poor.any():
-            cost[~poor] = np.inf
-        one, other = np.unravel_index(int(np.argmin(cost)), cost.shape)
-        numbers = np.arange(len(poor))
-        numbers[one] = other
-        labels = np.unique(numbers[labels], return_inverse=True)[1].reshape(-1)
+        cost, before = cells.joining_costs(), boxes.loss(labels)
+        changed = []
+        for cell in np.flatnonzero(poor).tolist():
+            other = int(np.argmin(cost[cell]))
+            changed.append((float(cost[cell, other]), _join_two(labels, cell, other)))
+            if (grown := _grow(boxes, labels, cell, cells, min_entries)) is not None:
+                changed.append((boxes.loss(grown) - before, grown))
+        labels = min(changed, key=lambda one: one[0])[1]
+
+
+def _grow(
+    boxes: Boxes, labels: NDArray[np.intp], cell: int, cells: Boxes, min_entries: float
+) -> NDArray[np.intp] | None:
+    """Let a cell take boxes of others until it meets the floor; None where it cannot.
+
+    Boxes come in the order of |y − ȳ|² − |y − ȳ'|², ȳ' being the mean of the cell they are in: so the walls of the cell
+    move outwards (a power diagram), over empty boxes too. To take boxes for the events in them would follow the
+    fluctuations of these. Cells that give boxes must keep the floor.
+    """
+    poor = cells.find_poor(min_entries)
+    apart = np.sum((boxes.scores - cells.scores[:, [cell]]) ** 2, axis=0)
+    order = apart - np.sum((boxes.scores - cells.scores[:, labels]) ** 2, axis=0)
+    others = np.flatnonzero((labels != cell) & ~poor[labels])
+    left, grown = np.stack([cells.background, cells.squares]), labels.copy()
+    contents = np.stack([boxes.background, boxes.squares])
+    for box in others[np.argsort(order[others], kind="stable")].tolist():
+        rest = left[:, labels[box]] - contents[:, box]
+        if contents[1, box] > 0 and bool(_are_poor(rest[0], rest[1], min_entries)):
+            continue
+        left[:, labels[box]] = rest
+        left[:, cell] += contents[:, box]
+        grown[box] = cell
+        if not _are_poor(left[0, cell], left[1, cell], min_entries):
+            return grown
+    return None

@@ -7,10 +7,10 @@ parameter, the sum of the variances, or the logarithm of the determinant of C_φ
 shifts in small boxes are mostly MC noise, y is smoothed first: by a fit of second order in the values of the scores,
 which is exact for the scores of `EfficientScores`, and for other ones by steps in each. Neighbouring boxes are then
 joined, each time the two that cost least, and moved between cells as long as that loses less (`box_joining`). Cells
-below the floor on effective simulated background events are joined with the cheapest other.
+below the floor on effective simulated background events grow, or are joined with another.
 
 The result depends on the events it was chosen on: never fit those. Where events have folds, cells for each fold are
-chosen on the others, on one grid, and numbered alike.
+chosen on the others, on grids whose boxes are alike, and numbered such that adding up those of all folds costs least.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from qbdt.inference.templates.box_joining import (
     move_to_nearest,
 )
 from qbdt.inference.templates.score_bins import Bins
-from qbdt.inference.templates.score_grid import ScoreCells, find_values, make_blocks, make_grid
+from qbdt.inference.templates.score_grid import ScoreCells, find_values, make_blocks, make_fold_grids, make_grid
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
@@ -156,23 +156,30 @@ class FoldedCells:
 def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entries: float) -> FoldedCells:
     """Choose cells for each fold of a dataset on the events of all other folds.
 
-    The grid, which looks at no fit, is that of all events. The number of cells is that of the fold with the fewest.
+    The grid of a fold, and the floor on events, which look at no fit, are those of the events that are fitted. The
+    number of cells is that of the fold with the fewest.
     """
     if scored.folds is None:
         raise FitError(
             "cells must be chosen on other events than those fitted; give the dataset a fold rule, or other events to "
             "choose on"
         )
-    grid, total = make_grid(scored), scored.total(Role.BACKGROUND)
-    values = find_values(scored, grid)
+    grids, total = (
+        FoldedCells(tuple(make_fold_grids(scored, scored.folds)), scored.folds),
+        scored.total(Role.BACKGROUND),
+    )
+    grid = grids.cells[0]
+    values = find_values(scored, grid, grids)
     rest = [scored.without_fold(number) for number in range(scored.folds.k)]
-    filled = [_more_events(fill(one, grid), total / one.total(Role.BACKGROUND)) for one in rest]
-    boxes = [_make_boxes(grid, values, templates, target) for templates in filled]
+    filled = [_more_events(fill(one, grids), total / one.total(Role.BACKGROUND)) for one in rest]
+    counted = fill(scored, grids)
+    boxes = [_make_boxes(grid, values, templates, target, counted) for templates in filled]
     chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
     fewest = min(int(labels.max()) + 1 for labels in chosen)
     chosen = [join_to_few(one, labels, fewest, min_entries) for one, labels in zip(boxes, chosen, strict=True)]
-    cells = [_label_grid(grid, labels) for labels in chosen]
-    return FoldedCells(tuple(_match_cells(cells, fill(scored, grid).asimov)), scored.folds)
+    matched = _match_cells(boxes, chosen)
+    cells = [_label_grid(own, labels) for own, labels in zip(grids.cells, matched, strict=True)]
+    return FoldedCells(tuple(cells), scored.folds)
 
 
 def _more_events(templates: TemplateSet, factor: float) -> TemplateSet:
@@ -215,16 +222,22 @@ def choose_cells(
     if by_folds:
         return _choose_by_folds(scored, n_cells, target, min_entries)
     grid = make_grid(scored)
-    boxes = _make_boxes(grid, find_values(scored, grid), fill(scored, grid), target)
+    filled = fill(scored, grid)
+    boxes = _make_boxes(grid, find_values(scored, grid), filled, target, filled)
     return _label_grid(grid, _choose_labels(grid, boxes, n_cells, min_entries))
 
 
-def _make_boxes(grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget) -> Boxes:
-    """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes."""
-    model = templates.arrays()
+def _make_boxes(
+    grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget, counted: TemplateSet
+) -> Boxes:
+    """Contents of the boxes of a grid, given values of the scores (box, score) and the templates of all boxes.
+
+    The floor is on `counted`, the templates of all simulated events: it protects the fit.
+    """
+    model, total = templates.arrays(), counted.arrays()
     variance = np.maximum(model.signal + model.background + model.mc_variance, 0.0)
     smoothed = _smooth_scores(grid, values, templates, target, variance)
-    return Boxes(smoothed, variance, model.background, model.mc_variance)
+    return Boxes(smoothed, variance, total.background, total.mc_variance)
 
 
 def _choose_labels(grid: ScoreCells, boxes: Boxes, n_cells: int, min_entries: float) -> NDArray[np.intp]:
@@ -290,25 +303,26 @@ def _second_order(values: Floats) -> Floats:
     return np.column_stack([np.ones(len(values)), values, *products])
 
 
-def _match_cells(cells: Sequence[ScoreCells], contents: Floats) -> list[ScoreCells]:
-    """Number the cells of several choices on one grid alike: those that share most expected events.
+def _match_cells(boxes: Sequence[Boxes], labels: Sequence[NDArray[np.intp]]) -> list[NDArray[np.intp]]:
+    """Number the cells of several choices alike, such that adding up those of the same number costs least.
+
+    Cells that share most events would not do: a small pure one would be added to any other that is left.
 
     Parameters
     ----------
-    cells
-        Choices with equally many cells.
-    contents
-        Expected events of each box of the grid.
+    boxes
+        Contents of the boxes for each choice.
+    labels
+        Cell of each box, equally many cells in each choice.
     """
     from scipy.optimize import linear_sum_assignment
 
-    first, n = cells[0], cells[0].n_bins
-    matched = [first]
-    for other in cells[1:]:
-        common = np.zeros((n, n))
-        np.add.at(common, (other.labels.ravel(), first.labels.ravel()), contents)
-        mine, its = linear_sum_assignment(common, maximize=True)
-        numbers = np.empty(n, dtype=np.intp)
+    matched, summed = [labels[0]], boxes[0].join(labels[0])
+    for other, own in zip(boxes[1:], labels[1:], strict=True):
+        cells = other.join(own)
+        mine, its = linear_sum_assignment(cells.joining_costs_with(summed))
+        numbers = np.empty(len(mine), dtype=np.intp)
         numbers[mine] = its
-        matched.append(ScoreCells(other.names, other.edges, numbers[other.labels]))
+        matched.append(numbers[own])
+        summed = summed.add(other.join(matched[-1]))
     return matched

@@ -5,18 +5,23 @@ A box is small where cells may have to tell events apart. Joining boxes of width
 axis into as many pieces, those whose density goes with the cube root of that of the events cost least (the companding
 law of quantisers). With many simulated events half of the edges follow it; the others are quantiles, which serve scores
 of any other scale.
+
+Each fold is scored by a model of its own, whose scores may be twice as large as those of another. Its grid is therefore
+made of its own events: then boxes of the same number hold events that are alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, Role
+from qbdt.data import Dataset, Events, FoldRule, Role, Sample
 from qbdt.errors import FitError
+from qbdt.inference.templates.score_bins import Bins
 
 BOXES, FEWER_BOXES = 4900, 2500
 """About how many boxes the fine grid has, whatever the number of scores, with many and with few simulated events."""
@@ -68,17 +73,50 @@ class ScoreCells:
 
 def make_grid(scored: Dataset) -> ScoreCells:
     """Return boxes that are small where events of signals or background are, and where they are far from the others."""
+    (grid,) = _make_grids(scored, [scored])
+    return grid
+
+
+def make_fold_grids(scored: Dataset, folds: FoldRule) -> list[ScoreCells]:
+    """Return a grid for each fold, equally many boxes at the same shares of its own events.
+
+    A fold without events of some signal, or without background, has the grid of all events.
+    """
+    alone = [scored.select(lambda events, n=n: folds.assign(events) == n) for n in range(folds.k)]  # type: ignore[misc]
+    return _make_grids(scored, [one if all(_count_events(one)) else scored for one in alone])
+
+
+def _make_grids(scored: Dataset, parts: Sequence[Dataset]) -> list[ScoreCells]:
+    """Return a grid for each of some parts of a dataset, with the number of boxes that all its events allow."""
     weight = np.concatenate([sample.events.weight for sample in scored.of_role(Role.BACKGROUND)])
     is_ample = weight.sum() ** 2 >= AMPLE * BOXES * (weight**2).sum()
     per_score = max(2, round((BOXES if is_ample else FEWER_BOXES) ** (1 / len(scored.features))))
-    edges = tuple(_choose_edges(scored, name, per_score, is_ample) for name in scored.features)
-    shape = tuple(len(own) + 1 for own in edges)
-    return ScoreCells(scored.features, edges, np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape))
+    shape = (per_score,) * len(scored.features)
+    labels = np.arange(int(np.prod(shape)), dtype=np.intp).reshape(shape)
+    return [
+        ScoreCells(
+            scored.features, tuple(_choose_edges(part, name, per_score, is_ample) for name in scored.features), labels
+        )
+        for part in parts
+    ]
+
+
+def _group_samples(scored: Dataset) -> list[Sequence[Sample]]:
+    """Each signal, and all backgrounds."""
+    return [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
+
+
+def _count_events(scored: Dataset) -> list[int]:
+    """Events of each signal and of all backgrounds."""
+    return [sum(sample.events.n_rows for sample in own) for own in _group_samples(scored)]
 
 
 def _choose_edges(scored: Dataset, name: str, number: int, is_ample: bool) -> Floats:
-    """Inner edges of a score: quantiles, and with many events as many by the cube root of their density."""
-    groups = [*([sample] for sample in scored.of_role(Role.SIGNAL)), scored.of_role(Role.BACKGROUND)]
+    """Inner edges of a score: quantiles, and with many events as many by the cube root of their density.
+
+    There are `number` − 1, equal ones where many events have the same score.
+    """
+    groups = _group_samples(scored)
     values = [np.concatenate([np.asarray(s.events.column(name), dtype=np.float64) for s in own]) for own in groups]
     weights = [np.concatenate([np.abs(s.events.weight) for s in own]) for own in groups]
     value, expected = np.concatenate(values), np.concatenate(weights)
@@ -92,8 +130,7 @@ def _choose_edges(scored: Dataset, name: str, number: int, is_ample: bool) -> Fl
     root = np.cbrt(content) * np.diff(ends) ** (2 / 3)
     share = root / max(root.sum(), 1e-300) + 1 / len(root)
     running = np.concatenate([[0.0], np.cumsum(share)]) / share.sum()
-    found = np.unique(np.interp(np.arange(1, number) / number, running, ends))
-    return np.asarray(found[found > value.min()])
+    return np.asarray(np.interp(np.arange(1, number) / number, running, ends))
 
 
 def _find_quantiles(value: Floats, weight: Floats, number: int) -> Floats:
@@ -105,8 +142,7 @@ def _find_quantiles(value: Floats, weight: Floats, number: int) -> Floats:
     weight = weight / weight.sum() + (squares / squares.sum() if squares.sum() > 0 else 0.0)
     order = np.argsort(value, kind="stable")
     running = np.cumsum(weight[order]) / weight.sum()
-    found = value[order][np.searchsorted(running, np.arange(1, number) / number)]
-    return np.unique(found[found > value.min()])
+    return np.asarray(value[order][np.searchsorted(running, np.arange(1, number) / number)])
 
 
 def make_blocks(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -120,8 +156,11 @@ def make_blocks(grid: ScoreCells, most: int) -> tuple[NDArray[np.intp], NDArray[
     return blocks[tuple(places)].ravel(), blocks
 
 
-def find_values(scored: Dataset, grid: ScoreCells) -> Floats:
-    """Mean of each score in each box, as (box, score); in the middle of boxes that hold no event."""
+def find_values(scored: Dataset, grid: ScoreCells, boxes: Bins | None = None) -> Floats:
+    """Mean of each score in each box, as (box, score); in the middle of boxes of the grid that hold no event.
+
+    Where folds have grids of their own, `boxes` are those of all of them.
+    """
     middles = []
     for edges in grid.edges:
         ends = np.concatenate([edges[:1], edges, edges[-1:]]) if len(edges) else np.zeros(2)
@@ -129,7 +168,7 @@ def find_values(scored: Dataset, grid: ScoreCells) -> Floats:
     values = np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
     sums, counts = np.zeros_like(values), np.zeros(len(values))
     for sample in (*scored.of_role(Role.SIGNAL), *scored.of_role(Role.BACKGROUND)):
-        box, weight = grid.index(sample.events, f"sample {sample.name}"), np.abs(sample.events.weight)
+        box, weight = (boxes or grid).index(sample.events, f"sample {sample.name}"), np.abs(sample.events.weight)
         counts += np.bincount(box, weights=weight, minlength=len(values))
         for i, name in enumerate(grid.names):
             sums[:, i] += np.bincount(box, weights=weight * sample.events.column(name), minlength=len(values))
