@@ -278,7 +278,8 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
 def test_parameters_of_the_fit_are_looked_at_before_training(files, tmp_path, fit, message, memory, monkeypatch):
     monkeypatch.setattr("qbdt.analysis.resources.estimate.BASE", 0)
     monkeypatch.setattr("qbdt.analysis.resources.plan.LEAST", 1)
-    analysis, said = parse_analysis(ANALYSIS), []
+    said: list[str] = []
+    analysis = parse_analysis(ANALYSIS)
     wrong = analysis.model_copy(update={"fit": Fit(scan=False, **fit)})
     with pytest.raises(FitError, match=message):
         run_analysis(wrong, files, tmp_path / "run", memory=memory and 25_000, say=said.append)
