@@ -28,7 +28,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "qbdt"
 TESTS = {
     "statistics/significance.py": ("tests/test_significance.py", "tests/test_statistics.py"),
     "statistics/information.py": ("tests/test_statistics.py",),
-    "statistics/sensitivity.py": ("tests/test_statistics.py",),
+    "statistics/sensitivity.py": ("tests/test_sensitivity.py",),
     "data/folds.py": ("tests/data/test_folds.py",),
     "data/identity.py": ("tests/data/test_identity.py", "tests/data/test_folds.py"),
     "models/file_text.py": ("tests/models/test_model_content.py", "tests/models/test_model_file.py"),
