@@ -19,7 +19,7 @@ from qbdt.inference.settings import FitSettings
         ({"bins": 0}, "greater than or equal to 1"),
         ({"bins": True}, "a number is needed"),
         ({"scale": float("inf")}, "finite"),
-        ({"channel": "signal region"}, "pattern"),
+        ({"channel": "signal region"}, "a word of up to 100 letters"),
         ({"nonsense": 1}, "Extra inputs"),
     ],
 )
