@@ -7,7 +7,7 @@ classes of equal total weight, the number of trees by early stopping on a fifth 
 log-odds of each signal over the background. Of its six settings the one with the smallest contour is taken, on the
 events that are fitted, which is in its favour. With `--scores` trainings are kept in a folder, and taken from there.
 
-Run:  python -m validation.two_strengths FOLDER [--events N] [--trees N] [--divisions N] [--scores FOLDER]
+Run:  python -m validation.two_strengths FOLDER [--events N] [--trees N] [--divisions N] [--first N] [--scores FOLDER]
       (make two-strengths)
 """
 
@@ -173,11 +173,12 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10**9, help="events of the largest process; all by default")
     parser.add_argument("--trees", type=int, default=1000, help="most trees of a sum of qbdt")
     parser.add_argument("--divisions", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="number of the first division; others have other folds")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--scores", type=Path, help="folder in which scores are kept, so that cells can be tried")
     options = parser.parse_args()
     started, dataset, found = time.perf_counter(), cms_htautau(options.folder), []
-    for seed in range(options.divisions):
+    for seed in range(options.first, options.first + options.divisions):
         found.append(run(dataset, options.events, options.trees, seed, options.threads, options.scores))
         print(summarise(found), f"{time.perf_counter() - started:.0f} s", sep="\n", flush=True)
 
