@@ -150,7 +150,7 @@ faults: setup  ## a failing file system and SIGKILL at every operation of every 
 nightly: setup  ## kernels with every index checked, then as plain Python; 1000 examples of properties; faults, 500 fits against pyhf, an hour of fuzzing
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/bounds $(BIN)/python -m pytest -n 2 --dist loadgroup $(KERNELS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(PLAIN)
-	$(THREADS) QBDT_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/data tests/inference/templates $(PLAIN)
+	$(THREADS) QBDT_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/data tests/inference/templates tests/models/export $(PLAIN)
 	$(MAKE) faults
 	$(MAKE) fits
 	$(MAKE) fuzz

@@ -33,7 +33,6 @@ from tests.models.export.models import (
 from tests.trees.test_ensemble import make_chain, random_tree, walk
 
 
-@settings(max_examples=200)
 @given(models)
 def test_onnx_agrees(model):
     with TemporaryDirectory() as folder:
@@ -51,7 +50,6 @@ def test_onnx_agrees(model):
         assert np.allclose(found["average"], average, rtol=0, atol=1e-14)
 
 
-@settings(max_examples=200)
 @given(models)
 def test_xgboost_takes_the_same_way_through_every_tree(model):
     import xgboost
@@ -74,7 +72,6 @@ def test_xgboost_takes_the_same_way_through_every_tree(model):
     assert done.difference <= max(bound_rounding(member) for member in model.members)
 
 
-@settings(max_examples=200)
 @given(categorical_models)
 def test_sets_of_categories_are_exported(model):
     has_sets = any(tree.is_set.any() for member in model.members for tree in member.trees)
@@ -160,7 +157,6 @@ def tmva_value(path, row):
     return total / norm if norm > 0 else 0.0
 
 
-@settings(max_examples=200)
 @given(models)
 def test_tmva_agrees_where_nothing_is_missing(model):
     with TemporaryDirectory() as folder:
