@@ -226,6 +226,20 @@ def test_regions_that_a_workspace_cannot_have_are_refused(name):
         parse_analysis(GOOD + f"\nregions: {{{name!r}: {{selection: 'x > 1'}}}}")
 
 
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_strengths_that_a_workspace_cannot_have_are_refused(name):
+    with pytest.raises(ConfigError, match=r"my.yaml:\d+: training.strengths"):
+        parse_analysis(GOOD + f"\ntraining:\n  strengths: {{{name!r}: [higgs]}}\n", "my.yaml")
+
+
+@pytest.mark.parametrize(
+    "given", ["strengths: {mu: [higgs]}", "free: [ttbar]", "at: {tes: 1}", "with: x.json", "of_interest: [tes]"]
+)
+def test_settings_that_do_not_go_together_are_refused_when_the_file_is_read(given):
+    with pytest.raises(ConfigError, match=r"my.yaml:\d+: training.* method.*paper.* knows no fit"):
+        parse_analysis(GOOD + f"\ntraining:\n  method: paper\n  {given}\n", "my.yaml")
+
+
 @pytest.mark.parametrize("setting", ["poi: lumi", "poi: 'a b'", "poi: ../x", r'measurement: "a\0b"', "channel: ../x"])
 def test_names_that_a_workspace_cannot_have_are_refused_when_the_file_is_read(setting):
     with pytest.raises(ConfigError, match=setting.partition(":")[0]):

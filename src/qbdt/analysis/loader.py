@@ -103,10 +103,7 @@ def training_settings(analysis: Analysis, partner: Partner | None = None) -> Set
 
     The control regions of the analysis itself are known only where its events are: their `partner` is given then.
     """
-    values = analysis.training.model_dump(exclude={"systematics", "with", "by_era"})
-    given = {name: value for name, value in values.items() if value is not None}
-    partner = _read_partner(analysis) if partner is None else partner
-    return Settings(**given, categorical_features=analysis.categorical, partner=partner)
+    return analysis.training.settings(analysis.categorical, _read_partner(analysis) if partner is None else partner)
 
 
 def _read_partner(analysis: Analysis) -> Partner | None:

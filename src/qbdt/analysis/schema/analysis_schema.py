@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
@@ -13,9 +14,9 @@ from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.data import FoldRule, HashFolds
-from qbdt.errors import find_repeated, hint_at
+from qbdt.errors import ConfigError, find_repeated, hint_at
 from qbdt.settings import Names, OptionalNames, Section
-from qbdt.training import Settings
+from qbdt.training import Partner, Settings
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
@@ -134,6 +135,12 @@ class Training(_Training):
     )
     systematics: list[str] | None = Field(None, description="sources to train with; all by default, [] for none")
     by_era: bool = Field(False, description="one model, and one region of the fit, for each era")
+
+    def settings(self, categorical: Sequence[str], partner: Partner | None = None) -> Settings:
+        """Settings of the training, with what stands elsewhere: which features are categories, and the partner."""
+        values = self.model_dump(exclude={"systematics", "with", "by_era"})
+        given = {name: value for name, value in values.items() if value is not None}
+        return Settings(**given, categorical_features=categorical, partner=partner)
 
 
 class BuiltinDataset(Section):
@@ -307,6 +314,16 @@ class Analysis(Section):
         return self
 
     @model_validator(mode="after")
+    def _settings_go_together(self) -> Analysis:
+        try:
+            self.training.settings(self.categorical)
+        except ConfigError as error:
+            raise ValueError(f"training: {error}") from error
+        if self.training.method == "paper" and self.training.partner is not None:
+            raise ValueError("training.with: a setting of method: profile; method: paper knows no fit")
+        return self
+
+    @model_validator(mode="after")
     def _fit_of_the_profiled_method(self) -> Analysis:
         """Bins that keep the profiled information, and no transform, are what a profiled score is made for."""
         if self.training.method == "profile":
@@ -323,6 +340,8 @@ class Analysis(Section):
         """Strengths, free backgrounds, parameters of interest and the figure of cells name what the analysis has."""
         if self.dataset is None:
             training, sources = self.training, [name.partition("#")[0] for name in self.systematics]
+            for name in training.strengths:
+                self.fit.require_word("training.strengths:", name)
             signals, backgrounds = (
                 [name for name, sample in self.samples.items() if sample.role == role]
                 for role in ("signal", "background")
