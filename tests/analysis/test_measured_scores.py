@@ -97,10 +97,21 @@ def test_the_fit_takes_its_defaults_from_the_training(folder):
     assert (fit.binning, fit.bins, fit.parameters) == ("cells", 12, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]})
 
 
-def test_a_run_of_a_source_of_interest_is_refused(folder):
-    (folder / "mass.yaml").write_text(TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: [tilt]"))
-    with pytest.raises(ConfigError, match=r"training\.of_interest: tilt is a source"):
-        run_analysis(read_analysis(folder / "mass.yaml"), folder, folder / "mass")
+def test_a_run_measures_a_source_of_interest(folder):
+    (folder / "mass.yaml").write_text(
+        TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: tilt").replace("xs:", "xs_ttbar:")
+    )
+    analysis = read_analysis(folder / "mass.yaml")
+    assert (analysis.fit.of_interest, analysis.fit.binning, analysis.fit.bins) == (["tilt"], "cells", 12)
+    run = run_analysis(analysis, folder, folder / "mass", n_threads=1, figures=False)
+    fitted = run.result["fit"]["expected"]
+    kinds = {name: one["kind"] for name, one in fitted["parameters"].items() if one["kind"] != "mc_stat"}
+    assert kinds == {"tilt": "poi", "mu": "free", "xs_ttbar": "source"}
+    assert not fitted["is_strength"]
+    assert fitted["mu"] == pytest.approx(0.0, abs=1e-6)
+    assert 0.1 < fitted["sigma_mu"] < 3
+    assert not (folder / "mass" / "fit" / "workspace.json").exists()
+    assert "tilt" in {table.rows[0][0] for table in run.tables if table.header[0] == "parameter"}
 
 
 REGIONS = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "with: control regions").replace(

@@ -231,7 +231,7 @@ def test_plain_data_and_back():
         ({"fixed": {"mu": 1}}, "all strengths are fixed"),
         ({"fixed": {"jes": float("nan")}}, "fixed: jes=nan"),
         ({"bounds": {"mu": (2, 3)}}, "bounds: mu: 2 to 3 must contain 1"),
-        ({"of_interest": ["W"]}, "of_interest: W: a strength that is not fixed"),
+        ({"of_interest": ["W"]}, "of_interest: W: a strength or source that is not fixed"),
         ({"groups": {"exp": ["tes"]}}, "groups: exp: no source tes"),
         ({"groups": {"jes": ["xs"]}}, "groups: jes: the name is taken"),
         ({"regions": {}}, "at least one region"),

@@ -1,4 +1,7 @@
-"""Fits of parameters without a constraint, and of several strengths, in cells."""
+"""Fits of sources without a constraint, and of several strengths, in cells."""
+
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,11 +11,17 @@ from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import FitError
+from qbdt.inference.answers.scans import PairScan
+from qbdt.inference.fit import fit_measurement, write_fit
+from qbdt.inference.fit_summary import FitSummary
+from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.strengths.cell_fit import fit_strengths
-from qbdt.inference.strengths.parameter_fit import fit_parameters
+from qbdt.inference.summary import fit_freely
 from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.score_histograms import fill
+from qbdt.inference.workspace import read_workspace
 
 N = 3000
 
@@ -36,25 +45,90 @@ def peak(recorded=None, seed=1):
     return Dataset(samples, sources, ModuloFolds(2, "event"))
 
 
+PLAIN = FitSettings(noise=False)
+
+
+def fit_peak(dataset, of_interest=("mass",), settings=PLAIN):
+    return fit_strengths(dataset, {"mu": ["s"]}, settings, of_interest=of_interest, free=["b"])
+
+
 def test_a_mass_is_measured_where_it_is():
-    nominal, moved = (fit_parameters(peak(shift), ["mass"], free=["b"]) for shift in (None, 0.5))
-    assert nominal.names == ("mu", "mass", "xs", "norm_b")
-    assert nominal.values == pytest.approx([1.0, 0.0, 0.0, 1.0], abs=1e-9)
+    nominal, moved = (fit_peak(peak(shift)) for shift in (None, 0.5))
+    mass = nominal.expected.strength("mass")
+    assert [one.name for one in nominal.expected.strengths] == ["mass"]
+    assert {p.name: p.kind for p in nominal.expected.parameters if p.kind != "mc_stat"} == {
+        "mass": "poi",
+        "mu": "free",
+        "norm_b": "free",
+        "xs": "source",
+    }
+    assert mass.mu == pytest.approx(0.0, abs=1e-6)
     # 400 events of width 2: 2/√400 = 0.1 without a background; the mass itself is no score trained for it
-    assert 0.1 < nominal.sigma("mass") < 0.25
-    assert abs(moved.value("mass") - 0.5) < 3 * moved.sigma("mass")
-    assert moved.value("mass") > 0.2
-    assert abs(nominal.correlation("mu", "xs")) > 0.1
-    assert str(nominal.tables()[0]).splitlines()[2].startswith("mass")
+    assert 0.1 < mass.sigma_mu < 0.25
+    assert -mass.interval[0] == pytest.approx(mass.sigma_mu, rel=0.2)
+    found = moved.observed.strength("mass")
+    assert found.mu > 0.2
+    assert abs(found.mu - 0.5) < 3 * found.sigma_mu
+
+
+def test_a_mass_has_no_prior():
+    """With a constraint the fit is that of a mass known to one unit beforehand: 1/σ² is larger by 1."""
+    settings = FitSettings(noise=False, scan=False)
+    free = fit_peak(peak(), settings=settings).measurement
+    held = fit_measurement(replace(free, of_interest=("mu",)), settings).expected.parameter("mass").error
+    alone = fit_measurement(free, settings).expected.sigma_mu
+    assert held**-2 - alone**-2 == pytest.approx(1.0, rel=1e-3)
+
+
+def test_results_of_a_mass_speak_of_no_strength():
+    result = fit_peak(peak(), settings=FitSettings(noise=False, scan=False))
+    text = str(result.expected)
+    assert "signal strength" not in text
+    assert "Discovery" not in text
+    assert result.expected.headline.startswith("mass = ")
+    again = FitSummary.from_dict(result.expected.to_dict())
+    assert not again.strengths[0].is_strength
+    assert str(again) == text
+
+
+def test_a_mass_and_a_strength_are_measured_together():
+    settings = FitSettings(noise=False, scan=False, contours=True)
+    result = fit_peak(peak(), ("mass", "mu"), settings)
+    mass, mu = result.expected.strengths
+    assert (mass.z, mu.mu) == (0.0, pytest.approx(1.0, abs=1e-6))
+    assert mu.z > 3
+    (scan,) = result.answers.contours
+    assert (scan.parameters, scan.nominal) == (("mass", "mu"), (0.0, 1.0))
+    assert PairScan.from_dict(scan.to_dict()).nominal == (0.0, 1.0)
+
+
+def test_files_of_a_mass(tmp_path):
+    """HS3 has no constraint for it and is read back to the same fit; combine has a flat prior; pyhf gets nothing."""
+    result = fit_peak(peak(), settings=FitSettings(noise=False, scan=False))
+    written = {path.name for path in write_fit(result, tmp_path)}
+    assert written == {"fit.json", "measurement.json", "hs3.json", "datacard.txt"}
+    assert not (tmp_path / "workspace.json").exists()
+    again = fit_freely(Likelihood(read_workspace(tmp_path / "hs3.json")))
+    assert again.poi == "mass"
+    assert again.sigma_mu() == pytest.approx(result.expected.sigma_mu, rel=1e-5)
+    assert again.likelihood.of_kind("source") == ("xs",)
+    card = (tmp_path / "combine" / "datacard.txt").read_text()
+    assert re.search(r"^mass shapeU +10 +-$", card, re.MULTILINE)
+    assert "--redefineSignalPOIs mass" in card
+    assert Measurement.from_dict(result.measurement.to_dict()).unconstrained == ("mass",)
 
 
 def test_a_parameter_without_effect_is_named():
     dataset = peak()
     same = Systematic.norm("idle", 0.1, processes=["s"])
-    with pytest.raises(FitError, match="mu and idle cannot be told apart"):
-        fit_parameters(Dataset(dataset.samples, [same], dataset.folds), ["idle"])
+    with pytest.raises(FitError, match="mu and idle change all bins alike"):
+        fit_peak(Dataset(dataset.samples, [same], dataset.folds), ["idle"])
     with pytest.raises(FitError, match="of_interest: no strength or source width; there are: mu, mass, xs"):
-        fit_parameters(dataset, ["width"])
+        fit_peak(dataset, ["width"])
+    with pytest.raises(FitError, match="limits: mass is measured"):
+        fit_peak(dataset, settings=FitSettings(limits="asymptotic"))
+    with pytest.raises(FitError, match="decorrelate: mass is of interest"):
+        fit_peak(dataset, settings=FitSettings(scan=False)).measurement.decorrelate("mass", ["region"])
 
 
 def two(n=4000, seed=2):

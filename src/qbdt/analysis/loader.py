@@ -14,13 +14,13 @@ from qbdt.analysis.event_reader import Bases, EventReader
 from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
-from qbdt.analysis.schema import Analysis, Folds
+from qbdt.analysis.schema import Analysis, FamilySource, Folds
 from qbdt.data import Dataset, FoldRule
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.inference.partners import read_partner
 from qbdt.progress import Progress, silent
-from qbdt.training import Partner, Settings
+from qbdt.training import STRENGTH, Partner, Settings
 from qbdt.training.partitions import PartitionedEvents
 
 AnyEvents = TypeVar("AnyEvents", Dataset, PartitionedEvents)
@@ -114,9 +114,20 @@ def _read_partner(analysis: Analysis) -> Partner | None:
         raise ConfigError("training.with: control regions: their events are read by qbdt run only, on one machine")
     poi = found.poi or analysis.fit.poi
     try:
-        return read_partner(found.file, None if poi == "none" else poi)
-    except FitError as error:
+        partner = read_partner(found.file, None if poi == "none" else poi)
+        _require_common(partner, analysis)
+    except (FitError, ConfigError) as error:
         raise ConfigError(f"training.with: {error}") from error
+    return partner
+
+
+def _require_common(partner: Partner, analysis: Analysis) -> None:
+    """Refuse a partner without a parameter of the training, where the file names all of these."""
+    training = analysis.training
+    if analysis.dataset is None and not any(isinstance(one, FamilySource) for one in analysis.systematics.values()):
+        sources = [*analysis.systematics] if training.systematics is None else training.systematics
+        free = [f"norm_{process}" for process in training.free]
+        partner.require_common([*(training.strengths or (STRENGTH,)), *sources, *free])
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
-from qbdt.data import Events
-from qbdt.errors import ConfigError
+from qbdt.data import Events, Role
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
 from qbdt.models import score_events
@@ -36,23 +35,14 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
     Cells for the events of one fold are chosen on the simulated events of the others in the regions that train.
     """
     fit = analysis.fit
-    if not fit.joins_scores or len(events.features) == 1:
+    if not fit.joins_scores:
         return events
     chosen = events.training()
     chosen = chosen if fit.systematics is None else chosen.with_systematics(fit.systematics)
     free = tuple(fit.free) if not isinstance(fit.free, Mapping) else tuple(p for own in fit.free.values() for p in own)
-    strengths = {name: tuple(own) for name, own in fit.parameters.items()}
+    signals = tuple(sample.name for sample in chosen.of_role(Role.SIGNAL))
+    strengths = {name: tuple(own) for name, own in fit.parameters.items()} or {fit.poi: signals}
     target = CellTarget(strengths, tuple(fit.of_interest), free, figure=fit.figure)
     ways = {"by_folds": True, "by_category": fit.binning == "categories"}
     cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, **ways)
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})
-
-
-def require_fit(analysis: Analysis) -> None:
-    """Refuse parameters of interest that a fit of strengths cannot measure: sources."""
-    named = [name for name in analysis.training.of_interest if name in analysis.systematics]
-    if named:
-        raise ConfigError(
-            f"training.of_interest: {named[0]} is a source: qbdt train learns its score, but the fit of a run measures "
-            "signal strengths only (in Python: qbdt.inference.strengths.fit_parameters)"
-        )

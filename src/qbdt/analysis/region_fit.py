@@ -111,6 +111,7 @@ def _is_plain(analysis: Analysis) -> bool:
         fit.fixed,
         fit.bounds,
         fit.groups,
+        [name for name in fit.of_interest if name != fit.poi],
     )
     return not any(named)
 

@@ -27,7 +27,7 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
-from qbdt.analysis.measured_scores import name_scores, require_fit
+from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions, require_parameters
@@ -341,7 +341,6 @@ class _Job:
 
     def train_and_score(self, place: PartitionedRun | _LocalRun, lock: FolderLock) -> None:
         """Train each model by folds into its file, and write the scored events."""
-        require_fit(self.analysis)
         if self.analysis.training.partner_file is not None:
             training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)

@@ -83,17 +83,21 @@ def run_document(
 
 def _headlines(run: RunFolder) -> tuple[Headline, ...]:
     best = run.summary
-    if len(best.strengths) > 1:
-        return tuple(
-            Headline(one.name, f"{one.mu:.2f} ± {one.sigma_mu:.2f}", f"Z = {one.z:.2f}, {best.data} data")
-            for one in best.strengths
-        )
+    if len(best.strengths) > 1 or not best.strengths[0].is_strength:
+        return tuple(_headline(replace(best, strengths=(one,))) for one in best.strengths)
     return (
         Headline("significance Z", f"{best.z:.2f}", f"{best.data} data, all uncertainties"),
         Headline("without systematics", f"{best.z_stat:.2f}", "with MC statistics"),
         Headline("signal strength μ", f"{best.mu:.2f} ± {best.sigma_mu:.2f}"),
         Headline("Δμ from the sources", f"{best.delta_mu:.2f}", f"{len(best.sources)} sources"),
     )
+
+
+def _headline(one: FitSummary) -> Headline:
+    """One of several strengths, or a parameter that has no significance."""
+    first, data = one.strengths[0], f"{one.data} data"
+    text = f"Z = {one.z:.2f}, {data}" if first.is_strength else data
+    return Headline(first.name, f"{one.mu:.2f} ± {one.sigma_mu:.2f}", text)
 
 
 def _labels(run: RunFolder) -> Labels:
@@ -107,7 +111,9 @@ def _result(run: RunFolder) -> list[Block]:
         blocks += [_templates_figure(run, name, postfit) for postfit in (False, True)]
     if run.scan is not None:
         columns = {name: getattr(run.scan, name).tolist() for name in ("mu", "full", "stat")}
-        caption = f"Profile likelihood of the signal strength{_name_of(run, best.strengths[0].name)}."
+        first = best.strengths[0]
+        what = f"the signal strength{_name_of(run, first.name)}" if first.is_strength else first.name
+        caption = f"Profile likelihood of {what}."
         blocks.append(Figure("scan", likelihood_scan(run.scan, best, _labels(run)), caption, columns))
     return [*blocks, *_answers(run), *(run.tables[2:] or best.tables()[2:])]
 
@@ -262,7 +268,8 @@ def _ranking(run: RunFolder, summary: FitSummary) -> Figure:
     columns: dict[str, list[Any]] = {"source": [i.source for i in summary.impacts]}
     for side in ("up", "down", "prefit_up", "prefit_down"):
         columns[side] = [getattr(i, side) for i in summary.impacts]
-    caption = f"Impact of the sources on {name if several else 'μ'}, largest first."
+    named = several or not summary.strengths[0].is_strength
+    caption = f"Impact of the sources on {name if named else 'μ'}, largest first."
     drawn = ranking(summary, labels=_labels(run))
     return Figure(f"ranking-{name}" if several else "ranking", drawn, caption, columns)
 

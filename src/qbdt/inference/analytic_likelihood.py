@@ -195,7 +195,8 @@ class _Batch:
         slope = np.where(held, 0.0, slope)
         matrix = np.where(held[:, :, None] | held[:, None, :], 0.0, matrix)
         every = np.arange(matrix.shape[1])
-        matrix[:, every, every] += np.where(held, 1.0, 1e-12 * np.abs(matrix[:, every, every]))
+        size = np.abs(matrix[:, every, every])  # 0 for what has no effect here, as a mass where the strength is 0
+        matrix[:, every, every] += np.where(held | (size == 0), 1.0, 1e-12 * size)
         move = np.linalg.solve(matrix, slope[..., None])[..., 0]
         decrease: Floats = np.asarray(np.sum(slope * move, axis=1) / 2, dtype=np.float64)
         return np.asarray(-move, dtype=np.float64), decrease

@@ -96,9 +96,10 @@ def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str,
     ]
     information = np.sum([slopes @ np.swapaxes(slopes, 0, 1) for slopes in regions], axis=0)
     names = [*measurement.factors, *measurement.sources]
-    information += np.diag([0.0] * len(measurement.factors) + [1.0] * len(measurement.sources))
+    without_prior = (*measurement.factors, *measurement.unconstrained)
+    information += np.diag([float(name not in without_prior) for name in names])
     free = [i for i, name in enumerate(names) if name not in measurement.fixed]
-    factors = [i for i in free if i < len(measurement.factors)]
+    factors = [i for i in free if names[i] in without_prior]
     _require_distinct(information[np.ix_(factors, factors)], [names[i] for i in factors])
     covariance = invert(information[np.ix_(free, free)], [names[i] for i in free])
     errors = dict(zip((names[i] for i in free), np.sqrt(np.diag(covariance)).tolist(), strict=True))
@@ -106,7 +107,7 @@ def expected_errors(measurement: Measurement, mc_stat: bool = True) -> dict[str,
 
 
 def _require_distinct(information: Floats, names: list[str]) -> None:
-    """Refuse factors that no fit tells apart, even with all sources held."""
+    """Refuse parameters without prior that no fit tells apart, even with all others held."""
     scale = np.sqrt(np.diag(information))
     if len(names) < 2 or np.any(scale <= 0):
         return

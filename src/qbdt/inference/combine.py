@@ -3,9 +3,10 @@
 Normalisations are `lnN`, everything else `shape` with up and down templates. MC statistics are `autoMCStats` for all
 bins (threshold 0), where combine scales the signal with the background, which pyhf's form does not; Gaussian factors
 per process and bin are `shape` sources, Poisson ones `autoMCStats` with a threshold that no bin passes. One Poisson
-factor per bin becomes a Gaussian one, and a comment says so. A source that
-is a normalisation for one process and a shape for another is written as a shape for both. Free normalisations are
-`rateParam`. One signal strength is combine's `r`; several need a physics model, whose command stands in a comment.
+factor per bin becomes a Gaussian one, and a comment says so. A source that is a normalisation for one process and a
+shape for another is written as a shape for both; one that is measured has a flat prior (`shapeU`) over ten of its
+units. Free normalisations are `rateParam`. One signal strength is combine's `r`; several need a physics model, whose
+command stands in a comment.
 Names that combine does not take, or means something else by, are spelt in another way; comments of the card list them.
 Each process has a folder of its own in the shapes file, so that no two histograms share a name.
 """
@@ -32,6 +33,9 @@ NOMINAL = "nominal"
 """Histogram of a process as it is, in its folder; beside it are SOURCEUp and SOURCEDown."""
 
 RULE = "-" * 80
+
+FLAT = 10
+"""Units of a source of interest that combine's flat prior, from −1 to 1, stands for."""
 
 AUTOMATIC: Mapping[str | None, str] = {"bin": "0", "bin_poisson": "0", "process_poisson": "1000000000 1"}
 """Thresholds of `autoMCStats`: effective events of a bin up to which each process has a Poisson factor of its own; then
@@ -109,6 +113,7 @@ def _rename(measurement: Measurement, processes: Mapping[str, str], sources: Map
         measurement,
         regions={name: region.renamed(processes, sources) for name, region in measurement.regions.items()},
         strengths=spell(measurement.strengths),
+        of_interest=[sources.get(n, n) if n in measurement.unconstrained else n for n in measurement.of_interest],
         free={name: spell(measurement.factors)[name] for name in measurement.factors if name in measurement.free},
         fixed={sources.get(name, name): value for name, value in measurement.fixed.items()},
         bounds={sources.get(name, name): ends for name, ends in measurement.bounds.items()},
@@ -160,7 +165,9 @@ def _rates(measurement: Measurement) -> Iterable[str]:
 def _sources(measurement: Measurement) -> Iterable[str]:
     for name in measurement.sources:
         acting = [process.shifts.get(name) for _, process in _columns(measurement)]
-        if _is_norm(measurement, name):
+        if name in measurement.unconstrained:
+            yield _line(f"{name} shapeU", ["-" if shift is None else str(FLAT) for shift in acting])
+        elif _is_norm(measurement, name):
             cells = ["-" if s is None or s.factors is None else "{:.6g}/{:.6g}".format(*s.factors) for s in acting]
             yield _line(f"{name} lnN", cells)
         else:
@@ -183,6 +190,9 @@ def _factors(measurement: Measurement) -> Iterable[str]:
         )
         model = "HiggsAnalysis.CombinedLimit.PhysicsModel:multiSignalModel"
         yield f"# strengths: text2workspace.py datacard.txt -P {model} {maps}"
+    if measurement.unconstrained:
+        names = ",".join(measurement.unconstrained)
+        yield f"# {names}: in units of {FLAT}; combine -M MultiDimFit --algo singles --redefineSignalPOIs {names}"
     if measurement.fixed:
         names = ",".join(measurement.fixed)
         values = ",".join(f"{name}={value:g}" for name, value in measurement.fixed.items())
@@ -195,6 +205,8 @@ def _groups(measurement: Measurement) -> Iterable[str]:
 
 
 def _is_norm(measurement: Measurement, name: str) -> bool:
+    if name in measurement.unconstrained:  # combine has no flat prior for the form of a normalisation
+        return False
     acting: list[Shift] = [p.shifts[name] for _, p in _columns(measurement) if name in p.shifts]
     return all(shift.factors is not None for shift in acting)
 

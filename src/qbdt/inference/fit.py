@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.data import Dataset, Role
+from qbdt.errors import FitError
 from qbdt.files import provenance, write_text
 from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
@@ -95,6 +96,11 @@ def fit_measurement(
     spec = describe_measurement(
         measurement, name=settings.measurement, mc_stat=settings.mc_stat, mc_model=settings.mc_model
     )
+    if measurement.unconstrained:
+        if settings.limits != "none":
+            free = measurement.unconstrained[0]
+            raise FitError(f"limits: {free} is measured, and without signal it may have no effect: fix it for limits")
+        measurement = _note_no_constraint(measurement)
     likelihoods = {"Asimov": Likelihood(spec, data=expect_counts(measurement, spec))}
     if (recorded := measurement.recorded) is not None:
         if any(np.any(counts > 0) for counts in recorded.values()):
@@ -125,6 +131,13 @@ def _note_no_data(measurement: Measurement) -> Measurement:
     return measurement.map({name: region.with_notes([note]) for name, region in measurement.regions.items()})
 
 
+def _note_no_constraint(measurement: Measurement) -> Measurement:
+    """Say in the first region which files a fit without constraints on some sources cannot have."""
+    name, region = next(iter(measurement.regions.items()))
+    told = "no constraint, as it is measured; pyhf and HistFactory constrain all sources, so they get no file"
+    return measurement.map({name: region.with_notes([Note(one, told) for one in measurement.unconstrained])})
+
+
 def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] | None = None) -> list[Path]:
     """Write a result to a folder: numbers, templates, and the workspace in all four forms.
 
@@ -141,7 +154,8 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     -------
     list of Path
         `fit.json`, `templates.json` (`measurement.json` where there are several regions or free parameters),
-        `workspace.json` (pyhf), `hs3.json`, the HistFactory measurement and the combine datacard.
+        `workspace.json` (pyhf), `hs3.json`, the HistFactory measurement and the combine datacard. pyhf's file and that
+        of HistFactory, which constrain every source, are not written where a source is of interest.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
@@ -150,12 +164,13 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     templates, plain = _plain_templates(result.measurement)
     for name, content in (("fit.json", numbers), (templates, plain)):
         write_text(root / name, json.dumps(content, indent=1) + "\n")
+    constrained = not result.measurement.unconstrained
     return [
         root / "fit.json",
         root / templates,
-        write_workspace(result.workspace, root / "workspace.json"),
+        *([write_workspace(result.workspace, root / "workspace.json")] if constrained else []),
         write_hs3(result.measurement, result.workspace, root / "hs3.json"),
-        write_xml(result.workspace, root / "histfactory", settings.measurement),
+        *([write_xml(result.workspace, root / "histfactory", settings.measurement)] if constrained else []),
         write_datacard(result.measurement, root / "combine", settings.mc_model if settings.mc_stat else None),
     ]
 
@@ -163,6 +178,7 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
 def _plain_templates(measurement: Measurement) -> tuple[str, dict[str, Any]]:
     """Name and content of the file with the templates: one region without further parameters is a set of templates."""
     regions = tuple(measurement.regions.values())
-    if len(regions) == 1 and len(measurement.factors) == 1 and not (measurement.fixed or measurement.bounds):
+    named = measurement.fixed or measurement.bounds or measurement.unconstrained
+    if len(regions) == 1 and len(measurement.factors) == 1 and not named:
         return "templates.json", regions[0].to_dict()
     return "measurement.json", measurement.to_dict()

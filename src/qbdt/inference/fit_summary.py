@@ -80,6 +80,7 @@ class StrengthSummary:
     breakdown: tuple[tuple[str, float], ...]
     # Of each group, whose sources are moved together in the direction that raises the strength most
     group_impacts: tuple[Impact, ...] = ()
+    is_strength: bool = True  # Otherwise a source without constraint: its significances are 0
 
     @property
     def z(self) -> float:
@@ -102,7 +103,7 @@ class StrengthSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {
+        plain = {
             "mu": self.mu,
             "sigma_mu": self.sigma_mu,
             "interval": None if self.interval is None else list(self.interval),
@@ -114,6 +115,7 @@ class StrengthSummary:
             "group_impacts": _describe_impacts(self.group_impacts),
             "breakdown": dict(self.breakdown),
         }
+        return plain if self.is_strength else {**plain, "is_strength": False}
 
     @classmethod
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> StrengthSummary:
@@ -127,6 +129,7 @@ class StrengthSummary:
             impacts=_read_impacts(plain["impacts"]),
             group_impacts=_read_impacts(plain.get("group_impacts", {})),
             breakdown=tuple(plain["breakdown"].items()),
+            is_strength=bool(plain.get("is_strength", True)),
         )
 
     def tables(self, symbol: str = "μ") -> tuple[Table, ...]:
@@ -135,20 +138,32 @@ class StrengthSummary:
         strength = (
             (symbol, f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
             ("68 % interval (profile)", ends),
-            ("Δμ from the sources", f"{self.sensitivity.delta_mu:.3f}"),
+            (
+                "Δμ from the sources" if self.is_strength else "part from the sources",
+                f"{self.sensitivity.delta_mu:.3f}",
+            ),
         )
-        variants = tuple((name, f"{z:.3f}", f"{sigma:.3f}") for name, (z, sigma) in self.variants.items())
-        parts = tuple((name, f"{sigma:.3f}") for name, sigma in self.breakdown)
+        what, sigma = ("signal strength", "σ_μ") if self.is_strength else ("parameter", "σ")
+        title, columns = ("Discovery significance", ("Z", sigma)) if self.is_strength else ("Uncertainty", (sigma,))
+        variants = tuple(
+            (name, *(f"{number:.3f}" for number in numbers[-len(columns) :])) for name, numbers in self.variants.items()
+        )
+        parts = tuple((name, f"{part:.3f}") for name, part in self.breakdown)
         groups = tuple(
             (i.source, *(f"{value:+.3f}" for value in (i.up, i.down, i.prefit_up, i.prefit_down)))
             for i in self.group_impacts
         )
         return (
-            Table("Signal strength", ("signal strength", ""), strength),
-            Table("Discovery significance", ("fit", "Z", "σ_μ"), variants),
-            Table("Parts of σ_μ", ("from", "σ_μ"), parts),
-            Table("Impacts of groups", ("group", *IMPACTS), groups),
+            Table(what.capitalize(), (what, ""), strength),
+            Table(title, ("fit", *columns), variants),
+            Table(f"Parts of {sigma}", ("from", sigma), parts),
+            Table("Impacts of groups", ("group", *self.impact_columns), groups),
         )
+
+    @property
+    def impact_columns(self) -> tuple[str, ...]:
+        """Columns of the four changes of an `Impact` on it."""
+        return IMPACTS if self.is_strength else tuple(column.replace("Δμ", "Δ") for column in IMPACTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +299,7 @@ class FitSummary:
         tables: list[Table] = []
         for strength in self.strengths:
             several = f": {strength.name}" if len(self.strengths) > 1 else ""
-            first, *others = strength.tables(strength.name if several else "μ")
+            first, *others = strength.tables(strength.name if several or not strength.is_strength else "μ")
             tables.append(replace(first, title=f"Fit to {self.data} data{several}"))
             tables += [replace(t, title=f"{t.title}{several}") for t in (*others, self._sources(strength)) if t.rows]
         return (*tables, *(t for t in (self._factors(),) if t.rows))
@@ -295,6 +310,12 @@ class FitSummary:
     @property
     def headline(self) -> str:
         """The answer in one line."""
+        first = self.strengths[0]
+        if not first.is_strength:
+            stat = self.sensitivity.sigma_stat
+            return (
+                f"{first.name} = {self.mu:.3f} ± {self.sigma_mu:.3f} ({stat:.3f} without systematics), {self.data} data"
+            )
         return (
             f"Z = {self.z:.3f} ({self.z_stat:.3f} without systematics), "
             f"μ = {self.mu:.3f} ± {self.sigma_mu:.3f}, {self.data} data"
@@ -347,7 +368,7 @@ class FitSummary:
             p = self.parameter(impact.source)
             cells = (p.value, p.error, impact.up, impact.down, impact.prefit_up, impact.prefit_down)
             rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
-        header = ("source", "pull", "σ", *IMPACTS)
+        header = ("source", "pull", "σ", *strength.impact_columns)
         return Table("Sources after the fit", header, tuple(rows))
 
     def _factors(self) -> Table:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qbdt.errors import FitError
 from qbdt.files import write_text
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
+from qbdt.inference.pyhf_model import list_pois
 
 VERSION = "0.2"
 """Of the standard."""
@@ -28,8 +29,9 @@ def describe_hs3(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str,
     spec, poisson = take_constraints(spec)
     observed = {one["name"]: one["data"] for one in spec["observations"]}
     axes = {n: {"name": f"obs_{n}", "edges": r.edges.tolist()} for n, r in measurement.regions.items()}
-    regions = [_region(channel, axes[channel["name"]], poisson) for channel in spec["channels"]]
     constraints = list(_constraints(spec))
+    terms = _Terms(poisson, [constraint["x"] for constraint in constraints])
+    regions = [_region(channel, axes[channel["name"]], terms) for channel in spec["channels"]]
     data = [
         {"name": f"data_{name}", "type": "binned", "axes": [axis], "contents": observed[name]}
         for name, axis in axes.items()
@@ -89,36 +91,42 @@ def read_hs3(plain: Mapping[str, Any]) -> dict[str, Any]:
         raise FitError(f"the HS3 document cannot be read: {error}") from error
 
 
-def _region(channel: Mapping[str, Any], axis: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:
-    samples = [_sample(channel["name"], sample, poisson) for sample in channel["samples"]]
+class _Terms(NamedTuple):
+    """Names of the bins' factors with a Poisson constraint, and of the sources that have one."""
+
+    poisson: Collection[str]
+    sources: Collection[str]
+
+
+def _region(channel: Mapping[str, Any], axis: Mapping[str, Any], terms: _Terms) -> dict[str, Any]:
+    samples = [_sample(channel["name"], sample, terms) for sample in channel["samples"]]
     return {"name": f"model_{channel['name']}", "type": "histfactory_dist", "axes": [axis], "samples": samples}
 
 
-def _sample(region: str, sample: Mapping[str, Any], poisson: Collection[str]) -> dict[str, Any]:
+def _sample(region: str, sample: Mapping[str, Any], terms: _Terms) -> dict[str, Any]:
     """A sample with the errors of its contents, where it has MC statistics."""
     errors = next((m["data"] for m in sample["modifiers"] if is_shared(m, region)), None)
     contents = {"contents": sample["data"]} if errors is None else {"contents": sample["data"], "errors": errors}
-    modifiers = [_modifier(region, modifier, sample["data"], poisson) for modifier in sample["modifiers"]]
+    modifiers = [_modifier(region, modifier, sample["data"], terms) for modifier in sample["modifiers"]]
     return {"name": sample["name"], "data": contents, "modifiers": modifiers}
 
 
-def _modifier(
-    region: str, modifier: Mapping[str, Any], contents: Sequence[float], poisson: Collection[str]
-) -> dict[str, Any]:
+def _modifier(region: str, modifier: Mapping[str, Any], contents: Sequence[float], terms: _Terms) -> dict[str, Any]:
     name, kind, data = modifier["name"], modifier["type"], modifier["data"]
     plain = {"name": name, "type": kind}
+    constraint = {"constraint_name": f"constraint_{name}"} if name in terms.sources else {}
     match kind:
         case "normfactor":
             return {**plain, "parameter": name}
         case "normsys":
             values = {"hi": data["hi"], "lo": data["lo"]}
-            return {**plain, "parameter": name, "data": values, "constraint_name": f"constraint_{name}"}
+            return {**plain, "parameter": name, "data": values, **constraint}
         case "histosys":
             shapes = {"hi": {"contents": data["hi_data"]}, "lo": {"contents": data["lo_data"]}}
-            return {**plain, "parameter": name, "data": shapes, "constraint_name": f"constraint_{name}"}
+            return {**plain, "parameter": name, "data": shapes, **constraint}
         case "staterror" if is_shared(modifier, region):
             parameters = [f"gamma_{region}_bin_{i}" for i in range(len(contents))]
-            return {**plain, "parameters": parameters, "constraint": "Poisson" if name in poisson else "Gauss"}
+            return {**plain, "parameters": parameters, "constraint": "Poisson" if name in terms.poisson else "Gauss"}
         case "staterror" | "shapesys":
             # HS3 has relative uncertainties here, pyhf absolute ones. Its staterror is that of all samples together.
             relative = [error / content if content > 0 else 0.0 for error, content in zip(data, contents, strict=True)]
@@ -129,13 +137,14 @@ def _modifier(
 
 
 def _constraints(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A unit Gaussian for each source."""
+    """A unit Gaussian for each source that is not of interest."""
+    free = list_pois(spec)
     names = dict.fromkeys(
         modifier["name"]
         for channel in spec["channels"]
         for sample in channel["samples"]
         for modifier in sample["modifiers"]
-        if modifier["type"] in ("normsys", "histosys")
+        if modifier["type"] in ("normsys", "histosys") and modifier["name"] not in free
     )
     for name in names:
         yield {"name": f"constraint_{name}", "type": "gaussian_dist", "x": name, "mean": f"nom_{name}", "sigma": 1.0}

@@ -2,7 +2,8 @@
 
 A region is a `TemplateSet`. A source acts in all regions that have it, with one nuisance parameter: sources are
 correlated by name. On top of the sources there are factors without prior: signal strengths, of which one or more are
-of interest, and free normalisations of backgrounds, which control regions measure.
+of interest, and free normalisations of backgrounds, which control regions measure. A source may be of interest too,
+such as a mass that is given by varied samples: it then has no prior.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Measurement:
         Signal strengths and the signal processes that each scales; each signal by exactly one. By default one
         strength `mu` for all of them.
     of_interest
-        Strengths that are measured, in order; the others are profiled. All by default.
+        Strengths, and sources without prior, that are measured; other strengths are profiled. All strengths by default.
     free
         Factors without prior on background processes: a list of processes, each with a factor `norm_PROCESS` of its
         own, or a mapping from the name of the factor to its processes.
@@ -128,6 +129,11 @@ class Measurement:
         return tuple(dict.fromkeys(name for region in self.regions.values() for name in region.sources))
 
     @property
+    def unconstrained(self) -> tuple[str, ...]:
+        """Sources of interest, which have no prior."""
+        return tuple(name for name in self.of_interest if name not in self.factors)
+
+    @property
     def processes(self) -> tuple[str, ...]:
         """Names of the simulated processes of all regions, in the order in which they come first."""
         return tuple(dict.fromkeys(p.name for region in self.regions.values() for p in region.processes))
@@ -185,6 +191,8 @@ class Measurement:
         ways = set(by)
         if source not in self.sources:
             raise FitError(f"no source {source} in the measurement; there are: {', '.join(self.sources)}")
+        if source in self.unconstrained:
+            raise FitError(f"decorrelate: {source} is of interest: it is one parameter everywhere")
         if not ways or ways - {"region", "process"}:
             raise FitError(f"decorrelate={sorted(ways)}: region, process or both are needed")
         regions = {name: _split_source(name, region, source, ways) for name, region in self.regions.items()}
@@ -226,7 +234,8 @@ class Measurement:
         words = dict(zip(wanted, choose_words(wanted, {*reserved, *self.sources}), strict=True))
         regions = {name: _rename_sources(region, words) for name, region in self.regions.items()}
         groups = {group: tuple(words.get(name, name) for name in members) for group, members in self.groups.items()}
-        return replace(self, regions=regions, groups=groups)
+        interest = tuple(words.get(n, n) if n in self.unconstrained else n for n in self.of_interest)
+        return replace(self, regions=regions, groups=groups, of_interest=interest)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""
@@ -298,8 +307,11 @@ class Measurement:
         if bad := [name for name, value in self.fixed.items() if not np.isfinite(value)]:
             raise FitError(f"fixed: {bad[0]}={self.fixed[bad[0]]}: a number is needed")
         for name in self.of_interest:
-            if name not in self.factors or name in self.fixed:
-                raise FitError(f"of_interest: {name}: a strength that is not fixed is needed")
+            if name not in known or name in self.fixed:
+                raise FitError(
+                    f"of_interest: {name}: a strength or source that is not fixed is needed; there are: "
+                    f"{', '.join(one for one in known if one not in self.fixed)}"
+                )
         if not self.of_interest:
             raise FitError("of_interest: all strengths are fixed, nothing is left to measure")
         for group, members in self.groups.items():

@@ -30,7 +30,7 @@ class NoiseConstraint:
 def find_noise_constraints(measurement: Measurement, summary: FitSummary) -> tuple[NoiseConstraint, ...]:
     """Sources that noise of their shifts alone would constrain by a tenth or more, worst first."""
     found = []
-    for source in measurement.sources:
+    for source in (name for name in measurement.sources if name not in measurement.unconstrained):
         information = 0.0
         for region in measurement.regions.values():
             spread = region.asimov + region.arrays().mc_variance

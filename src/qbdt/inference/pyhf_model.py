@@ -30,6 +30,7 @@ class Parameter:
     name: str  # Name in the workspace, with the bin in brackets for MC statistics
     kind: str  # "poi", "source" (a systematic source), "mc_stat" (one bin) or "free" (without constraint)
     width: float  # Standard deviation of its constraint; 1 where there is none
+    is_factor: bool  # Whether it multiplies yields; a source interpolates between templates
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,9 @@ class PyhfModel:
         Python interface has yet another default, codes 0 and 1.)
     needs_poi
         Whether a workspace without a parameter of interest is refused; otherwise `poi` is −1 for one.
+
+    A source that is the parameter of interest of one of the measurements has no constraint, as any other parameter that
+    is measured; pyhf would constrain it.
     """
 
     def __init__(self, spec: Mapping[str, Any], linear: bool = False, needs_poi: bool = True) -> None:
@@ -103,9 +107,10 @@ class PyhfModel:
         if config.poi_index is None and needs_poi:
             raise FitError("the workspace has no parameter of interest")
         self.poi = -1 if config.poi_index is None else int(config.poi_index)
-        self.parameters = tuple(_parameters(config))
+        free = list_pois(spec)
+        self.parameters = tuple(_parameters(config, free))
         self.names = tuple(parameter.name for parameter in self.parameters)
-        self.constraints = _constraints(config, poisson)
+        self.constraints = _constraints(config, poisson, free)
         self.channels = {name: int(config.channel_nbins[name]) for name in config.channels}
         self.linear = linear
 
@@ -153,27 +158,34 @@ class PyhfModel:
         return np.array(rows, dtype=float).reshape(len(free), len(self.observations))
 
 
-def _parameters(config: Any) -> Iterator[Parameter]:
+def list_pois(spec: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the parameters of interest of all measurements of a workspace."""
+    return frozenset(one["config"]["poi"] for one in spec["measurements"])
+
+
+def _parameters(config: Any, free: Collection[str]) -> Iterator[Parameter]:
     for name in config.par_order:
         param = config.param_set(name)
         labels = config.par_names[config.par_slice(name)]
-        widths = param.width() if param.constrained else [1.0] * param.n_parameters
+        constrained = param.constrained and name not in free
+        widths = param.width() if constrained else [1.0] * param.n_parameters
+        kind = _kind(param, name == config.poi_name, constrained)
         for label, width in zip(labels, widths, strict=True):
-            yield Parameter(label, _kind(param, name == config.poi_name), float(width))
+            yield Parameter(label, kind, float(width), not param.constrained)
 
 
-def _kind(param: Any, is_poi: bool) -> str:
+def _kind(param: Any, is_poi: bool, constrained: bool) -> str:
     if is_poi:
         return "poi"
     if not param.is_scalar:
         return "mc_stat"
-    return "source" if param.constrained else "free"
+    return "source" if constrained else "free"
 
 
-def _constraints(config: Any, shared_poisson: Collection[str]) -> Constraints:
+def _constraints(config: Any, shared_poisson: Collection[str], free: Collection[str]) -> Constraints:
     """Terms of all constraints; factors of the bins of several samples are Gaussian in pyhf, those named are not."""
     index, centres, widths, rates = [], [], [], []
-    for name in config.auxdata_order:
+    for name in (one for one in config.auxdata_order if one not in free):
         param, where = config.param_set(name), config.par_slice(name)
         fixed = config.suggested_fixed()[where]
         shared, poisson = name in shared_poisson, param.pdf_type == "poisson"

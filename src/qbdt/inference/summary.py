@@ -53,6 +53,11 @@ class BestFit:
         """Number of the signal strength among the parameters."""
         return self.likelihood.names.index(self.poi)
 
+    @property
+    def is_strength(self) -> bool:
+        """Whether it is a strength; otherwise it is a source without constraint, such as a mass."""
+        return self.likelihood.parameters[self.index].is_factor
+
     def value(self, name: str) -> float:
         """Best value of one parameter."""
         return float(self.minimum.values[self.likelihood.names.index(name)])
@@ -142,7 +147,7 @@ def summarise(
     refit
         Whether impacts come from fits with each source moved, otherwise from the covariance matrix.
     of_interest
-        Strengths to give results for; that of `best` if not given.
+        Strengths, and sources without constraint, to give results for; that of `best` if not given.
     groups
         Names of groups of parameters and their members, for impacts and parts of σ_μ.
     """
@@ -181,6 +186,7 @@ def _summarise_strength(
         impacts=measure_impacts(best, covariance, refit),
         group_impacts=measure_group_impacts(best, covariance, groups, refit),
         breakdown=_breakdown(best, groups),
+        is_strength=best.is_strength,
     )
 
 
@@ -238,11 +244,13 @@ def _sensitivity(best: BestFit, held: tuple[str, ...] = ()) -> FittedSensitivity
 
 
 def _significance(best: BestFit, held: tuple[str, ...]) -> float:
-    """Discovery significance sqrt(q0), q0 = −2 ln L(0)/L(μ̂), 0 for a deficit.
+    """Discovery significance sqrt(q0), q0 = −2 ln L(0)/L(μ̂), 0 for a deficit and for what is no strength.
 
     Cowan, Cranmer, Gross, Vitells, arXiv:1007.1727, eq. 12 and 53.
     """
-    return 0.0 if best.mu <= 0 else float(np.sqrt(max(best.rise(0.0, best.hold(held)), 0.0)))
+    if best.mu <= 0 or not best.is_strength:
+        return 0.0
+    return float(np.sqrt(max(best.rise(0.0, best.hold(held)), 0.0)))
 
 
 def _parameters(best: BestFit, errors: Floats) -> tuple[FittedParameter, ...]:

@@ -81,6 +81,9 @@ def describe_measurement(
     fits, with wide bounds, and one ending in `_limit`, for upper limits, with a strength that is not negative, as the
     test statistic for limits in pyhf wants it. That of the first strength comes first and has the given name. MC
     statistics are one factor per bin or one per process and bin, with Gaussian or Poisson constraints (`mc_model`).
+
+    HistFactory constrains every source. A source that is a parameter of interest of one of the measurements has no
+    constraint for `PyhfModel`; pyhf itself would give it one.
     """
     _check(measurement)
     names_mc = name_mc_stat(measurement, mc_model)
@@ -99,6 +102,7 @@ def describe_measurement(
     limits = [
         {"name": f"{names[poi]}_limit", "config": {"poi": poi, "parameters": _bound_strength(parameters, poi)}}
         for poi in names
+        if poi in measurement.factors
     ]
     measurements = [*fits, *limits]
     data = measurement.recorded or measurement.asimov
@@ -182,7 +186,9 @@ def _parameters(measurement: Measurement, mc_stat: bool) -> list[dict[str, Any]]
     for name in measurement.factors:
         bounds = [float(f"{end:.4g}") for end in (lows[name], 1 + reaches[name])]
         parameters.append({"name": name, "inits": [1.0], "bounds": [bounds]})
-    parameters += [{"name": name, "bounds": [[-REACH, REACH]]} for name in measurement.sources]
+    for name in measurement.sources:
+        reach = max(10.0, float(f"{REACH * errors[name]:.4g}")) if name in measurement.unconstrained else REACH
+        parameters.append({"name": name, "bounds": [[-reach, reach]]})
     for parameter in parameters:
         name = parameter["name"]
         if name in measurement.bounds:

@@ -331,6 +331,8 @@ class Analysis(Section):
             own: dict[str, Any] = {"transform": "none", "binning": "optimised"}
             if strengths := {name: list(names) for name, names in self.training.strengths.items()}:
                 own |= {"parameters": strengths, "binning": "cells", "bins": 40}
+            if interest := list(self.training.of_interest):
+                own |= {"of_interest": interest, "binning": "cells", "bins": 40 if len(interest) > 1 else 20}
             changed = {key: value for key, value in own.items() if key not in given}
             self.__dict__["fit"] = self.fit.model_copy(update=changed)
         return self
@@ -350,7 +352,10 @@ class Analysis(Section):
             require_known("training.free", training.free, backgrounds, "background process")
             require_interest(training.of_interest, training.strengths, sources)
         if self.fit.binning == "cells":
-            require_figure(self.fit.figure, self.fit.of_interest or self.fit.parameters)
+            measured = self.fit.of_interest or list(self.fit.parameters)
+            require_figure(self.fit.figure, measured)
+            if self.fit.bins <= len(measured):
+                raise ValueError(f"fit.bins: {self.fit.bins}: to measure {len(measured)} parameters takes more cells")
         return self
 
     @model_validator(mode="after")

@@ -28,7 +28,11 @@ class Fit(FitSettings):
         description="for binning: cells; what they keep: the determinant of the covariance of the strengths, the sum "
         "of their variances, or the variance of one by name",
     )
-    of_interest: OptionalNames = Field([], description="strengths that are measured; all that are not fixed by default")
+    of_interest: OptionalNames = Field(
+        [],
+        description="strengths that are measured, and sources without constraint, such as a mass; by default those of "
+        "the training, or all strengths that are not fixed",
+    )
     free: OptionalNames | dict[str, Names] = Field(
         [], description="backgrounds whose normalisation is free: names, or factor to the processes that share it"
     )

@@ -24,7 +24,7 @@ class Answers:
 
     yields: Yields  # Yields by region and process before and after the fit
     limits: tuple[UpperLimit, ...] = ()  # Upper limit on each strength of interest; empty where not asked for
-    contours: tuple[PairScan, ...] = ()  # Profile likelihood of each pair of strengths; empty where not asked for
+    contours: tuple[PairScan, ...] = ()  # Profile likelihood of each pair of parameters of interest, where asked for
     # Goodness of the fit to recorded data; None where there are none, or it was not asked for
     goodness: GoodnessOfFit | None = None
 

@@ -45,12 +45,14 @@ class PairScan:
     x: Floats
     y: Floats
     rise: Floats  # −2 Δln L, shape (y, x), all other parameters fitted; NaN where no fit is possible
+    nominal: tuple[float, float] = (1.0, 1.0)  # Their nominal values: 1 for strengths, 0 for sources
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""
         rise = [[None if np.isnan(r) else r for r in row] for row in self.rise.tolist()]
         axes = {"x": self.x.tolist(), "y": self.y.tolist()}
-        return {"parameters": list(self.parameters), "best": list(self.best), **axes, "rise": rise}
+        plain = {"parameters": list(self.parameters), "best": list(self.best), **axes, "rise": rise}
+        return plain if self.nominal == (1.0, 1.0) else {**plain, "nominal": list(self.nominal)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PairScan:
@@ -58,7 +60,8 @@ class PairScan:
         first, second = plain["parameters"]
         rise = np.array([[np.nan if r is None else r for r in row] for row in plain["rise"]], dtype=float)
         x, y = (np.array(plain[axis]) for axis in ("x", "y"))
-        return cls((first, second), (plain["best"][0], plain["best"][1]), x, y, rise)
+        nominal = plain.get("nominal", (1.0, 1.0))
+        return cls((first, second), (plain["best"][0], plain["best"][1]), x, y, rise, (nominal[0], nominal[1]))
 
 
 def scan_parameter(best: BestFit, parameter: str, points: int = 31) -> ParameterScan:
@@ -75,7 +78,9 @@ def scan_pair(best: BestFit, parameters: tuple[str, str], points: int = 25) -> P
     x, y = (_choose_values(best, name, points) for name in parameters)
     grid = {first: np.tile(x, points), second: np.repeat(y, points)}
     rise = _profile(best, grid).reshape(points, points)
-    return PairScan((first, second), (best.value(first), best.value(second)), x, y, rise)
+    named = dict(zip(best.likelihood.names, best.likelihood.parameters, strict=True))
+    nominal = (float(named[first].is_factor), float(named[second].is_factor))
+    return PairScan((first, second), (best.value(first), best.value(second)), x, y, rise, nominal)
 
 
 def _choose_values(best: BestFit, parameter: str, points: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The fit of several scores: cells, templates of these, and a measurement of several strengths."""
+"""The fit of several scores: cells, templates of these, and a measurement of strengths and other parameters."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def fit_strengths(
     strengths: Mapping[str, Sequence[str]],
     settings: FitSettings | None = None,
     *,
+    of_interest: Sequence[str] = (),
     free: Sequence[str] = (),
     figure: str = "determinant",
     choose_on: Dataset | None = None,
     progress: Progress = silent,
 ) -> FitResult:
-    """Fit several signal strengths in cells of several scores.
+    """Fit signal strengths, and sources without constraint such as a mass, in cells of one or more scores.
 
     Parameters
     ----------
@@ -37,11 +38,13 @@ def fit_strengths(
     settings
         `bins` is the largest number of cells, 40 by default, and `min_entries` the floor of each. With `binning:
         categories` every event goes to the category of its largest score, and is binned in that score.
+    of_interest
+        What is measured, strengths or sources, as in the training of the scores; all strengths by default.
     free
         Backgrounds whose normalisation is free.
     figure
-        What the cells keep: "determinant" of the covariance of the strengths, "sum" of their variances, or the name of
-        one.
+        What the cells keep: "determinant" of the covariance of what is measured, "sum" of the variances, or the name
+        of one.
     choose_on
         Other events with scores to choose the cells on. Without it they are chosen fold by fold on the other folds.
     progress
@@ -60,16 +63,31 @@ def fit_strengths(
     >>> result = fit_strengths(scored, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]}, FitSettings(bins=12, scan=False))
     >>> [strength.name for strength in result.expected.strengths], result.expected.strengths[0].sigma_mu < 0.5
     (['mu_ggH', 'mu_VBF'], True)
+
+    The position of a peak, in units of its variation, over a background whose normalisation is free:
+
+    >>> from qbdt import Systematic
+    >>> def peak(name, role, at, width, total):
+    ...     x = rng.normal(at, width, 5000)
+    ...     return Sample(name, role, Events({"m": x}, np.full(5000, total / 5000), {"event": np.arange(5000)}))
+    >>> samples = [peak("peak", "signal", 125, 2, 400), peak("rest", "background", 120, 20, 2000)]
+    >>> at, of = samples[0].events.column("m"), (samples[0].events.weight, {"event": np.arange(5000)})
+    >>> mass = Systematic.shape("mass", *({"peak": Events({"m": at + shift}, *of)} for shift in (1, -1)))
+    >>> scored = Dataset(samples, [mass], ModuloFolds(2, "event"))
+    >>> result = fit_strengths(scored, {"mu": ["peak"]}, FitSettings(scan=False), of_interest=["mass"], free=["rest"])
+    >>> 0.1 < result.expected.strength("mass").sigma_mu < 0.2
+    True
     """
     settings = settings or FitSettings(bins=40)
     if not strengths:
         raise FitError("strengths={}: at least one signal strength is needed")
     wanted = [s.name for s in scored.systematics] if settings.systematics is None else settings.systematics
     scored = scored.require_usable().with_systematics(wanted)
-    target = CellTarget({name: tuple(own) for name, own in strengths.items()}, free=tuple(free), figure=figure)
+    named = {name: tuple(own) for name, own in strengths.items()}
+    target = CellTarget(named, tuple(of_interest), tuple(free), figure=figure)
     chosen = scored if choose_on is None else choose_on.with_systematics(wanted)
     ways = {"by_folds": choose_on is None, "by_category": settings.binning == "categories"}
     cells = choose_cells(chosen, settings.bins, target, settings.min_entries, **ways)
     templates = bound_shifts(fill(scored, cells, "cell of the scores").scaled(settings.scale))
-    measurement = Measurement({settings.channel: templates}, strengths, free=free)
+    measurement = Measurement({settings.channel: templates}, strengths, of_interest, free)
     return fit_measurement(measurement, settings, progress)

@@ -66,8 +66,9 @@ def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
         axes.set_ylim(-0.7, len(impacts) + 1.6)
         axes.set_yticks(rows, [labels.source(i.source) for i in impacts])
         axes.tick_params(axis="y", which="minor", left=False, right=False)
-        name = summary.strengths[0].name
-        axes.set_xlabel(r"$\Delta\hat{\mu}$" + ("" if name == "mu" else f" ({name})"))
+        first = summary.strengths[0]
+        change = r"$\Delta\hat{\mu}$" + ("" if first.name == "mu" else f" ({first.name})")
+        axes.set_xlabel(change if first.is_strength else rf"$\Delta$ {first.name}")
         axes.legend(loc="upper center", ncols=2, columnspacing=1.5, handlelength=1.5)
         above = axes.twiny()
         parameters = [summary.parameter(i.source) for i in impacts]
@@ -123,13 +124,14 @@ def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> 
             axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
             axes.text(scan.mu[-1], level, rf" {int(np.sqrt(level))}$\sigma$", va="center", ha="left", color="grey")
         low, high = summary.interval or (-summary.sigma_mu, summary.sigma_mu)
-        name = r"$\mu$" if len(summary.strengths) == 1 else summary.strengths[0].name
+        first = summary.strengths[0]
+        name = r"$\mu$" if len(summary.strengths) == 1 and first.is_strength else first.name
         text = rf"{name} $= {summary.mu:.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
         axes.text(0.5, 0.93, text, transform=axes.transAxes, ha="center", va="top", fontsize=14)
         axes.text(0.5, 0.82, f"{summary.data} data", transform=axes.transAxes, ha="center", va="top")
         axes.set_xlim(scan.mu[0], scan.mu[-1])
         axes.set_ylim(0, max(6.0, 1.1 * float(scan.full.max())))
-        axes.set_xlabel(f"signal strength {name}")
+        axes.set_xlabel(f"signal strength {name}" if first.is_strength else name)
         axes.set_ylabel(r"$-2\,\Delta\ln L$")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.75))
         labels.write_above(axes)
@@ -161,7 +163,7 @@ def limit_curve(limit: UpperLimit, labels: Labels = PLAIN) -> Any:
 
 
 def strength_contours(scan: PairScan, labels: Labels = PLAIN) -> Any:
-    """Contours of two strengths that hold the truth with 68 % and 95 %, the best fit, and the nominal strengths."""
+    """Contours of two parameters that hold the truth with 68 % and 95 %, the best fit, and the nominal values."""
     with styled():
         drawn, axes = figure(6.0, 5.2)
         known = np.ma.masked_invalid(scan.rise)
@@ -169,7 +171,7 @@ def strength_contours(scan: PairScan, labels: Labels = PLAIN) -> Any:
             axes.contour(scan.x, scan.y, known, levels=[level], colors=[COLOURS[0]], linestyles=[style])
             axes.plot([], [], color=COLOURS[0], linestyle=style, label=f"{100 * share:.0f} %")
         axes.plot(*scan.best, marker="+", color="black", markersize=11, linestyle="none", label="best fit")
-        axes.plot(1, 1, marker="*", color=SIGNAL, markersize=9, linestyle="none", label="nominal")
+        axes.plot(*scan.nominal, marker="*", color=SIGNAL, markersize=9, linestyle="none", label="nominal")
         axes.set_xlabel(scan.parameters[0])
         axes.set_ylabel(scan.parameters[1])
         axes.legend(loc="upper right")

@@ -68,7 +68,7 @@ def stacked(
 
 
 def _name_strengths(summary: FitSummary) -> str:
-    if len(summary.strengths) == 1:
+    if len(summary.strengths) == 1 and summary.strengths[0].is_strength:
         return f", μ = {summary.mu:.2f}"
     return "".join(f"\n{strength.name} = {strength.mu:.2f}" for strength in summary.strengths)
 
