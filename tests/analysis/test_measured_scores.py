@@ -7,14 +7,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
-from qbdt.analysis.loader import load_regions, training_settings
+from qbdt.analysis.loader import load, load_regions, training_settings
 from qbdt.analysis.region_fit import read_control_regions
 from qbdt.analysis.run import run_analysis
+from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
+from qbdt.analysis.tuning import tune
 from qbdt.errors import ConfigError
 from qbdt.models.model_file import read_any_model
+from qbdt.studies.comparison import Plan
 
 pytestmark = pytest.mark.xdist_group("measured-scores")  # one worker makes the run that they share
 
@@ -112,6 +115,23 @@ def test_a_run_measures_a_source_of_interest(folder):
     assert 0.1 < fitted["sigma_mu"] < 3
     assert not (folder / "mass" / "fit" / "workspace.json").exists()
     assert "tilt" in {table.rows[0][0] for table in run.tables if table.header[0] == "parameter"}
+
+
+def test_what_looks_at_one_strength_refuses_more(folder, run, tmp_path):
+    analysis = read_analysis(folder / "analysis.yaml")
+    told = r"training\.strengths: a {} looks at one signal strength"
+    with pytest.raises(ConfigError, match=told.format("comparison")):
+        Plan(analysis, folder)
+    with pytest.raises(ConfigError, match=told.format("search")):
+        tune(load(analysis, folder), analysis, tmp_path)
+    with pytest.raises(ConfigError, match=told.format("diagnosis")):
+        diagnose_run(folder / "out", folder)
+
+
+def test_one_named_strength_has_bins_of_its_score(folder):
+    one = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "strengths: {mu_H: [ggH, VBF]}")
+    fit = parse_analysis(one).fit
+    assert (fit.binning, fit.parameters) == ("optimised", {"mu_H": ["ggH", "VBF"]})
 
 
 REGIONS = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "with: control regions").replace(

@@ -51,6 +51,7 @@ def diagnose_run(
     run = read_run(Path(folder), None if data is None else Path(data), progress)
     if run.analysis is None or run.model is None:
         raise ConfigError(f"{folder}: no models of a finished qbdt run")
+    run.analysis.require_one_strength("a diagnosis")
     if run.data is None:
         raise ConfigError(f"{folder}: the events are needed: give their folder as data")
     sources, settings = run.analysis.training.systematics, run.model.trainings[0].settings

@@ -43,6 +43,7 @@ def tune(
     require("optuna", "qbdt tune")  # said before events are read
     open_device(device)
     settings = read_analysis(analysis)
+    settings.require_one_strength("a search")
     with FolderLock(out):
         found = search(
             load(settings, data or analysis.parent, bar(quiet)),

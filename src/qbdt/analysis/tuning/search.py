@@ -54,6 +54,7 @@ def tune(
     say
         Told about every trial.
     """
+    analysis.require_one_strength("a search")
     base = training_settings(analysis)
     space = space_of(base.method)
     judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads, device), inner, n_threads, device)

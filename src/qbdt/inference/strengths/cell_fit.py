@@ -43,8 +43,7 @@ def fit_strengths(
     free
         Backgrounds whose normalisation is free.
     figure
-        What the cells keep: "determinant" of the covariance of what is measured, "sum" of the variances, or the name
-        of one.
+        What cells keep: "determinant" of the covariance of what is measured, "sum" of variances, or the name of one.
     choose_on
         Other events with scores to choose the cells on. Without it they are chosen fold by fold on the other folds.
     progress
@@ -63,20 +62,6 @@ def fit_strengths(
     >>> result = fit_strengths(scored, {"mu_ggH": ["ggH"], "mu_VBF": ["VBF"]}, FitSettings(bins=12, scan=False))
     >>> [strength.name for strength in result.expected.strengths], result.expected.strengths[0].sigma_mu < 0.5
     (['mu_ggH', 'mu_VBF'], True)
-
-    The position of a peak, in units of its variation, over a background whose normalisation is free:
-
-    >>> from qbdt import Systematic
-    >>> def peak(name, role, at, width, total):
-    ...     x = rng.normal(at, width, 5000)
-    ...     return Sample(name, role, Events({"m": x}, np.full(5000, total / 5000), {"event": np.arange(5000)}))
-    >>> samples = [peak("peak", "signal", 125, 2, 400), peak("rest", "background", 120, 20, 2000)]
-    >>> at, of = samples[0].events.column("m"), (samples[0].events.weight, {"event": np.arange(5000)})
-    >>> mass = Systematic.shape("mass", *({"peak": Events({"m": at + shift}, *of)} for shift in (1, -1)))
-    >>> scored = Dataset(samples, [mass], ModuloFolds(2, "event"))
-    >>> result = fit_strengths(scored, {"mu": ["peak"]}, FitSettings(scan=False), of_interest=["mass"], free=["rest"])
-    >>> 0.1 < result.expected.strength("mass").sigma_mu < 0.2
-    True
     """
     settings = settings or FitSettings(bins=40)
     if not strengths:

@@ -37,6 +37,7 @@ class Plan:
     device: str | None = None
 
     def __post_init__(self) -> None:
+        self.analysis.require_one_strength("a comparison")
         open_device(self.device)  # says what is missing before events are read
         for name, value in (("budget", self.budget), ("repeat", self.repeat)):
             if value < 1:
