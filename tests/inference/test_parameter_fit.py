@@ -11,6 +11,7 @@ from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
 from qbdt.data.systematic import Systematic
 from qbdt.errors import FitError
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.scans import PairScan
 from qbdt.inference.fit import fit_measurement, write_fit
 from qbdt.inference.fit_summary import FitSummary
@@ -21,7 +22,8 @@ from qbdt.inference.strengths.cell_fit import fit_strengths
 from qbdt.inference.summary import fit_freely
 from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.score_histograms import fill
-from qbdt.inference.workspace import read_workspace
+from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.workspace import describe_measurement, read_workspace
 
 N = 3000
 
@@ -100,6 +102,29 @@ def test_a_mass_and_a_strength_are_measured_together():
     (scan,) = result.answers.contours
     assert (scan.parameters, scan.nominal) == (("mass", "mu"), (0.0, 1.0))
     assert PairScan.from_dict(scan.to_dict()).nominal == (0.0, 1.0)
+
+
+def test_a_coefficient_whose_square_counts_is_exact():
+    """n(c) = n + l c + q c², also far beyond the samples at c = ±1."""
+    n, linear, square = np.array([50.0, 80.0, 20.0]), np.array([3.0, -5.0, 4.0]), np.array([2.0, 1.0, 6.0])
+    shift = Shift(n + linear + square, n - linear + square)
+    signal = ProcessTemplates(
+        "s", Role.SIGNAL, n, np.zeros(3), {"c": shift, "k": Shift(1.3 * n, 0.9 * n, factors=(0.9, 1.3))}
+    )
+    background = ProcessTemplates("b", Role.BACKGROUND, 2 * n, np.zeros(3))
+    templates = TemplateSet("score", np.arange(4.0), (signal, background), ("c", "k"))
+    measurement = Measurement({"region": templates}, of_interest=("c", "k"), fixed={"mu": 1.0})
+    likelihood = AnalyticLikelihood(describe_measurement(measurement, mc_stat=False))
+    values, at = likelihood.start.copy(), dict(zip(likelihood.names, range(9), strict=False))
+    for c, k in ((1.0, 0.0), (-1.0, 1.0), (3.2, -1.0), (0.4, 0.5)):
+        values[at["c"]], values[at["k"]] = c, k
+        factor = 1 + 0.2 * k + 0.1 * k**2
+        expected = (n + linear * c + square * c**2) * factor + 2 * n
+        assert likelihood.expected(values) == pytest.approx(expected, rel=1e-12)
+        numeric = Likelihood.jacobian(likelihood, values, [at["c"], at["k"]])
+        assert likelihood.jacobian(values, [at["c"], at["k"]]) == pytest.approx(numeric, rel=1e-6)
+    best = fit_freely(AnalyticLikelihood(describe_measurement(measurement, mc_stat=False), likelihood.expected(values)))
+    assert {name: best.value(name) for name in ("c", "k")} == pytest.approx({"c": 0.4, "k": 0.5}, abs=1e-4)
 
 
 def test_files_of_a_mass(tmp_path):

@@ -7,7 +7,9 @@ sample; the expected events of an entry are
     (nominal + Σ_k δ_k(θ_k)) × Π_j f_j(θ_j) × Π γ,
 
 with δ of histosys (code 4p, or piecewise linear), f of normsys (code 4) and normfactor, and γ of staterror and
-shapesys. The entries of a bin are added up.
+shapesys. The entries of a bin are added up. A source that is a parameter of interest, which is no uncertainty, changes
+both by the parabola through its values down, nominal and up, also beyond ±1: with that a mass has no kink at 0, and a
+coefficient whose square counts is exact.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ Index = NDArray[np.intp]
 
 ASYMMETRIC = 0.05
 """Difference of the effects up and down, of their sum, above which a source is asymmetric."""
+
+
+def list_pois(spec: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the parameters of interest of all measurements of a workspace."""
+    return frozenset(one["config"]["poi"] for one in spec["measurements"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +67,7 @@ class Expectation:
     def __init__(
         self, spec: Mapping[str, Any], channels: Sequence[str], first_parameter: Mapping[str, int], linear: bool = False
     ) -> None:
-        self._first, self._linear = first_parameter, linear
+        self._first, self._linear, self._measured = first_parameter, linear, list_pois(spec)
         by_name = {channel["name"]: channel for channel in spec["channels"]}
         self.samples = tuple(dict.fromkeys(s["name"] for name in channels for s in by_name[name]["samples"]))
         self._base: Floats = np.zeros(0)
@@ -88,18 +95,21 @@ class Expectation:
 
     def _add(self, modifier: Mapping[str, Any], nominal: Floats, entries: Index) -> None:
         kind, data = modifier["type"], modifier["data"]
-        first = self._first[modifier["name"]]
+        first, measured = self._first[modifier["name"]], modifier["name"] in self._measured
         match kind:
             case "normfactor":
                 self._factors.append(_Term(first, entries, lambda x: (x[:, None], np.ones((len(x), 1)))))
             case "normsys":
                 self._note_asymmetry(first, np.log(data["hi"]), -np.log(data["lo"]))
-                self._factors.append(_Term(first, entries, _interpolate_norm(float(data["lo"]), float(data["hi"]))))
+                low, high = float(data["lo"]), float(data["hi"])
+                norm = _add_one(_interpolate_parabola(np.array([high - 1]), np.array([1 - low])))
+                self._factors.append(_Term(first, entries, norm if measured else _interpolate_norm(low, high)))
             case "histosys":
                 up, down = np.asarray(data["hi_data"]) - nominal, nominal - np.asarray(data["lo_data"])
                 self._note_asymmetry(first, up, down)
-                interpolate = _interpolate_linearly(up, down) if self._linear else _interpolate_smoothly(up, down)
-                self._shifts.append(_Term(first, entries, interpolate))
+                smooth = _interpolate_parabola if measured else _interpolate_smoothly
+                interpolate = _interpolate_linearly if self._linear else smooth
+                self._shifts.append(_Term(first, entries, interpolate(up, down)))
             case "staterror" | "shapesys":
                 self._scales.append((first + np.arange(entries.size), entries))
             case _:
@@ -178,6 +188,26 @@ def _interpolate_linearly(up: Floats, down: Floats) -> Callable[[Floats], tuple[
     def evaluate(theta: Floats) -> tuple[Floats, Floats]:
         slope = np.where((theta >= 0)[:, None], up, down)
         return theta[:, None] * slope, slope
+
+    return evaluate
+
+
+def _interpolate_parabola(up: Floats, down: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """The parabola through 0 and the changes up and down, everywhere."""
+    slope, bend = (up + down) / 2, (up - down) / 2
+
+    def evaluate(theta: Floats) -> tuple[Floats, Floats]:
+        return np.outer(theta, slope) + np.outer(theta**2, bend), slope + np.outer(2 * theta, bend)
+
+    return evaluate
+
+
+def _add_one(change: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Make a factor of a relative change."""
+
+    def evaluate(theta: Floats) -> tuple[Floats, Floats]:
+        values, slopes = change(theta)
+        return 1 + values, slopes
 
     return evaluate
 

@@ -13,6 +13,7 @@ import numpy as np
 from qbdt.data import Dataset, Role
 from qbdt.errors import FitError
 from qbdt.files import provenance, write_text
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
 from qbdt.inference.construction import Filler, build_templates
@@ -101,10 +102,11 @@ def fit_measurement(
             free = measurement.unconstrained[0]
             raise FitError(f"limits: {free} is measured, and without signal it may have no effect: fix it for limits")
         measurement = _note_no_constraint(measurement)
-    likelihoods = {"Asimov": Likelihood(spec, data=expect_counts(measurement, spec))}
+    kind = AnalyticLikelihood if measurement.unconstrained else Likelihood  # pyhf has no parabola
+    likelihoods = {"Asimov": kind(spec, data=expect_counts(measurement, spec))}
     if (recorded := measurement.recorded) is not None:
         if any(np.any(counts > 0) for counts in recorded.values()):
-            likelihoods["recorded"] = Likelihood(spec)
+            likelihoods["recorded"] = kind(spec)
         else:
             measurement = _note_no_data(measurement)
     summaries, scan, answers = {}, None, None

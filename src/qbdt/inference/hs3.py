@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from qbdt.errors import FitError
 from qbdt.files import write_text
+from qbdt.inference.expectation import list_pois
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.pyhf_model import list_pois
 
 VERSION = "0.2"
 """Of the standard."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.expectation import Expectation
+from qbdt.inference.expectation import Expectation, list_pois
 from qbdt.inference.mc_statistics import take_constraints
 
 STEP = 1e-4
@@ -156,11 +156,6 @@ class PyhfModel:
             behind[i] -= step
             rows.append((self.expected(ahead) - self.expected(behind)) / (2 * step))
         return np.array(rows, dtype=float).reshape(len(free), len(self.observations))
-
-
-def list_pois(spec: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the parameters of interest of all measurements of a workspace."""
-    return frozenset(one["config"]["poi"] for one in spec["measurements"])
 
 
 def _parameters(config: Any, free: Collection[str]) -> Iterator[Parameter]:
