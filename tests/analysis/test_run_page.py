@@ -27,7 +27,7 @@ training: {method: paper, n_trees: 3}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     target = tmp_path_factory.mktemp("run")
-    run_analysis(parse_analysis(ANALYSIS, "synthetic.yaml"), target, target, n_threads=1)
+    run_analysis(parse_analysis(ANALYSIS, "synthetic.yaml"), target, target, n_threads=1, figures=False)
     return target
 
 
