@@ -22,7 +22,6 @@ from qbdt.training.settings import Settings
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
-pytestmark = pytest.mark.xdist_group("every-method")
 
 
 def thinned(data, n):

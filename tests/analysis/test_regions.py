@@ -17,8 +17,6 @@ from qbdt.analysis.schema import Region
 from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.inference.settings import FitSettings
 
-pytestmark = pytest.mark.xdist_group("regions")  # one worker makes the run that they share
-
 ANALYSIS = """\
 name: two signals
 features: [x, y]

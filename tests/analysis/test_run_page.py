@@ -15,8 +15,6 @@ from qbdt.data import Role
 from qbdt.errors import ConfigError
 from qbdt.report.page import render_markdown
 
-pytestmark = pytest.mark.xdist_group("run-page")  # one worker makes the run that they share
-
 ANALYSIS = """
 name: "<b>synthetic</b>"
 dataset: {name: inferno, options: {n: 2000, seed: 1, k: 2}}
