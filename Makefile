@@ -69,7 +69,7 @@ bench-gpu: setup  ## speed on a GPU, against XGBoost there in the same run
 test-gpu: setup  ## hundreds of random trainings on a GPU, each the model of the CPU bit by bit
 	$(THREADS) QBDT_GPU_TRAININGS=300 $(BIN)/python -m pytest -n 0 tests/device
 
-physics: setup  ## what fits quote, against tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
+physics: setup  ## fit results against those of tuned peers; hours the first time, and P2, P3 need ../shared (SAMPLE=FOLDER for P4)
 	mkdir -p qbdt-bench
 	cp docs/_figures/physics-results-head.txt qbdt-bench/all.md
 	for p in P1 P2 P3 P4; do checks="--check without"; \

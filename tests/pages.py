@@ -4,7 +4,7 @@
 |---|---|
 | `python` | executed; all blocks of a page share their names |
 | `pycon` | executed as a doctest, output compared |
-| `console` | lines after `$` go to bash; what stands below one is compared with its output |
+| `console` | lines after `$` go to bash, or to qbdt; what stands below one is compared with its output |
 | `yaml` or `cpp`, `title="FILE"` | written to FILE |
 | others | for reading only |
 
@@ -20,12 +20,16 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from tests.cli.inside import qbdt
 
 __all__ = ["Block", "blocks", "run_page"]
 
@@ -40,6 +44,8 @@ OMITTED = re.compile(r"\s*^\.\.\.$\s*", re.MULTILINE)
 OF_THE_MACHINE = re.compile(r"^(\w+: [\d,]+ of [\d,]+ \(\d+%\), .*|training takes about .*)\n", re.MULTILINE)
 """What differs between machines: how far work that takes long is, and what it was expected to take."""
 NUMBER = re.compile(r"[-+]?\d+\.\d+")
+ALONE = re.compile(r"qbdt [^|<>;&$*?`]+")
+"""A command line that needs no shell."""
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -107,30 +113,38 @@ def _doctest(code: str, names: dict[str, Any], where: str) -> None:
 
 def _console(block: Block, where: str) -> None:
     for command, expected in _commands(block.code):
-        environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "COLUMNS": "130",
-            "NO_COLOR": "1",
-            "TERM": "dumb",
-        }
-        done = subprocess.run(
-            ["bash", "-c", command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-            check=False,
-            timeout=600,
-        )
-        output, expected = (OF_THE_MACHINE.sub("", text) for text in (done.stdout, expected))
+        code, output = _run(command)
+        output, expected = (OF_THE_MACHINE.sub("", text) for text in (output, expected))
         wanted = 2 if expected.startswith("qbdt:") else 0
-        assert done.returncode == wanted, f"{where}: {command}: exit code {done.returncode}\n{output}"
+        assert code == wanted, f"{where}: {command}: exit code {code}\n{output}"
         if expected:
             same = _roughly_same if block.roughly else _same
             assert same(OMITTED.sub("...", expected), output), (
                 f"{where}: {command}: expected\n{expected}\ngot\n{output}"
             )
+
+
+def _run(command: str) -> tuple[int, str]:
+    """Exit code and output of a command; qbdt alone runs in this process, which has done its imports."""
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "130",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+    }
+    with mock.patch.dict(os.environ, environment):
+        if ALONE.fullmatch(command):
+            here = qbdt(*shlex.split(command)[1:], joined=True)
+            return here.returncode, here.stdout
+        there = subprocess.run(
+            ["bash", "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    return there.returncode, there.stdout
 
 
 def _same(expected: str, output: str) -> bool:

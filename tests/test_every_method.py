@@ -22,7 +22,6 @@ from qbdt.training.settings import Settings
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
-pytestmark = pytest.mark.xdist_group("every-method")
 
 
 def thinned(data, n):
@@ -96,7 +95,7 @@ def test_run_diagnose_tune_and_report(method, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "analysis.yaml").write_text(ANALYSIS.format(method=method))
     commands = (
-        ["run", "analysis.yaml", "--out", "run"],
+        ["run", "analysis.yaml", "--out", "run", "--no-figures"],
         ["diagnose", "run"],
         ["tune", "analysis.yaml", "--trials", "1", "--out", "tuned"],
         ["report", "run"],

@@ -19,8 +19,6 @@ from qbdt.errors import ConfigError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 
-pytestmark = pytest.mark.xdist_group("measured-scores")  # one worker makes the run that they share
-
 N = 1500
 CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
 

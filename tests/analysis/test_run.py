@@ -21,8 +21,6 @@ from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, FitError, ModelFileError, OutputError
 from qbdt.files import FolderLock
 
-pytestmark = pytest.mark.xdist_group("run")  # one worker makes the run that they share
-
 ANALYSIS = """
 name: small
 features: [x, y]

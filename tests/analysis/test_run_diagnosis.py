@@ -12,8 +12,6 @@ from qbdt.analysis.run_page import run_document
 from qbdt.cli.app import app
 from qbdt.errors import ConfigError, OutputError
 
-pytestmark = pytest.mark.xdist_group("diagnosing")
-
 ANALYSIS = """
 name: small
 dataset: {name: inferno, options: {n: 600, k: 2}}

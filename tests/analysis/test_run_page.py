@@ -15,8 +15,6 @@ from qbdt.data import Role
 from qbdt.errors import ConfigError
 from qbdt.report.page import render_markdown
 
-pytestmark = pytest.mark.xdist_group("run-page")  # one worker makes the run that they share
-
 ANALYSIS = """
 name: "<b>synthetic</b>"
 dataset: {name: inferno, options: {n: 2000, seed: 1, k: 2}}
@@ -27,7 +25,7 @@ training: {method: paper, n_trees: 3}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     target = tmp_path_factory.mktemp("run")
-    run_analysis(parse_analysis(ANALYSIS, "synthetic.yaml"), target, target, n_threads=1)
+    run_analysis(parse_analysis(ANALYSIS, "synthetic.yaml"), target, target, n_threads=1, figures=False)
     return target
 
 

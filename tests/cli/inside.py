@@ -18,11 +18,12 @@ class Done:
     stderr: str
 
 
-def qbdt(*arguments, cwd="."):
-    """Run a command in a folder."""
-    out, err = io.StringIO(), io.StringIO()
+def qbdt(*arguments, cwd=".", joined=False):
+    """Run a command in a folder; with `joined` its messages are among its output."""
+    out = io.StringIO()
+    err = out if joined else io.StringIO()
     words = ["qbdt", *map(str, arguments)]
     streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
     with contextlib.chdir(cwd), mock.patch.object(sys, "argv", words), streams[0], streams[1]:
         code = _run()
-    return Done(code, out.getvalue(), err.getvalue())
+    return Done(code, out.getvalue(), "" if joined else err.getvalue())

@@ -1,6 +1,7 @@
 """The command line as a user meets it: one message and exit code 2 for what a user can cause, never a traceback."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -61,7 +62,7 @@ def test_output_survives_a_terminal_without_unicode(synthetic):
         [sys.executable, "-m", "qbdt", "inspect", "a.yaml"],
         capture_output=True,
         cwd=synthetic,
-        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
         check=False,
     )
     assert done.returncode == 0

@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.inside import qbdt
 
-pytestmark = pytest.mark.xdist_group("newcomer")  # one worker makes the run that they share
-
 ANALYSIS = """
 name: newcomer
 columns:

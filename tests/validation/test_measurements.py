@@ -7,8 +7,6 @@ from validation.measurements import check, run, tabulate
 
 from qbdt.training.partner import Partner
 
-pytestmark = pytest.mark.xdist_group("measurements")  # one worker makes the trainings that they share
-
 N, TREES = 2000, 30
 
 

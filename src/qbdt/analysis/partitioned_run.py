@@ -97,7 +97,7 @@ class PartitionedRun(ABC):
         _require_few_scores(analysis)
         partitions = load_partitions(analysis, folder, self.count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
-        note(f"read {self.where}, in {len(partitions)} parts")
+        note(f"read {self.where}, in {len(partitions)} partitions")
         self._partitions = partitions
         self._reduce(read_all(partitions[:1]), partial(_require_parameters, analysis=analysis), _first, "names")
         if analysis.regions:

@@ -52,7 +52,7 @@ def physics(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare what a fit quotes with scores of this package and of tuned LightGBM, XGBoost, scikit-learn and AdaBoost.
+    """Compare fits with scores of this package and of tuned LightGBM, XGBoost, scikit-learn and AdaBoost.
 
     All are trained and fitted on the same folds and tuned by the same nested procedure, never on events that are
     fitted. A run that is started again goes on where it stopped.

@@ -41,7 +41,7 @@ def compare(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the profiled method, the paper's and other libraries on your events: what a fit with each score quotes.
+    """Compare the profiled method, the paper's and other libraries on your events, by a fit with each score.
 
     All have the same folds, the same rule of bins and the same fit; peers are tuned inside of the training folds, by
     the rule of the physics benchmark. Interrupted and started again it goes on where it stopped.

@@ -186,7 +186,7 @@ class _Batch:
         return np.asarray(total + np.where(np.all(expected > 0, axis=1), poisson, np.inf))
 
     def newton_step(self, point: Floats, rows: NDArray[np.intp], exact: bool) -> tuple[Floats, Floats]:
-        """Steps −H⁻¹g and the decreases gᵀH⁻¹g/2 they promise."""
+        """Steps −H⁻¹g and the decreases gᵀH⁻¹g/2 they predict."""
         slope, matrix = self.differentiate(point, rows)
         low, high = self.likelihood.bounds.T
         held = self.fixed | ((point <= low) & (slope > 0)) | ((point >= high) & (slope < 0))

@@ -16,7 +16,7 @@ from qbdt.files import provenance, write_text
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
-from qbdt.inference.construction import Filler, build_templates
+from qbdt.inference.construction import build_templates
 from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import write_hs3
 from qbdt.inference.likelihood import Likelihood
@@ -36,7 +36,6 @@ def run_fit(
     settings: FitSettings | None = None,
     choose_on: Dataset | None = None,
     progress: Progress = silent,
-    filler: Filler | None = None,
 ) -> FitResult:
     """Templates, workspace and fit of a scored dataset.
 
@@ -50,8 +49,6 @@ def run_fit(
         Other events with scores, to choose c and the edges on; see `build_templates`.
     progress
         Told how far the fits have come.
-    filler
-        Where `scored` is only a sample: fills the templates from all events, see `build_templates`.
 
     Examples
     --------
@@ -66,7 +63,7 @@ def run_fit(
     True
     """
     settings = settings or FitSettings()
-    built = build_templates(scored.require_usable(), settings, choose_on, filler)
+    built = build_templates(scored.require_usable(), settings, choose_on)
     result = fit_templates(built.templates, settings, progress)
     chosen = {"chosen_c": built.c, "chosen_edges": [list(edges) for edges in built.bins.edges]}
     return replace(result, settings={**settings.model_dump(), **chosen})

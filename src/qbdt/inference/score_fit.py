@@ -32,7 +32,7 @@ def fit_scores(
     process: str | ArrayLike | None = None,
     progress: Progress = silent,
 ) -> FitResult:
-    """Fit with the scores of a model: what a measurement of the signal strength would quote.
+    """Fit the signal strength with the scores of a model.
 
     Use events that the model was not trained on, or a `CrossTrainedClassifier`, which sees to that; its folds are also
     those by which bins are chosen on other events than are filled.

@@ -41,7 +41,6 @@ def build_workspace(
     *,
     poi: str = "mu",
     measurement: str = "measurement",
-    channel: str = "signal_region",
     mc_stat: bool = True,
 ) -> dict[str, Any]:
     """Write templates of one region with one signal strength as a pyhf workspace; see `describe_measurement`.
@@ -54,8 +53,6 @@ def build_workspace(
         Name of the signal strength: a factor on all signal processes.
     measurement
         Name of the measurement in the workspace.
-    channel
-        Name of the channel in the workspace.
     mc_stat
         Whether to add the MC-statistics modifiers.
 
@@ -68,7 +65,8 @@ def build_workspace(
     [{'name': 'signal_region', 'data': [91.0, 14.0]}]
     """
     signals = [process.name for process in templates.of_role(Role.SIGNAL)]
-    return describe_measurement(Measurement({channel: templates}, {poi: signals}), name=measurement, mc_stat=mc_stat)
+    regions = Measurement({"signal_region": templates}, {poi: signals})
+    return describe_measurement(regions, name=measurement, mc_stat=mc_stat)
 
 
 def describe_measurement(

@@ -28,8 +28,6 @@ from qbdt.training.settings import Settings
 from qbdt.trees.ensemble import Ensemble
 
 pytest.importorskip("optuna")
-pytestmark = pytest.mark.xdist_group("tuning")
-
 ANALYSIS = """
 name: small
 dataset: {name: inferno, options: {n: 400, k: 2}}

@@ -31,8 +31,6 @@ from qbdt.studies.processes import run_tasks
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
-pytestmark = pytest.mark.xdist_group("comparison")  # one worker makes the comparison that they share
-
 TEXT = """
 name: small
 dataset: {name: inferno, options: {n: 1500, seed: 1, k: 2}}

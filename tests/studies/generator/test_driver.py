@@ -14,8 +14,6 @@ from qbdt.data.samples.objects.reconstruction import SELECTION
 from qbdt.errors import ConfigError, DataError, MissingDependencyError
 from qbdt.studies.generator.driver import BATCHES, GenerateSettings, generate_tautaugamma
 
-pytestmark = pytest.mark.xdist_group("generate")  # one worker makes the sample once
-
 SMALL = GenerateSettings(seed=3, tau_decays=150, points={"signal": 5_000, "background": 20_000}, pilot_points=50_000)
 WANTED = 150
 

@@ -18,8 +18,6 @@ from qbdt.studies.paper.study_page import make_document
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
-pytestmark = pytest.mark.xdist_group("study")  # one worker makes the study that they share
-
 CHOSEN = (
     get_method("QBDT7, 7 leaves"),
     get_method("QBDT7"),

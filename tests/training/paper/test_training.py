@@ -1,5 +1,6 @@
 """The boosting as a whole: against a plain twin, and bit for bit under everything that must not matter."""
 
+import traceback
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.systematic import Systematic
 from qbdt.errors import ConfigError, DataError
+from qbdt.estimator import QBDTClassifier
 from qbdt.threads import Workers
 from qbdt.training.methods import train
 from qbdt.training.monitor import Monitor
 from qbdt.training.paper.boosted_rows import prepare_events
 from qbdt.training.partitions.events import place_events
 from qbdt.training.settings import Settings
+from qbdt.trees.kernels import add_rows
 from tests.training.paper.naive import NaiveQBDT
 
 NAMES = ("a", "b", "c")
@@ -351,6 +354,21 @@ def test_progress_is_told():
 
     train(problem(23), Settings(method="paper", n_trees=3), progress=lambda _, total: Bar())
     assert sum(told) == 3
+
+
+def test_the_histogram_kernel_is_called_directly_in_memory(monkeypatch):
+    """From `fit` to the kernel there are at most eight Python frames."""
+    depths = []
+
+    def count_frames(*arguments):
+        names = [frame.name for frame in traceback.extract_stack()][:-1]
+        depths.append(len(names) - names.index("fit"))
+        return add_rows(*arguments)
+
+    monkeypatch.setattr("qbdt.training.paper.weighted_rows.add_rows", count_frames)
+    X = np.random.default_rng(1).normal(size=(400, 2))
+    QBDTClassifier("paper", n_trees=1, n_threads=1).fit(X, X[:, 0] > 0)
+    assert max(depths) == 8
 
 
 def test_rows_need_few_bytes():

@@ -154,14 +154,14 @@ class ColumnStack:
 
     def _require_full(self) -> None:
         if self._room:
-            raise DataError(f"a table promised {self._room} rows and gave {self._filled}; is it truncated or damaged?")
+            raise DataError(f"a table declares {self._room} rows and has {self._filled}; is it truncated or damaged?")
 
 
 def _make_room(n_rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     try:
         return np.empty(n_rows, dtype=dtype)
     except (MemoryError, ValueError) as error:
-        raise DataError(f"a table promises {n_rows} rows: they do not fit into memory; is it damaged?") from error
+        raise DataError(f"a table declares {n_rows} rows: they do not fit into memory; is it damaged?") from error
 
 
 def _native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -36,20 +36,15 @@ def fit_experiments(
     return fit_many(likelihood, experiments.counts, experiments.centres, dict(hold or {}), experiments.truth)
 
 
-def measure_tilde(
-    likelihood: AnalyticLikelihood, experiments: Experiments, strength: str, mu: float, free: ManyFits | None = None
-) -> Floats:
-    """Test statistic q̃_μ of all experiments, for upper limits on a strength.
-
-    `free` are their free fits, not below a strength of 0, where these are known: see `fit_physically`.
-    """
-    free = fit_physically(likelihood, experiments, strength) if free is None else free
+def measure_tilde(likelihood: AnalyticLikelihood, experiments: Experiments, strength: str, mu: float) -> Floats:
+    """Test statistic q̃_μ of all experiments, for upper limits on a strength."""
+    free = _fit_physically(likelihood, experiments, strength)
     held = fit_experiments(likelihood, experiments, {strength: mu}).twice_nll
     found = free.values[:, likelihood.names.index(strength)]
     return np.where(found > mu, 0.0, np.maximum(held - free.twice_nll, 0.0))
 
 
-def fit_physically(likelihood: AnalyticLikelihood, experiments: Experiments, strength: str) -> ManyFits:
+def _fit_physically(likelihood: AnalyticLikelihood, experiments: Experiments, strength: str) -> ManyFits:
     """Free fits of all experiments, those with a negative strength replaced by fits at 0."""
     free = fit_experiments(likelihood, experiments)
     negative = free.values[:, likelihood.names.index(strength)] < 0

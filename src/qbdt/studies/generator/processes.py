@@ -174,17 +174,20 @@ class Pilot:
     clipped: float
 
 
-def run_pilot(process: HardProcess, rng: np.random.Generator, n: int, clipped: float = 1e-4) -> Pilot:
-    """Integrate with `n` points and find the weight above which at most a share `clipped` of the cross section lies."""
+def run_pilot(process: HardProcess, rng: np.random.Generator, n: int) -> Pilot:
+    """Integrate with `n` points and find the weight above which at most `CLIPPED` of the cross section lies."""
     weights = np.sort(np.concatenate([process.propose(rng, min(CHUNK, n))[1] for _ in range(-(-n // CHUNK))]))[::-1]
     n = -(-n // CHUNK) * min(CHUNK, n)
     # Clipping at the k-th largest weight w_k loses Σ_{i≤k} (w_i − w_k).
     above = np.cumsum(weights) - weights * np.arange(1, len(weights) + 1)
-    last = int(np.searchsorted(above, clipped * weights.sum(), side="right")) - 1
+    last = int(np.searchsorted(above, CLIPPED * weights.sum(), side="right")) - 1
     mean = float(weights.sum() / n)
     error = math.sqrt(max(float(np.square(weights).sum()) / n - mean**2, 0.0) / n)
     return Pilot(mean, error, float(weights[last]), float(above[last] / weights.sum()))
 
+
+CLIPPED = 1e-4
+"""Largest share of a cross section that may lie above the largest weight."""
 
 CHUNK = 50_000
 """Points that are held in memory at once."""

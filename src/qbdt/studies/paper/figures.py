@@ -249,8 +249,9 @@ def naive_significance(s: float, b: float, variance: Any) -> Any:
     return 2 * (first - second)
 
 
-def plot_significance(s: float = 0.10029, b: float = 0.014408) -> tuple[Any, dict[str, list[float]]]:
+def plot_significance() -> tuple[Any, dict[str, list[float]]]:
     """Draw Q against σ_b² for one published leaf, naive and stable, with the limit of eq:Q0; return its numbers too."""
+    s, b = 0.10029, 0.014408
     variance = np.logspace(-22, 0, 441)
     naive, stable = naive_significance(s, b, variance), significance(s, b, variance)
     limit = float(significance(s, b, 0.0))

@@ -23,7 +23,7 @@ from qbdt.training.partitions.rows import DevicePartitionRows, PartitionRows
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning
-from qbdt.trees.growth import Grown, LeafGrowth, RowStore, TreeGrower
+from qbdt.trees.growth import Grown, LeafGrowth, TreeGrower
 from qbdt.trees.rows import Memory, Segment, in_memory, sum_shares
 
 Result = TypeVar("Result")
@@ -177,29 +177,21 @@ def grow_next(
     """
     _, nodes = rows.begin_tree(Call(PairRows.begin_tree, (scales, *draw_rows(settings, number))))
     features = allowed[draw_features(settings, number, len(allowed))]
-    depth = settings.max_depth or settings.n_leaves
-    grown = _grow_at_once(nodes, criterion, 1.0 / np.array(scales), features, settings.n_leaves, depth)
+    n_leaves, depth = settings.n_leaves, settings.max_depth or settings.n_leaves
+    factor, grown = 1.0 / np.array(scales), None
+    if criterion.is_plain:  # where the rows are in one place, nobody needs to be asked between splits
+        criterion.scale(factor)
+        if isinstance(nodes, PairRows):
+            grown = nodes.grow(criterion.judge, features, criterion.n_cuts, n_leaves, depth)
+        elif isinstance(nodes, DevicePartitionRows) and DeviceGrowth.fits(nodes, n_leaves):
+            if nodes.growth is None:
+                nodes.growth = DeviceGrowth(nodes, criterion.n_cuts, n_leaves, depth)
+            grown = grow_pairs(nodes.growth, criterion.judge, features)
     if grown is None:
         root = nodes.histogram(0)
-        sums = criterion.start_tree(root, 1.0 / np.array(scales))
-        grown = TreeGrower(nodes, criterion, LeafGrowth(settings.n_leaves), features, depth).grow(root, sums)
+        sums = criterion.start_tree(root, factor)
+        grown = TreeGrower(nodes, criterion, LeafGrowth(n_leaves), features, depth).grow(root, sums)
     return grown if len(grown.leaves) > 1 else None
-
-
-def _grow_at_once(
-    nodes: RowStore, criterion: NewtonCriterion, factor: Floats, features: Indices, n_leaves: int, depth: int
-) -> Grown | None:
-    """Grow a tree without asking anyone between its splits, where the rows are in one place; else None."""
-    if not criterion.is_plain:
-        return None
-    criterion.scale(factor)
-    if isinstance(nodes, PairRows):
-        return nodes.grow(criterion.judge, features, criterion.n_cuts, n_leaves, depth)
-    if not isinstance(nodes, DevicePartitionRows) or not DeviceGrowth.fits(nodes, n_leaves):
-        return None
-    if nodes.growth is None:
-        nodes.growth = DeviceGrowth(nodes, criterion.n_cuts, n_leaves, depth)
-    return grow_pairs(nodes.growth, criterion.judge, features)
 
 
 def with_yields(nodes: Nodes, s: Floats, b: Floats) -> Nodes:

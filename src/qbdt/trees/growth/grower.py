@@ -111,39 +111,36 @@ class TreeGrower:
         self._nodes = [_Node(0, 0, 0, sums, self._criterion.describe(sums))]
         self._admit(self._nodes[0])
         while self._open:
-            self._split_next()
-        return self._finish()
-
-    def _split_next(self) -> None:
-        """Take the open node with the largest gain, or upper bound on it, one step further."""
-        node = max(self._open, key=_Node.rank)
-        # 1. Only a bound was known: find the exact gain, which is smaller, and look again which node is first.
-        if node.split is None:
-            if self._judge(node):
+            # 1. Take the open node with the largest gain, or upper bound on it.
+            node = max(self._open, key=_Node.rank)
+            # 2. Only a bound was known: find the exact gain, which is smaller, and look again which node is first.
+            if node.split is None:
+                if self._judge(node):
+                    self._close(node)
+                continue
+            # 3. The exact gain is the largest of all. The rule may have changed its mind: all leaves may be used up.
+            if self._rule.closes(node.gain):
                 self._close(node)
-            return
-        # 2. The exact gain is the largest of all. The rule may have changed its mind: all leaves may be used up.
-        if self._rule.closes(node.gain):
-            self._close(node)
-            return
-        # 3. Divide its rows.
-        children = self._divide(node)
-        final = [
-            child.depth >= self._max_depth or self._rule.closes_early(child.yields.s, child.yields.q)
-            for child in children
-        ]
-        # 4. Sum the smaller child over its rows; the larger child is the parent minus it.
-        if all(final):
-            self._histograms.drop(node.number)
-        else:
-            small = min(children, key=lambda child: self._store.size(child.number))
-            self._histograms.add(small.number, self._store.histogram(small.number))
-        # 5. Children that may be split wait for their turn.
-        for child, is_final in zip(children, final, strict=True):
-            if is_final:
-                self._close(child)
+                continue
+            # 4. Divide its rows.
+            children = self._divide(node)
+            final = [
+                child.depth >= self._max_depth or self._rule.closes_early(child.yields.s, child.yields.q)
+                for child in children
+            ]
+            # 5. Sum the smaller child over its rows; the larger child is the parent minus it.
+            if all(final):
+                self._histograms.drop(node.number)
             else:
-                self._admit(child)
+                small = min(children, key=lambda child: self._store.size(child.number))
+                self._histograms.add(small.number, self._store.histogram(small.number))
+            # 6. Children that may be split wait for their turn.
+            for child, is_final in zip(children, final, strict=True):
+                if is_final:
+                    self._close(child)
+                else:
+                    self._admit(child)
+        return self._finish()
 
     def _admit(self, node: _Node) -> None:
         """Let a node wait for its turn, unless none of its splits gains enough."""

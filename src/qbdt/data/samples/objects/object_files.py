@@ -152,16 +152,16 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return metadata
 
 
-def read_folder(folder: Path, *, verify: bool = True) -> Iterator[tuple[str, Objects, float]]:
+def read_folder(folder: Path) -> Iterator[tuple[str, Objects, float]]:
     """Yield (process, objects, weight per event) from a folder that `qbdt generate tautaugamma` wrote.
 
-    With `verify` the checksums of `metadata.json` are compared first, and a damaged file is refused.
+    The checksums of `metadata.json` are compared first, and a damaged file is refused.
     """
     metadata = read_metadata(folder)
     for process, entry in metadata["processes"].items():
         path = folder / entry["file"]
         if not path.is_file():
             raise DataError(f"{path}: the file is named in {METADATA} but absent")
-        if verify and digest_file(path) != entry["sha256"]:
+        if digest_file(path) != entry["sha256"]:
             raise DataError(f"{path}: the checksum differs from {METADATA}: the file is damaged or was replaced")
         yield process, Objects.from_table(pq.read_table(path)), float(entry["weight"])

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from validation.toys import Toys, draw_toys, fit_toys, fit_toys_with_pyhf
 
-from qbdt.inference.toys import Toys, draw_toys, fit_toys, fit_toys_with_pyhf
 from tests.inference.models import smooth_templates
 
 
