@@ -61,6 +61,12 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
     return []
 
 
+def require_unchanged(analysis: Analysis, folder: Path, before: Sequence[tuple[str, int, int]]) -> None:
+    """Refuse files that are not as `list_files` found them before: old and new events would be mixed."""
+    if changed := sorted(set(before) ^ set(list_files(analysis, folder))):
+        raise DataError(f"{changed[0][0]}: the file was changed while events were read; start again")
+
+
 def refuse_inputs(analysis: Analysis, folder: Path, outputs: Iterable[Path]) -> None:
     """Refuse to replace files, or folders with all that is in them, that an analysis reads."""
     read = [Path(path) for path, _, _ in list_files(analysis, folder)]

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import name_in_errors, refuse_inputs
+from qbdt.analysis.input_files import list_files, name_in_errors, refuse_inputs, require_unchanged
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
 from qbdt.analysis.schema import Analysis, Folds
@@ -49,7 +49,10 @@ def load(
 
 def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
     """Read all events of an analysis, region by region where it has them; arguments as for `load`."""
-    return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+    files = list_files(analysis, Path(folder))
+    found = FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+    require_unchanged(analysis, Path(folder), files)
+    return found
 
 
 def require_trainable(events: RegionEvents, analysis: Analysis, model: str | None = None) -> Dataset:
