@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, require_folder, whole_files, write_text
+from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, require_place, whole_files, write_text
 from qbdt.report.style import save
 
 
@@ -77,12 +77,14 @@ def test_digest_of_a_file(tmp_path):
 def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_made(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file is no folder"):
-        require_folder(tmp_path / "file" / "a" / "b", made=True)
-    require_folder(tmp_path / "a" / "b", made=True)
-    require_folder(tmp_path / "file", made=True)
+        require_place(tmp_path / "file" / "a" / "b", folder=True)
+    require_place(tmp_path / "a" / "b", folder=True)
+    require_place(tmp_path / "file")
+    with pytest.raises(OutputError, match="there is no folder"):
+        require_place(tmp_path / "a" / "b")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OutputError, match="may not be written"):
-        require_folder(tmp_path / "a" / "b", made=True)
+        require_place(tmp_path / "a" / "b", folder=True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

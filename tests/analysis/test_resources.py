@@ -1,7 +1,10 @@
 """What a training takes is known before; events that do not fit into the memory allowed are trained on out of core."""
 
+import itertools
 import json
 import os
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 from pyarrow.csv import write_csv
 
 from qbdt.analysis.analysis_file import parse_analysis
+from qbdt.analysis.event_reader import EventReader
 from qbdt.analysis.loader import load_regions
 from qbdt.analysis.resources import estimate, machine, plan
 from qbdt.analysis.resources.estimate import Contents, count_events, estimate_training
@@ -20,7 +24,7 @@ from qbdt.analysis.resources.machine import find_memory, read_size
 from qbdt.analysis.resources.plan import Plan
 from qbdt.analysis.resources.probe import probe_events
 from qbdt.analysis.run import run_analysis
-from qbdt.errors import ConfigError, OutputError
+from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.training.settings import Settings
 from tests.cli.inside import qbdt
 
@@ -194,6 +198,35 @@ def test_a_run_out_of_core_is_the_same(analysis, files, small, tmp_path):
     again = run_analysis(analysis, files, tmp_path / "parts", **options)  # a fit made later, with memory enough
     assert again.steps == ("scores: there already", "fit")
     assert json.loads((parts.folder / "result.json").read_text())["fit"] == mine
+
+
+@pytest.mark.parametrize(
+    ("after", "memory"),
+    [
+        ("qbdt.analysis.event_reader.EventReader.dataset", None),
+        ("qbdt.analysis.partitioned_run.find_faults", 200_000),
+        ("qbdt.analysis.partitioned_run.write_description", 200_000),
+    ],
+)
+def test_files_that_change_while_they_are_read(after, memory, analysis, files, small, tmp_path, monkeypatch):
+    """Nominal events of an old file would be compared with varied ones of a new file."""
+    events = tmp_path / "events"
+    shutil.copytree(files, events)
+    module, _, name = after.rpartition(".")
+    place: Any = EventReader if name == "dataset" else sys.modules[module]
+    original, times = getattr(place, name), itertools.count(1)
+
+    def change(*arguments: Any, **options: Any) -> Any:
+        found = original(*arguments, **options)
+        os.utime(events / "ttbar1.parquet", (1, next(times)))
+        return found
+
+    monkeypatch.setattr(place, name, change)
+    with pytest.raises(DataError, match=r"ttbar1\.parquet: the file was changed while events were read"):
+        run_analysis(analysis, events, tmp_path / "run", memory=memory, figures=False, n_threads=1)
+    assert not (tmp_path / "run" / "scored").exists()
+    monkeypatch.undo()
+    assert "fit" in run_analysis(analysis, events, tmp_path / "again", figures=False, n_threads=1).steps
 
 
 def test_too_little_memory_is_said(analysis, files, tmp_path):

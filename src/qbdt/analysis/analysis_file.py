@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ LONGEST = 500_000
 
 KINDS = "weight, shape, norm, replicas, hessian or envelope"
 """Kinds of systematic sources."""
+
+LONGEST_NUMBER = 400
+"""Digits of a number: more than any that a double holds."""
 
 MOST_ENTRIES = 100_000
 """Entries of an analysis file, those that aliases repeat included."""
@@ -124,6 +128,26 @@ def _descend(schema: dict[str, Any], key: str | int, definitions: dict[str, Any]
     return definitions[reference.rpartition("/")[2]] if reference else inner
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML without tags, and without numbers that old YAML reads in other ways than people do."""
+
+
+def _read_number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    """Read a number; one of base 60 (1:30) or with a leading zero (010 is eight there) is refused."""
+    text, is_whole = node.value, node.tag.endswith(":int")
+    if len(text) > LONGEST_NUMBER:
+        raise yaml.constructor.ConstructorError(problem=f"a number of {len(text)} digits", problem_mark=node.start_mark)
+    value = loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
+    if ":" in text or (is_whole and re.fullmatch(r"[-+]?0[0-7_]+", text)):
+        problem = f"{text} is read as {value:g}; write that, or put the text in quotes"
+        raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+    return value
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _read_number)
+
+
 class YamlFile:
     """A parsed YAML file: `data`, and the line of each entry. Keys given twice are refused, tags are not executed."""
 
@@ -132,7 +156,7 @@ class YamlFile:
         if len(text) > LONGEST:
             raise ConfigError(f"{label}: {len(text)} characters; at most {LONGEST} are read as an analysis file")
         try:
-            loader = yaml.SafeLoader(text)
+            loader = _Loader(text)
             root = loader.get_single_node()
             if not isinstance(root, yaml.MappingNode):
                 raise ConfigError(f"{label}: an analysis file is a mapping of keys to values (see `qbdt init`)")
@@ -201,7 +225,8 @@ class YamlFile:
                 continue
             if key.tag != "tag:yaml.org,2002:str":
                 kind = key.tag.rpartition(":")[2]
-                raise ConfigError(f"{self.label}:{line}: the name {key.value} is read as {kind}; put it in quotes")
+                shown = f"the name {key.value}" if isinstance(key, yaml.ScalarNode) else "the name of this entry"
+                raise ConfigError(f"{self.label}:{line}: {shown} is read as {kind}; put it in quotes")
             if key.value in seen:
                 inside = f" under {'.'.join(path)}" if path else ""
                 raise ConfigError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.analysis.blinding import open_data
+from qbdt.analysis.input_files import refuse_inputs
 from qbdt.analysis.loader import load_regions, require_usable
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.schema import Analysis
@@ -54,6 +55,7 @@ def fit_scored(
         What `fit.json` is to say about where it comes from.
     """
     analysis = open_data(analysis) if unblind else analysis
+    refuse_inputs(analysis, Path(folder), [] if out is None else [Path(out) / name for name in OWNED])
     events = load_regions(analysis, folder, progress)
     require_usable(events.every_event(), analysis)
     several = analysis.fit.joins_scores and score is None

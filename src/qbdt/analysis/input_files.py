@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path, PurePath
@@ -12,7 +12,7 @@ from qbdt.analysis.eras import split_eras
 from qbdt.analysis.schema import Analysis, SampleFiles, ShapeSource, Source
 from qbdt.data import Expression, Role
 from qbdt.data.readers import Share, expand
-from qbdt.errors import DataError, ExpressionError
+from qbdt.errors import DataError, ExpressionError, OutputError
 
 PLACEHOLDERS = ("{process}", "{file}")
 """Stand in the paths of varied files for the process's name, and for each of its nominal files."""
@@ -59,6 +59,21 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
         found = {path for one in eras for path in _find_files(one, folder)}
         return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
     return []
+
+
+def require_unchanged(analysis: Analysis, folder: Path, before: Sequence[tuple[str, int, int]]) -> None:
+    """Refuse files that are not as `list_files` found them before: old and new events would be mixed."""
+    if changed := sorted(set(before) ^ set(list_files(analysis, folder))):
+        raise DataError(f"{changed[0][0]}: the file was changed while events were read; start again")
+
+
+def refuse_inputs(analysis: Analysis, folder: Path, outputs: Iterable[Path]) -> None:
+    """Refuse to replace files, or folders with all that is in them, that an analysis reads."""
+    read = [Path(path) for path, _, _ in list_files(analysis, folder)]
+    for output in outputs:
+        place = output.resolve()
+        if found := [path for path in read if path == place or place in path.parents]:
+            raise OutputError(f"{output}: {found[0]} is read by the analysis and would be lost; choose another place")
 
 
 def _find_files(analysis: Analysis, folder: Path) -> set[Path]:

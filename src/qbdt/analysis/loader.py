@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from qbdt.analysis.event_reader import Bases, EventReader
-from qbdt.analysis.input_files import name_in_errors
+from qbdt.analysis.input_files import list_files, name_in_errors, refuse_inputs, require_unchanged
 from qbdt.analysis.normalisation import Normalisation
 from qbdt.analysis.region_events import RegionEvents, add_region_columns, name_training_regions
 from qbdt.analysis.schema import Analysis, FamilySource, Folds
@@ -49,7 +49,10 @@ def load(
 
 def load_regions(analysis: Analysis, folder: str | Path = ".", progress: Progress = silent) -> RegionEvents:
     """Read all events of an analysis, region by region where it has them; arguments as for `load`."""
-    return FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+    files = list_files(analysis, Path(folder))
+    found = FilePartition(analysis, Path(folder), 0, 1).read(progress).require_disjoint()
+    require_unchanged(analysis, Path(folder), files)
+    return found
 
 
 def require_trainable(events: RegionEvents, analysis: Analysis, model: str | None = None) -> Dataset:
@@ -71,6 +74,7 @@ def load_for_training(
     fold_columns: Sequence[str] = (),
     progress: Progress = silent,
     spread: Callable[[Analysis], PartitionedEvents | None] = lambda analysis: None,
+    out: Path | None = None,
 ) -> Dataset | PartitionedEvents:
     """Read the events and sources that an analysis trains on.
 
@@ -80,7 +84,10 @@ def load_for_training(
         Number of folds (1 for none) and identifier columns that divide them, instead of the analysis's.
     spread
         Called with the analysis and its folds: returns its events in partitions, where they do not fit into memory.
+    out
+        File that will be written: refused where it is one of those that are read.
     """
+    refuse_inputs(analysis, folder, () if out is None else (out,))
     if analysis.training.by_era:
         raise ConfigError("training.by_era: one model for each era is trained by qbdt run; here there is one for all")
     analysis = _replace_folds(analysis, folds, list(fold_columns))

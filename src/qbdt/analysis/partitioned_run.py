@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.input_files import list_files, require_unchanged
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import FilePartition, fold_rule, load_partitions, require_folds, restrict_sources
 from qbdt.analysis.measured_scores import name_scores
@@ -67,6 +68,7 @@ class PartitionedRun(ABC):
     """Threads that score a partition."""
 
     _partitions: Sequence[FilePartition] = ()
+    _files: Sequence[tuple[str, int, int]] = ()
 
     @abstractmethod
     def _reduce(
@@ -95,6 +97,7 @@ class PartitionedRun(ABC):
     ) -> dict[str, PartitionedEvents]:
         """Divide the events into partitions, and look for faults of the input."""
         _require_few_scores(analysis)
+        self._files = list_files(analysis, folder)
         partitions = load_partitions(analysis, folder, self.count())
         rule = require_folds(partitions[0]().folds if analysis.dataset is not None else fold_rule(analysis))
         note(f"read {self.where}, in {len(partitions)} partitions")
@@ -107,6 +110,7 @@ class PartitionedRun(ABC):
             require_filled(filled, analysis.regions)
         for finding in self._find_faults(partitions, rule.columns, note):
             note(f"to be checked: {finding}")
+        require_unchanged(analysis, folder, self._files)
         models = list_models(analysis.regions)
         return {model: self._place([replace(one, model=model) for one in partitions], rule) for model in models}
 
@@ -120,6 +124,7 @@ class PartitionedRun(ABC):
             score = partial(_score, models=models, folder=scratch, n_threads=self.n_threads)
             empty = self._reduce(read_all(self._partitions), score, _first, "score")
             write_description(empty, scratch, analysis, ".part*")
+            require_unchanged(analysis, self._partitions[0].folder, self._files)
 
     def _find_faults(
         self, partitions: Sequence[FilePartition], columns: tuple[str, ...], note: Callable[[str], None]

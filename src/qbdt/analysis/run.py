@@ -16,7 +16,7 @@ from qbdt.analysis.analysis_file import read_analysis, write_yaml
 from qbdt.analysis.blinding import open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
-from qbdt.analysis.input_files import list_files, name_in_errors
+from qbdt.analysis.input_files import list_files, name_in_errors, refuse_inputs
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
     find_families,
@@ -229,7 +229,9 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
     """
     models = [model_file(model) for model in list_models(analysis.regions)]
     owned = (RESULT, *models, "scored", "fit")
+    refuse_inputs(analysis, data, [root / name for name in owned])
     folder = StepFolder(root, None, force=force, owned=owned, record="run.json")
+    folder.require_own("scored", "fit", RESULT)
     wanted = {
         "training": digest(_describe_training(analysis, data)),
         "scores": digest([analysis.describe_training(), list_files(analysis, data)]),

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from qbdt.analysis.input_files import refuse_inputs
 from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
@@ -26,6 +27,7 @@ def score_tables(
     column: str,
     *,
     average: Sequence[str] = (),
+    replaced: Sequence[Path] = (),
     n_threads: int | None = None,
     device: str | None = None,
     progress: Progress = silent,
@@ -33,8 +35,10 @@ def score_tables(
     """Tables of all events of an analysis, nominal and varied, with their score in a new `column`.
 
     A cross-trained model brings the rule that divides the events. `average` names samples (wildcards allowed) that took
-    no part in the training, which the average of all models scores. Scores are the same with `device="cuda"`.
+    no part in the training, which the average of all models scores. Files that these tables will have `replaced` must
+    be none of those that are read. Scores are the same with `device="cuda"`.
     """
+    refuse_inputs(plan, folder, replaced)
     scorer = place_model(training.ensemble, device)  # says what is missing before events are read
     if plan.dataset is None:
         averaged = _select_averaged(training, average, list(plan.samples))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qbdt.cli.app import DataFolder, Force, Json, Quiet, app, bar, print_json
+from qbdt.files import require_place
 
 
 @app.command(epilog="Example:  qbdt export model.qbdt --to onnx --out higgs.onnx --events analysis.yaml")
@@ -34,11 +35,12 @@ def export(
     from qbdt.models import read_any_model
     from qbdt.models.export import FORMATS, export_model
 
+    target = out or model.with_suffix(FORMATS.get(to, ""))
+    require_place(target, [model, *filter(None, [events])])
     training = read_any_model(model)[0]
     rows = (
         () if events is None else load_named_events(read_analysis(events), data or events.parent, training, bar(quiet))
     )
-    target = out or model.with_suffix(FORMATS.get(to, ""))
     done = export_model(training.ensemble, target, to, events=rows, force=force)
     if as_json:
         print_json(done.to_dict())

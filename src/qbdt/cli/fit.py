@@ -9,7 +9,7 @@ import typer
 
 from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
 from qbdt.errors import OutputError
-from qbdt.files import require_folder
+from qbdt.files import require_place
 
 
 @app.command(epilog="Example:  qbdt fit scored.yaml --out fit --score bdt")
@@ -34,7 +34,7 @@ def fit(
     from qbdt.tables import show
 
     if out is not None:
-        require_folder(out, made=True)
+        require_place(out, folder=True)
     if out is not None and (out / "fit.json").exists() and not force:
         raise OutputError(f"{out / 'fit.json'} exists; --force overwrites it")
     result = fit_scored(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from qbdt.cli.app import Json, Quiet, app, bar, print_json
-from qbdt.files import require_folder
+from qbdt.files import require_place
 
 
 @app.command(epilog="Example:  qbdt report run")
@@ -31,7 +31,7 @@ def report(
     from qbdt.report import write_report
 
     target = out or folder
-    require_folder(target, made=True)
+    require_place(target, folder=True)
     page = write_report(run_document(folder, data, bar(quiet)), target, bar(quiet)).resolve()
     if as_json:
         print_json({"report": str(page)})

@@ -23,7 +23,7 @@ from qbdt.cli.app import (
     read_memory,
 )
 from qbdt.errors import OutputError
-from qbdt.files import require_folder
+from qbdt.files import require_place
 
 if TYPE_CHECKING:
     from qbdt.analysis import Analysis
@@ -63,6 +63,7 @@ def train(
 
     open_device(device)  # says what is missing before events are read
     require_writable(out, resume=resume, force=force)
+    require_place(out, [analysis])
     allowed, folder, plain = read_memory(memory), data or analysis.parent, read_analysis(analysis)
 
     def spread(chosen: Analysis) -> OutOfCore | None:
@@ -70,7 +71,7 @@ def train(
 
     done = train_into(
         out,
-        load_for_training(plain, folder, folds, fold_column or (), bar(quiet), spread),
+        load_for_training(plain, folder, folds, fold_column or (), bar(quiet), spread, out),
         training_settings(plain),
         resume=resume,
         force=force,
@@ -121,7 +122,8 @@ def score(
         raise OutputError(
             f"{out}: scored events are written to a .root file, or to a folder of Parquet files; name one"
         )
-    require_folder(out, made=True)
+    is_file = out.suffix == ".root"
+    require_place(out, folder=not is_file)
     training = read_any_model(model)[0]
     tables = score_tables(
         read_analysis(analysis),
@@ -129,6 +131,7 @@ def score(
         training,
         column,
         average=average or (),
+        replaced=[out] if is_file else list(out.glob("*.parquet")),
         n_threads=threads,
         device=device,
         progress=bar(quiet),

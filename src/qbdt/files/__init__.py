@@ -13,7 +13,7 @@ from qbdt.files.whole_files import (
     make_folder,
     replace_file,
     replace_folder,
-    require_folder,
+    require_place,
     scratch_folder,
     write_text,
 )
@@ -30,7 +30,7 @@ __all__ = [
     "recreate_root",
     "replace_file",
     "replace_folder",
-    "require_folder",
+    "require_place",
     "scratch_folder",
     "stable_root_files",
     "versions",

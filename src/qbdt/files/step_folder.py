@@ -53,7 +53,7 @@ class StepFolder:
         owned: Sequence[str] = ("*.json",),
         record: str = "settings.json",
     ) -> None:
-        self.path = make_folder(path)
+        self.path, self._record = make_folder(path), path / record
         if force:
             self.clear(record, *owned)
         if settings is not None:
@@ -62,6 +62,15 @@ class StepFolder:
             if earlier is not None and earlier != plain:
                 raise ConfigError(_refusal(path, content, earlier, plain, offer_force=force is not None))
             write_text(path / record, json.dumps(plain, indent=1) + "\n")
+
+    def require_own(self, *names: str) -> None:
+        """Refuse to replace what has these names and is not of a run, since no run has left its record here."""
+        there = [name for name in names if (self.path / name).exists()]
+        if there and not self._record.exists():
+            raise OutputError(
+                f"{self.path}: {', '.join(there)} would be replaced, and no {self._record.name} says that it is of a "
+                "run; choose another folder, or force=True to replace it"
+            )
 
     def has(self, name: str) -> bool:
         """Whether a step is finished."""

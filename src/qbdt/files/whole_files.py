@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -101,6 +101,7 @@ def replace_file(path: Path, *, force: bool = True) -> Iterator[Path]:
     with _output_errors(path):
         if path.exists() and not force:
             raise OutputError(f"{path} exists; force=True overwrites it")
+        _refuse_other_kind(path)
         _remove_leftovers(path)
         prefix, suffix = f".{path.name[:40]}.", f"{SCRATCH}{path.suffix}"
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
@@ -221,10 +222,30 @@ class FolderLock:
         os.close(self._handle)
 
 
-def require_folder(path: Path, *, made: bool = False) -> None:
-    """Refuse a file or folder that cannot be written, since that above it is not there; `made`: it is made later."""
-    if not made and not path.parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}")
+def require_place(path: Path, inputs: Iterable[Path] = (), *, folder: bool = False) -> None:
+    """Refuse a file, or a folder, that cannot be written, and a file that is one of the `inputs` of the command."""
+    if folder:
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"{path}: a folder is needed, and this is a file")
+    else:
+        if not path.parent.is_dir():
+            raise OutputError(f"{path}: there is no folder {path.parent}")
+        _refuse_other_kind(path)
+        if path.exists() and any(one.exists() and one.samefile(path) for one in inputs):
+            raise OutputError(f"{path}: this file is read by the same command; choose another place")
+    _refuse_unwritable(path)
+
+
+def _refuse_other_kind(path: Path) -> None:
+    """Refuse to put a file in the place of a folder, a device or a pipe."""
+    if path.exists() and not path.is_file():
+        kind = "folder" if path.is_dir() else "device or pipe"
+        raise OutputError(f"{path}: a {kind} is there, where a file is to be written")
+
+
+def _refuse_unwritable(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise OutputError(f"{path}: a link to {path.readlink()}, which is not there")
     with _output_errors(path):
         place = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
         if place != path and not place.is_dir():
@@ -235,6 +256,8 @@ def require_folder(path: Path, *, made: bool = False) -> None:
 
 def make_folder(path: Path) -> Path:
     """Make a folder, and those above it, unless it is there."""
+    if not path.is_dir():
+        require_place(path, folder=True)
     with _output_errors(path):
         path.mkdir(parents=True, exist_ok=True)
     return path

@@ -12,7 +12,7 @@ from typing import Any
 
 from qbdt.data import Dataset, FoldRule, Role
 from qbdt.errors import DataError, OutputError
-from qbdt.files import require_folder
+from qbdt.files import require_place
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
@@ -140,8 +140,8 @@ def train_into(
 
 
 def require_writable(path: Path, *, resume: bool, force: bool) -> None:
-    """Refuse to train into a folder that is not there, or over a file that is."""
-    require_folder(path)
+    """Refuse to train into a place where no file can be, or over a file that is there."""
+    require_place(path)
     if path.exists() and not (force or resume):
         raise OutputError(f"{path} exists; force=True overwrites it, resume=True goes on from it")
 

@@ -19,7 +19,7 @@ from qbdt.analysis.schema import Analysis, Variable
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Kind, Role
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import choose_words, require_folder
+from qbdt.files import choose_words, require_place
 from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.report import PAGE, Block, Document, Figure, Fold, Headline, Section, write_report
@@ -238,9 +238,7 @@ def plot_inputs(
         raise ConfigError(f"formats: {unknown[0]!r}: must be {', '.join(FORMATS)}")
     if not force and (Path(out) / PAGE).exists():
         raise OutputError(f"{Path(out) / PAGE} is there already; force=True replaces it")
-    if Path(out).is_file():
-        raise OutputError(f"{out}: a folder is needed, and this is a file")
-    require_folder(Path(out), made=True)
+    require_place(Path(out), folder=True)
     shown = open_data(analysis) if unblind else analysis
     document = inputs_document(shown, folder, variables, progress, every_source=every_source)
     page = write_report(document, Path(out), progress)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import replace_file, require_folder, scratch_folder
+from qbdt.files import replace_file, require_place, scratch_folder
 from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
 from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
@@ -112,7 +112,7 @@ def export_model(
     target = Path(path)
     if to in SINGLE and target.suffix != FORMATS[to]:
         raise ConfigError(f"{target}: {to} reads files by the end of their names: it must be {FORMATS[to]}")
-    require_folder(target)
+    require_place(target)
     try:
         return _export(model, target, to, events, force)
     except OSError as error:

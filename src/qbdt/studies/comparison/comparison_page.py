@@ -16,7 +16,7 @@ from qbdt.inference import run_fit, write_fit
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Headline, Section, Text, write_report
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
-from qbdt.studies.comparison.comparison import Comparison, compare_methods
+from qbdt.studies.comparison.comparison import TRAININGS, Comparison, compare_methods
 from qbdt.studies.comparison.plan import Plan
 from qbdt.tables import Table
 
@@ -59,6 +59,10 @@ def run_comparison(
         results = StepFolder(out, None)
         if not force and results.find(RESULTS).get("plan", plan.to_dict()) != plan.to_dict():
             raise OutputError(f"{out} holds a comparison of another analysis; choose another folder, or force=True")
+        if not force and (out / "fit").exists() and not (out / TRAININGS).exists():
+            raise OutputError(
+                f"{out} holds a fit of something else; choose another folder, or force=True to replace it"
+            )
         found = compare_methods(plan, out, n_jobs, progress)
         assert found.scored is not None
         lock.require()
