@@ -318,8 +318,8 @@ def test_scored_events_give_the_same_fit_again(blind, analysis, files):
     )
     steps = run_analysis(wider, files, blind.folder, figures=False).steps
     assert steps == ("scores: there already", "fit")
-    again = run_analysis(analysis, files, blind.folder, figures=False)
-    assert again.steps == ("scores: there already", "fit")
+    repeated = run_analysis(analysis, files, blind.folder, figures=False)
+    assert repeated.steps == ("scores: there already", "fit")
 
 
 def find_words(summary):

@@ -9,7 +9,7 @@ from qbdt.arrays import BINS, Fixed, Floats, Indices
 from qbdt.threads import Workers
 from qbdt.training.grown_records import PairJudge
 from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
-from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, NodeYields, Split
 
 CHANNELS = ((0, 2), (1, 2))
 """First bin and distance of bins of N and D in a histogram."""
@@ -69,11 +69,11 @@ class NewtonCriterion:
         self.scale(factor)
         return np.asarray(root[: 2 * BINS].reshape(BINS, 2).sum(axis=0))
 
-    def describe(self, sums: Fixed) -> Yield:
+    def describe(self, sums: Fixed) -> NodeYields:
         """Return D as the yield, N²/(D + λ) and N/(D + λ)."""
         top, bottom = (float(x) for x in sums * self._factor)
         value = top / (bottom + self._ridge) if bottom + self._ridge > 0 else 0.0
-        return Yield(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
+        return NodeYields(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
 
     def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
         """Return no bound: there are no systematic histograms that a judgement could wait for."""
