@@ -91,17 +91,16 @@ class NewtonCriterion:
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
         arranged = self._arranged(histogram, features)
-        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
-        lefts = np.zeros((len(parts), 2), dtype=np.int64)
-        rules = (self._factor, self._ridge, self._least)
+        shares = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
+        lefts = np.zeros((len(shares), 2), dtype=np.int64)
+        rules, work = (self._factor, self._ridge, self._least), list(zip(shares, lefts, strict=True))
         if self._features.constrained:
             order = (arranged.n_cuts, self._features.directions, *limits)
-            ordered = [(arranged.histogram, sums, *rules, part, *order, lefts[i]) for i, part in enumerate(parts)]
+            ordered = [(arranged.histogram, sums, *rules, share, *order, left) for share, left in work]
             found = self._workers.run(scan_ordered_pairs, ordered)
         else:
-            given = (arranged.histogram, sums, q, *rules)
-            shares = [(*given, part, arranged.n_cuts, lefts[i]) for i, part in enumerate(parts)]
-            found = self._workers.run(scan_pairs, shares)
+            free = [(arranged.histogram, sums, q, *rules, share, arranged.n_cuts, left) for share, left in work]
+            found = self._workers.run(scan_pairs, free)
         splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
         return max(splits, key=Split.rank).under(self._features, arranged)
 
