@@ -17,7 +17,7 @@ from qbdt.studies.paper import measurement, published_split, study
 from qbdt.studies.paper.paper_methods import METHODS
 from qbdt.studies.paper.paper_tables import make_main_table
 from qbdt.studies.paper.statements import make_statements
-from qbdt.studies.paper.study import Options, reproduce
+from qbdt.studies.paper.study import StudyOptions, reproduce
 from qbdt.training.settings import Settings
 
 pytest.importorskip("lightgbm")
@@ -39,7 +39,7 @@ def run_study(data, folder, monkeypatch, halves):
     monkeypatch.setattr(study, "load_events", lambda source: data)
     monkeypatch.setattr(published_split, "_fit_by_pyhf", lambda templates: {})
     monkeypatch.setattr(measurement, "EDGE_FOLDS", 2)
-    return reproduce(Options(trees=2, halves=halves, jobs=1), folder, methods=METHODS)
+    return reproduce(StudyOptions(trees=2, halves=halves, jobs=1), folder, methods=METHODS)
 
 
 def assert_complete(done):

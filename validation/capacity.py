@@ -18,7 +18,7 @@ import numpy as np
 
 from qbdt.data import Dataset, Events, HashFolds, Sample
 from qbdt.data.samples import inferno, tautaugamma
-from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.tables import Table, show
 from qbdt.training import Settings, train
 from qbdt.training.profile import method, ratio

@@ -16,7 +16,7 @@ from qbdt.analysis.diagnosis.simulation import extrapolate
 from qbdt.data import Dataset, Events, HashFolds
 from qbdt.data.samples import inferno, tautaugamma
 from qbdt.statistics import Sensitivity
-from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.tables import Table, show
 from qbdt.training import Settings, train
 

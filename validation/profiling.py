@@ -21,7 +21,7 @@ import numpy as np
 from qbdt.data import Dataset, Events, HashFolds
 from qbdt.data.samples import tautaugamma
 from qbdt.statistics import Sensitivity
-from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.tables import Table, show
 from qbdt.training import Settings, TrainedModel, train
 from qbdt.training.profile import method, shifts

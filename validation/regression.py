@@ -25,7 +25,7 @@ from qbdt import QBDTRegressor, Systematic
 from qbdt.arrays import Floats
 from qbdt.data.samples.bundled import BUNDLED
 from qbdt.data.samples.objects import NOMINAL, SHAPES, Objects, Reconstruction, read_folder
-from qbdt.data.samples.objects.reconstruction import EFFICIENCIES, FEATURES, SOURCES, Shift, efficiency_weight
+from qbdt.data.samples.objects.reconstruction import EFFICIENCIES, FEATURES, SOURCES, ObjectShift, efficiency_weight
 from qbdt.tables import Table
 
 LOW, HIGH = 60.0, 250.0
@@ -76,7 +76,7 @@ def make_sample(objects: Objects, low: float = LOW, high: float = HIGH) -> Sampl
     inside = physical & (mass > low) & (mass < high)
     reconstruction = Reconstruction(objects)
 
-    def select(shift: Shift) -> Events:
+    def select(shift: ObjectShift) -> Events:
         chosen = inside & reconstruction.passes(shift)
         columns = reconstruction.variables(shift)
         X = np.column_stack([columns[name][chosen] for name in FEATURES]).astype(np.float64)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qbdt.analysis import read_analysis
-from qbdt.analysis.resources import Plan, format_size, read_size
+from qbdt.analysis.resources import ResourcePlan, format_size, read_size
 from qbdt.tables import Table, show
 
 N_FEATURES = 12
@@ -95,8 +95,8 @@ def _read_status(process: int, name: str) -> int:
 def compare(folder: Path, n_rows: int, method: str, n_threads: int) -> tuple[str, ...]:
     """Train in memory; return the row of the table."""
     path = folder / f"{method}.yaml"
-    memory = Plan(read_analysis(path), folder, None, n_threads).estimate.memory
-    seconds = Plan(read_analysis(path), folder, None, 1).seconds
+    memory = ResourcePlan(read_analysis(path), folder, None, n_threads).estimate.memory
+    seconds = ResourcePlan(read_analysis(path), folder, None, 1).seconds
     used = train(path, folder / "whole.qbdt", "-j", str(n_threads))
     sizes = (format_size(memory), format_size(used.peak), f"{memory / used.peak:.2f}")
     times = (f"{seconds:.0f}", f"{used.cpu:.0f}", f"{seconds / used.cpu:.2f}", f"{used.seconds:.0f}")
@@ -129,7 +129,9 @@ def main() -> None:
                     train(folder / f"{method}.yaml", folder / "first.qbdt", "-j", str(options.threads))
                 whole.append(compare(folder, n_rows, method, options.threads))
                 print(*whole[-1], file=sys.stderr, flush=True)
-                if Plan(read_analysis(folder / f"{method}.yaml"), folder).estimate.memory > read_size(options.memory):
+                if ResourcePlan(read_analysis(folder / f"{method}.yaml"), folder).estimate.memory > read_size(
+                    options.memory
+                ):
                     parts.append(limit(folder, n_rows, method, options.threads, options.memory))
                     print(*parts[-1], file=sys.stderr, flush=True)
     first, memory, cpu = ("background events", "method"), "memory, estimated", "CPU s, estimated"

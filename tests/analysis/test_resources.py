@@ -21,8 +21,8 @@ from qbdt.analysis.loader import load_regions
 from qbdt.analysis.resources import estimate, machine, plan
 from qbdt.analysis.resources.estimate import Contents, count_events, estimate_training
 from qbdt.analysis.resources.machine import find_memory, read_size
-from qbdt.analysis.resources.plan import Plan
 from qbdt.analysis.resources.probe import probe_events
+from qbdt.analysis.resources.resource_plan import ResourcePlan
 from qbdt.analysis.run import run_analysis
 from qbdt.errors import ConfigError, DataError, OutputError
 from qbdt.training.settings import Settings
@@ -231,26 +231,26 @@ def test_files_that_change_while_they_are_read(after, memory, analysis, files, s
 
 def test_too_little_memory_is_said(analysis, files, tmp_path):
     with pytest.raises(ConfigError, match="memory=100 MB: too little; at least about"):
-        Plan(analysis, files, 100_000_000).divide(tmp_path, print)
+        ResourcePlan(analysis, files, 100_000_000).divide(tmp_path, print)
     with pytest.raises(ConfigError, match=r"memory=100 MB: the events take about .* this command reads all"):
-        Plan(analysis, files, 100_000_000).require_room()
+        ResourcePlan(analysis, files, 100_000_000).require_room()
 
 
 def test_what_cannot_be_divided_is_refused(analysis, files, small, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"device=.cuda.: about .* a device trains on events in memory"):
-        Plan(analysis, files, small, device="cuda").divide(tmp_path, print)
+        ResourcePlan(analysis, files, small, device="cuda").divide(tmp_path, print)
     inside = parse_analysis("name: a\ndataset: {name: inferno, options: {n: 4000}}\n", "a.yaml")
     with pytest.raises(ConfigError, match=r"dataset: .* only events in files are read in partitions"):
-        Plan(inside, files, small).divide(tmp_path, print)
+        ResourcePlan(inside, files, small).divide(tmp_path, print)
     write_csv(pq.read_table(files / "higgs.parquet"), tmp_path / "higgs.csv")
     for path in files.glob("ttbar*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     as_csv = parse_analysis(ANALYSIS.replace("METHOD", "paper").replace("higgs.parquet", "higgs.csv"), "a.yaml")
     with pytest.raises(ConfigError, match=r"higgs\.csv: .* CSV is not read in partitions: convert it to Parquet"):
-        Plan(as_csv, tmp_path, small).divide(tmp_path, print)
+        ResourcePlan(as_csv, tmp_path, small).divide(tmp_path, print)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: _Usage(7))
     with pytest.raises(OutputError, match="of binned rows are to be kept there"):
-        Plan(analysis, files, small).divide(Path(tmp_path / "not" / "there"), print)
+        ResourcePlan(analysis, files, small).divide(Path(tmp_path / "not" / "there"), print)
 
 
 class _Usage:

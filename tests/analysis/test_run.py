@@ -275,7 +275,7 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
 @pytest.mark.parametrize("memory", [None, 1])
 def test_parameters_of_the_fit_are_looked_at_before_training(files, tmp_path, fit, message, memory, monkeypatch):
     monkeypatch.setattr("qbdt.analysis.resources.estimate.BASE", 0)
-    monkeypatch.setattr("qbdt.analysis.resources.plan.LEAST", 1)
+    monkeypatch.setattr("qbdt.analysis.resources.resource_plan.LEAST", 1)
     said: list[str] = []
     analysis = parse_analysis(ANALYSIS)
     wrong = analysis.model_copy(update={"fit": Fit(scan=False, **fit)})

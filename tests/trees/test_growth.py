@@ -5,7 +5,7 @@ import numpy as np
 from qbdt.trees.growth.feature_rules import FREE
 from qbdt.trees.growth.grower import TreeGrower
 from qbdt.trees.growth.growth_rules import LeafGrowth, PublishedGrowth
-from qbdt.trees.growth.splits import Split, Yield
+from qbdt.trees.growth.splits import NodeYields, Split
 
 
 def test_leaf_growth_counts_leaves():
@@ -71,7 +71,7 @@ class MiddleCriterion:
         return np.array([PLAN.get((int(rows[0]), int(rows[-1]) + 1), (-1.0, 0))[0] + 0.5])
 
     def describe(self, sums):
-        return Yield(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
+        return NodeYields(float(sums.sum()), 1.0, 0.0, 1.0, 0.0)
 
     def best_split(self, histogram, systematics, sums, q, features, upper_bounds=None, limits=FREE):
         rows = np.flatnonzero(histogram)

@@ -31,7 +31,7 @@ from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions, require_parameters
-from qbdt.analysis.resources import Plan
+from qbdt.analysis.resources import ResourcePlan
 from qbdt.analysis.run_folder import model_file, move_to_fit, read_tables
 from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
@@ -334,7 +334,7 @@ class _Job:
         Templates are then the same, and no more memory is taken.
         """
         if not scored:
-            plan = Plan(self.analysis, self.data, memory, self.n_threads, self.device)
+            plan = ResourcePlan(self.analysis, self.data, memory, self.n_threads, self.device)
             return plan.run_on_disk(self._root, self.note.say) or _LocalRun(self.n_threads, self.device)
         known = self.results.find("run").get("partitions", 1)
         if isinstance(known, int) and known > 1:

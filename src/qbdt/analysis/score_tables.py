@@ -15,7 +15,7 @@ from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events
 from qbdt.errors import ConfigError
 from qbdt.files import choose_file_names, choose_words
-from qbdt.models import Scorer, place_model
+from qbdt.models import PlacedModel, place_model
 from qbdt.progress import Progress, silent
 from qbdt.training import AnyTrainedModel, TrainedModel
 
@@ -96,7 +96,7 @@ def _take_fold_rule(plan: Analysis, training: AnyTrainedModel, averaged: Collect
 
 def _tables(
     dataset: Dataset,
-    model: Scorer,
+    model: PlacedModel,
     column: str,
     averaged: Collection[str],
     threads: int | None,

@@ -57,7 +57,7 @@ def physics(
     All are trained and fitted on the same folds and tuned by the same nested procedure, never on events that are
     fitted. A run that is started again goes on where it stopped.
     """
-    from qbdt.studies.benchmark import CHECKS, EventFolders, Options, make_physics_tables, run_physics
+    from qbdt.studies.benchmark import CHECKS, BenchmarkOptions, EventFolders, make_physics_tables, run_physics
     from qbdt.tables import show
 
     for path in (out, markdown):
@@ -66,7 +66,7 @@ def physics(
     problems = tuple(problem) if problem else tuple(p for p in ALL if p not in PUBLIC or data is not None)
     if not problem and len(problems) < len(ALL):
         typer.echo("P2 and P3 are left out: --data FOLDER names where their events are", err=True)
-    options = Options(
+    options = BenchmarkOptions(
         problems,
         tuple(contestant) if contestant else None,
         budget,

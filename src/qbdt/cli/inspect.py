@@ -32,11 +32,11 @@ def inspect(
     """
     from qbdt.analysis import read_analysis
     from qbdt.analysis.inputs import inspect_inputs
-    from qbdt.analysis.resources import Plan
+    from qbdt.analysis.resources import ResourcePlan
     from qbdt.tables import show
 
     plain, folder = read_analysis(analysis), data or analysis.parent
-    plan = Plan(plain, folder, read_memory(memory))
+    plan = ResourcePlan(plain, folder, read_memory(memory))
     plan.require_room()
     found = inspect_inputs(plain, folder, bar(quiet))
     if as_json:

@@ -36,11 +36,11 @@ def reproduce(
     Interrupted and started again it goes on where it stopped; twice with the same seed it writes the same numbers.
     """
     from qbdt.report import write_report
-    from qbdt.studies.paper import METHODS, Options, make_document, make_main_table, make_statements
+    from qbdt.studies.paper import METHODS, StudyOptions, make_document, make_main_table, make_statements
     from qbdt.studies.paper import reproduce as run_study
     from qbdt.tables import show
 
-    study = run_study(Options(data, trees, halves, seed, jobs), out, bar(quiet), force, METHODS)
+    study = run_study(StudyOptions(data, trees, halves, seed, jobs), out, bar(quiet), force, METHODS)
     page = write_report(make_document(study, bar(quiet)), out, bar(quiet))
     if as_json:
         print_json({**study.to_dict(), "report": str(page.resolve())})

@@ -57,7 +57,7 @@ def train(
     not fit into memory are kept on disk beside it.
     """
     from qbdt.analysis import load_for_training, read_analysis, training_settings
-    from qbdt.analysis.resources import Plan
+    from qbdt.analysis.resources import ResourcePlan
     from qbdt.models import require_writable, train_into
     from qbdt.trees.device import open_device
 
@@ -67,7 +67,7 @@ def train(
     allowed, folder, plain = read_memory(memory), data or analysis.parent, read_analysis(analysis)
 
     def spread(chosen: Analysis) -> OutOfCore | None:
-        return Plan(chosen, folder, allowed, threads, device).spread(out.parent, note(quiet))
+        return ResourcePlan(chosen, folder, allowed, threads, device).spread(out.parent, note(quiet))
 
     done = train_into(
         out,

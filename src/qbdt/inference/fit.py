@@ -21,7 +21,7 @@ from qbdt.inference.histfactory import write_xml
 from qbdt.inference.hs3 import write_hs3
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.noise import find_noise_constraints
+from qbdt.inference.noise_constraints import find_noise_constraints
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances

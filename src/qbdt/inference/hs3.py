@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from qbdt.errors import FitError
 from qbdt.files import write_text
-from qbdt.inference.expectation import list_pois
+from qbdt.inference.expected_events import list_pois
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
 from qbdt.inference.measurement import Measurement
 

@@ -144,7 +144,7 @@ class _Problem:
         first = np.ones((len(self.data), 1)) if self.mu is None else np.full((len(self.data), 1), float(self.mu))
         return np.concatenate([first, np.zeros_like(self.aux_theta)], axis=1)
 
-    def parts(self, point: Floats) -> tuple[Floats, Floats]:
+    def expected(self, point: Floats) -> tuple[Floats, Floats]:
         """Signal S and background B without its MC factor, shape (fits, bins)."""
         theta = point[:, None, 1:]
         signal = point[:, :1] * (self.signal + (theta @ self.signal_shifts)[:, 0])
@@ -164,7 +164,7 @@ class _Problem:
 
     def objective(self, point: Floats) -> Floats:
         """−2 ln L; infinite where an expectation or a background is not positive."""
-        signal, background = self.parts(point)
+        signal, background = self.expected(point)
         allowed = np.all((background > 0) & (signal + background > 0), axis=1)
         signal, background = np.where(allowed[:, None], (signal, background), 1.0)
         expected, gamma = self.profiled(signal, background)
@@ -179,7 +179,7 @@ class _Problem:
 
     def slopes(self, point: Floats) -> _Slopes:
         # ∂S/∂μ = s + ΣθΔs, ∂S/∂θ_k = μΔs_k, ∂B/∂θ_k = Δb_k. As γ is at its best, d(−ln L)/dx = (1 − n/λ)(∂S + γ∂B)/∂x.
-        signal, background = self.parts(point)
+        signal, background = self.expected(point)
         expected, gamma = self.profiled(signal, background)
         of_signal = self.signal + (point[:, None, 1:] @ self.signal_shifts)[:, 0]
         to_signal = np.concatenate([of_signal[:, None], point[:, :1, None] * self.signal_shifts], axis=1)
@@ -214,9 +214,9 @@ class _Problem:
         width = self.relative / (1.0 + self.relative * weight * slopes.background**2)
         matrix -= (mixed * width[:, None]) @ np.swapaxes(mixed, 1, 2)
         # The expectation is bilinear in μ and θ: ∂²λ/∂μ∂θ_k = Δs_k.
-        crossed = (self.signal_shifts @ slopes.residual[..., None])[..., 0]
-        matrix[:, 0, 1:] += crossed
-        matrix[:, 1:, 0] += crossed
+        mixed = (self.signal_shifts @ slopes.residual[..., None])[..., 0]
+        matrix[:, 0, 1:] += mixed
+        matrix[:, 1:, 0] += mixed
         return np.asarray(matrix)
 
     def prior(self) -> Floats:
@@ -229,12 +229,12 @@ class _Problem:
         self, point: Floats, step: Floats, value: Floats, active: NDArray[np.bool_]
     ) -> tuple[Floats, Floats]:
         """Shorten each step until no background falls below `KEEP` of itself and −2 ln L does not rise."""
-        background = self.parts(point)[1]
+        background = self.expected(point)[1]
         length = np.where(active, 1.0, 0.0)
         for _ in range(60):
             trial = point + length[:, None] * step
             lowered = self.objective(trial)
-            bad = (lowered > value) | np.any(self.parts(trial)[1] < KEEP * background, axis=1)
+            bad = (lowered > value) | np.any(self.expected(trial)[1] < KEEP * background, axis=1)
             bad &= length > 0
             if not bad.any():
                 return trial, lowered
@@ -251,7 +251,7 @@ class _Problem:
         return NewtonFit(
             point[:, 0].reshape(self.shape),
             point[:, 1:].reshape(*self.shape, -1),
-            self.profiled(*self.parts(point))[1].reshape(*self.shape, -1),
+            self.profiled(*self.expected(point))[1].reshape(*self.shape, -1),
             value.reshape(self.shape),
             covariance.reshape(*self.shape, *covariance.shape[1:]),
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.expectation import Expectation, list_pois
+from qbdt.inference.expected_events import ExpectedEvents, list_pois
 from qbdt.inference.mc_statistics import take_constraints
 
 STEP = 1e-4
@@ -115,11 +115,11 @@ class PyhfModel:
         self.linear = linear
 
     @cached_property
-    def expectation(self) -> Expectation:
+    def expectation(self) -> ExpectedEvents:
         """Expectation and derivatives by formula, for many points at once."""
         config = self.pyhf.config
         first = {name: config.par_slice(name).start for name in config.par_order}
-        return Expectation(self.spec, tuple(self.channels), first, self.linear)
+        return ExpectedEvents(self.spec, tuple(self.channels), first, self.linear)
 
     def join(self, counts: Mapping[str, Floats]) -> Floats:
         """Put the bins of all channels one after the other, in pyhf's order, which is that of `channels`."""

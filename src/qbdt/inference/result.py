@@ -11,7 +11,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.inference.fit_summary import FitSummary, Scan
 from qbdt.inference.measurement import Measurement
-from qbdt.inference.noise import NoiseConstraint
+from qbdt.inference.noise_constraints import NoiseConstraint
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.tables import Table, render_html
 

@@ -6,10 +6,10 @@ read from one. `qbdt.models.export` writes the formats of other programs.
 
 from qbdt.models.cross_training import cross_train, require_writable, train_into
 from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
-from qbdt.models.scoring import Scorer, place_model, score_events
+from qbdt.models.scoring import PlacedModel, place_model, score_events
 
 __all__ = [
-    "Scorer",
+    "PlacedModel",
     "cross_train",
     "place_model",
     "read_any_model",

@@ -24,7 +24,7 @@ def score_events(model: Model, events: Events, n_threads: int | None = None, dev
     return place_model(model, device).score(events, n_threads)
 
 
-class Scorer(Protocol):
+class PlacedModel(Protocol):
     """Scores events, wherever it does it."""
 
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
@@ -34,7 +34,7 @@ class Scorer(Protocol):
         """Mean of the scores of all members."""
 
 
-def place_model(model: Model, device: str | None) -> Scorer:
+def place_model(model: Model, device: str | None) -> PlacedModel:
     """Return a model that scores on a device; the model itself for None; a missing device is refused."""
     opened = open_device(device)
     if opened is None:

@@ -12,8 +12,8 @@ from qbdt.data.samples.objects.reconstruction import (
     NOMINAL,
     SHAPES,
     SOURCES,
+    ObjectShift,
     Reconstruction,
-    Shift,
     build_dataset,
     efficiency_weight,
 )
@@ -38,7 +38,7 @@ def random_objects(n: int, seed: int = 0) -> Objects:
     return Objects(np.arange(n), flavour, *lepton, *tau, mass, *photon, *met, *residual)
 
 
-def naive(objects: Objects, i: int, shift: Shift) -> tuple[bool, list[float]]:
+def naive(objects: Objects, i: int, shift: ObjectShift) -> tuple[bool, list[float]]:
     """One event with plain Python four-vectors: the slow, obvious version."""
 
     def vector(name, mass, factor):
@@ -86,7 +86,7 @@ def naive(objects: Objects, i: int, shift: Shift) -> tuple[bool, list[float]]:
 
 
 @pytest.mark.parametrize(
-    "shift", [NOMINAL, Shift(1.3, 0.7, 1.2, 1.5), *(shift for pair in SHAPES.values() for shift in pair)]
+    "shift", [NOMINAL, ObjectShift(1.3, 0.7, 1.2, 1.5), *(shift for pair in SHAPES.values() for shift in pair)]
 )
 def test_equals_the_naive_twin(shift):
     objects = random_objects(60)

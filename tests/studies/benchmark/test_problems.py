@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qbdt.data.folds import HashFolds
-from qbdt.studies.benchmark.physics import Options
+from qbdt.studies.benchmark.physics import BenchmarkOptions
 from qbdt.studies.benchmark.problems import (
     LOST,
     SCATTER,
@@ -73,4 +73,4 @@ def test_thin_problems_keep_the_yields_and_draw_other_events_in_every_division(d
         assert one.total("background") == pytest.approx(data.total("background"), rel=0.2)
     first, second = (set(one.sample("background").events.identifier("event_number").tolist()) for one in kept)
     assert first != second
-    assert Options(("P1", "P5")).problems == ("P1", *THIN)
+    assert BenchmarkOptions(("P1", "P5")).problems == ("P1", *THIN)

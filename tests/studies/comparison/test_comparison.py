@@ -26,8 +26,8 @@ from qbdt.studies.comparison import (
 )
 from qbdt.studies.comparison.contestants import get_contestant
 from qbdt.studies.comparison.nested_training import Division
-from qbdt.studies.comparison.plan import Events
-from qbdt.studies.processes import run_tasks
+from qbdt.studies.comparison.plan import PlannedEvents
+from qbdt.studies.worker_pool import run_tasks
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
 
@@ -177,7 +177,7 @@ def test_mistakes_are_found_before_events_are_read(options, message):
 def test_events_without_folds_are_refused():
     text = TEXT.replace("inferno, options: {n: 1500, seed: 1, k: 2}", "inferno, options: {n: 300, seed: 1}")
     plan = Plan(parse_analysis(text, "a.yaml"), Path(), (BAYES,))
-    events = object.__new__(Events)
+    events = object.__new__(PlannedEvents)
     events.plan, events.data = plan, imitation(300).with_folds(None)
     with pytest.raises(ConfigError, match="folds: needed to compare"):
         _ = events._rule

@@ -11,9 +11,9 @@ from qbdt.report.document import Figure, Statement
 from qbdt.studies.paper import measurement, study
 from qbdt.studies.paper.paper_methods import METHODS, PROFILED, get_method
 from qbdt.studies.paper.paper_tables import make_main_table
-from qbdt.studies.paper.random_halves import Task, evaluate_half
+from qbdt.studies.paper.random_halves import HalfTask, evaluate_half
 from qbdt.studies.paper.statements import make_statements
-from qbdt.studies.paper.study import Options, reproduce
+from qbdt.studies.paper.study import StudyOptions, reproduce
 from qbdt.studies.paper.study_page import make_document
 from qbdt.tables import Table
 from tests.studies.paper.events import imitation
@@ -25,7 +25,7 @@ CHOSEN = (
     get_method(PROFILED),
 )
 """Fits by pyhf, which take seconds, are made of methods that stand for a column of the paper: of QBDT7 only."""
-OPTIONS = Options(trees=2, halves=2, jobs=1)
+OPTIONS = StudyOptions(trees=2, halves=2, jobs=1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -75,12 +75,12 @@ def test_another_seed_is_another_study(done, data, tmp_path, monkeypatch):
     monkeypatch.setattr(study, "load_events", lambda folder: data)
     with pytest.raises(ConfigError, match="another seed"):
         reproduce(replace(OPTIONS, seed=2), done.folder, methods=CHOSEN)
-    first, second = (evaluate_half(Task("QBDT0", 0, False, 2, seed), data) for seed in (1, 2))
+    first, second = (evaluate_half(HalfTask("QBDT0", 0, False, 2, seed), data) for seed in (1, 2))
     assert first["z_full"] != second["z_full"]
 
 
 def test_processes_give_the_numbers_of_one_process(done):
-    task = Task("QBDT0", 1, True, OPTIONS.trees, OPTIONS.seed)
+    task = HalfTask("QBDT0", 1, True, OPTIONS.trees, OPTIONS.seed)
     assert evaluate_half(task, done.data) == done.halves["QBDT0"][1][1]
 
 
@@ -125,9 +125,9 @@ def test_missing_packages_are_left_out_and_named(data, tmp_path, monkeypatch):
 
 def test_options_are_checked(tmp_path):
     with pytest.raises(ConfigError, match="trees=0"):
-        Options(trees=0)
+        StudyOptions(trees=0)
     with pytest.raises(ConfigError, match="no such folder"):
-        Options(data=tmp_path / "absent")
+        StudyOptions(data=tmp_path / "absent")
 
 
 def test_study_file_is_plain_data(done):

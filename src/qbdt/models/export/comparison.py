@@ -45,7 +45,7 @@ class Check:
     difference: float  # Largest absolute difference of the scores
 
 
-class Comparison:
+class ExportComparison:
     """Differences between two ways to score, over batches of rows, with and without missing values.
 
     `beyond` counts the scores that differ by more than rounding explains.
@@ -75,12 +75,12 @@ class Comparison:
         self.beyond += int((difference > self._bound).sum())
 
 
-def compare(model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool) -> Comparison:
+def compare(model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool) -> ExportComparison:
     """Compare an export, read back, with the model on rows; `bound` is the difference that rounding explains.
 
     With `single`, features are rounded to single precision first, as the export does.
     """
-    result = Comparison(bound)
+    result = ExportComparison(bound)
     for batch in batches:
         values = batch.values
         if single:

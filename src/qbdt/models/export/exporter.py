@@ -17,7 +17,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
 from qbdt.files import replace_file, require_place, scratch_folder
-from qbdt.models.export.comparison import Check, Comparison, Outputs, bound_rounding, compare, rows_of_events
+from qbdt.models.export.comparison import Check, ExportComparison, Outputs, bound_rounding, compare, rows_of_events
 from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
 from qbdt.models.export.probes import make_probes
@@ -168,7 +168,7 @@ class _OneFile:
         n_scores = len(first.parameters) if isinstance(first, EfficientScores) else None
         return CompiledHeader(self._file, namespace_of(self._file.stem), columns, self._scratch, n_scores)
 
-    def warnings(self, result: Comparison | None) -> list[str]:
+    def warnings(self, result: ExportComparison | None) -> list[str]:
         if result is None:
             return ["no C++ compiler is found: the header is not checked"]
         found = []
@@ -230,7 +230,7 @@ class _FilePerSum:
 
         return outputs
 
-    def warnings(self, result: Comparison | None) -> list[str]:
+    def warnings(self, result: ExportComparison | None) -> list[str]:
         assert result is not None
         found = [
             "leaves and features are single-precision numbers in this format: scores are rounded, and a feature whose "
@@ -249,7 +249,7 @@ class _FilePerSum:
             found.append("the reader of these files must still choose the model of an event's fold: the index says how")
         return found
 
-    def _missing_warning(self, result: Comparison) -> str:
+    def _missing_warning(self, result: ExportComparison) -> str:
         cuts = sum(int((~tree.is_leaf).sum()) for tree in self._trees())
         return (
             f"TMVA has no missing values: NaN goes left at every cut, and {self._missing_right()} of {cuts} cuts send "

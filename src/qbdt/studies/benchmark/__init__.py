@@ -6,14 +6,14 @@ compares the profiled method with the best peer.
 
 from qbdt.studies.benchmark.benchmark_tables import format_markdown, make_physics_tables
 from qbdt.studies.benchmark.criteria import check_criteria
-from qbdt.studies.benchmark.physics import CHECKS, Options, run_physics
+from qbdt.studies.benchmark.physics import CHECKS, BenchmarkOptions, run_physics
 from qbdt.studies.benchmark.problems import EventFolders
 from qbdt.studies.benchmark.results import PhysicsResults
 
 __all__ = [
     "CHECKS",
+    "BenchmarkOptions",
     "EventFolders",
-    "Options",
     "PhysicsResults",
     "check_criteria",
     "format_markdown",

@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from qbdt.statistics import FittedSensitivity
-from qbdt.studies.benchmark.criteria import Criterion, check_criteria, compare_records, find_best_peer
+from qbdt.studies.benchmark.criteria import BenchmarkCriterion, check_criteria, compare_records, find_best_peer
 from qbdt.studies.benchmark.physics import NO_SOURCES
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, BINS, FitRecord, PhysicsResults
 from qbdt.studies.benchmark.synthetic import COLUMNS, LIMIT, PUBLISHED
@@ -152,7 +152,7 @@ def _times(bench: PhysicsResults) -> Table:
     return Table(f"Training time of {OURS}, CPU seconds on one thread", ("kind", "sources", "s"), rows)
 
 
-def _criteria(found: Sequence[Criterion]) -> Table:
+def _criteria(found: Sequence[BenchmarkCriterion]) -> Table:
     rows = tuple((m.problem, m.claim, f"{m.value:.3f}", f"{m.limit:.3f}", "yes" if m.holds else "NO") for m in found)
     return Table("Criteria", ("problem", "claim", "measured", "limit", "holds"), rows)
 

@@ -29,7 +29,7 @@ PEERS = tuple(contestant.name for contestant in CONTESTANTS if not contestant.ou
 
 
 @dataclass(frozen=True)
-class Criterion:
+class BenchmarkCriterion:
     """One statement and whether it holds."""
 
     # problem, claim: name of the problem, and the statement
@@ -41,7 +41,7 @@ class Criterion:
     holds: bool  # Whether the claim is true
 
 
-def check_criteria(bench: PhysicsResults) -> list[Criterion]:
+def check_criteria(bench: PhysicsResults) -> list[BenchmarkCriterion]:
     """Check all criteria whose problems were run with the profiled method and a peer."""
     return [
         *_synthetic(bench),
@@ -86,7 +86,7 @@ def _pairs(
 
 def _problem(
     bench: PhysicsResults, problem: str, *, delta_mu: float, z_full: float, z_stat: float
-) -> Iterator[Criterion]:
+) -> Iterator[BenchmarkCriterion]:
     limits: tuple[tuple[str, float, Callable[[FittedSensitivity], float], bool], ...] = (
         ("Δμ_sys", delta_mu, attrgetter("delta_mu"), False),
         ("Z full", z_full, attrgetter("z_full"), True),
@@ -97,27 +97,27 @@ def _problem(
             ratio = average(mine, value) / average(theirs, value)
             word = "at least" if at_least else "at most"
             claim = f"{name} {word} {factor:g} × that of {peer}, {BINS} {_format_binning(binning)} bins"
-            yield Criterion(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
+            yield BenchmarkCriterion(problem, claim, ratio, factor, ratio >= factor if at_least else ratio <= factor)
 
 
-def _judge_pairs(bench: PhysicsResults, problem: str) -> Iterator[Criterion]:
+def _judge_pairs(bench: PhysicsResults, problem: str) -> Iterator[BenchmarkCriterion]:
     for binning, peer, mine, theirs in _pairs(bench, problem):
         found = compare_records(mine, theirs, attrgetter("z_full"))
         claim = f"Z full above that of {peer} by more than the paired error × 2, {BINS} {_format_binning(binning)} bins"
         error = found.error if math.isfinite(found.error) else 0.0
-        yield Criterion(problem, claim, found.mean, 2 * error, found.mean > 2 * error)
+        yield BenchmarkCriterion(problem, claim, found.mean, 2 * error, found.mean > 2 * error)
 
 
-def _without_sources(bench: PhysicsResults) -> Iterator[Criterion]:
+def _without_sources(bench: PhysicsResults) -> Iterator[BenchmarkCriterion]:
     for problem in bench.titles:
         for setup in (NO_SOURCES, IDLE):
             for binning, peer, mine, theirs in _pairs(bench, problem, setup, NO_SOURCES):
                 ratio = average(mine, lambda m: m.sigma_stat) / average(theirs, lambda m: m.sigma_stat)
                 claim = f"{setup}: σ_μ at most 1.01 × that of {peer}, {BINS} {_format_binning(binning)} bins"
-                yield Criterion(problem, claim, ratio, 1.01, ratio <= 1.01)
+                yield BenchmarkCriterion(problem, claim, ratio, 1.01, ratio <= 1.01)
 
 
-def _noise(bench: PhysicsResults) -> Iterator[Criterion]:
+def _noise(bench: PhysicsResults) -> Iterator[BenchmarkCriterion]:
     for problem in bench.titles:
         for binning in BINNINGS:
             found = {
@@ -135,7 +135,7 @@ def _noise(bench: PhysicsResults) -> Iterator[Criterion]:
                 claim = (
                     f"25 noise sources beside 25 real ones: σ_μ at most 1.02 ×, {BINS} {_format_binning(binning)} bins"
                 )
-                yield Criterion(problem, claim, noisy / real, 1.02, noisy / real <= 1.02)
+                yield BenchmarkCriterion(problem, claim, noisy / real, 1.02, noisy / real <= 1.02)
 
 
 SYNTHETIC_LIMITS = (
@@ -145,16 +145,16 @@ SYNTHETIC_LIMITS = (
 )
 
 
-def _synthetic(bench: PhysicsResults) -> Iterator[Criterion]:
+def _synthetic(bench: PhysicsResults) -> Iterator[BenchmarkCriterion]:
     for binning, bins, limits in SYNTHETIC_LIMITS:
         for column, limit in limits.items():
             value = _sigma(bench, OURS, binning, bins, int(column[1]))
             if value is not None:
                 claim = f"σ(s) in {column} at most {limit:g}, {bins} {_format_binning(binning)} bins"
-                yield Criterion("P1", claim, value, limit, value <= limit)
+                yield BenchmarkCriterion("P1", claim, value, limit, value <= limit)
     value = _sigma(bench, f"{OURS}, {NO_SOURCES}", "equal_signal", BINS, 0)
     if value is not None:
-        yield Criterion(
+        yield BenchmarkCriterion(
             "P1", f"σ(s) in B0 at most 15, trained without sources, {BINS} bins", value, 15.0, value <= 15.0
         )
 
@@ -168,19 +168,19 @@ def _sigma(bench: PhysicsResults, contestant: str, binning: str, bins: int, colu
     return float(np.mean(values)) if values else None
 
 
-def _times(bench: PhysicsResults) -> Iterator[Criterion]:
+def _times(bench: PhysicsResults) -> Iterator[BenchmarkCriterion]:
     """Time of P1; largest distance of times from a straight line in the number of sources, relative to the longest."""
     for record in bench.times:
         if record.kind == SYNTHETIC:
             claim = f"training takes at most {SECONDS:g} CPU seconds on one thread"
-            yield Criterion(SYNTHETIC, claim, record.seconds, SECONDS, record.seconds <= SECONDS)
+            yield BenchmarkCriterion(SYNTHETIC, claim, record.seconds, SECONDS, record.seconds <= SECONDS)
     for kind in sorted({record.kind for record in bench.times} - {SYNTHETIC}):
         records = [record for record in bench.times if record.kind == kind]
         sources, seconds = (np.array([getattr(r, name) for r in records]) for name in ("sources", "seconds"))
         line = np.polyval(np.polyfit(sources, seconds, 1), sources)
         distance = float(np.abs(seconds - line).max() / seconds.max())
         claim = f"training time within {LINEAR:g} of a straight line in the number of {kind}-type sources"
-        yield Criterion("times", claim, distance, LINEAR, distance <= LINEAR)
+        yield BenchmarkCriterion("times", claim, distance, LINEAR, distance <= LINEAR)
 
 
 def _format_binning(binning: str) -> str:

@@ -36,9 +36,9 @@ from qbdt.studies.benchmark.results import (
 )
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
-from qbdt.studies.comparison.measurement import measure_scores
 from qbdt.studies.comparison.nested_training import Cache, cross_train, judge_settings
-from qbdt.studies.processes import run_tasks
+from qbdt.studies.comparison.score_sensitivity import measure_scores
+from qbdt.studies.worker_pool import run_tasks
 from qbdt.trees.device import open_device
 
 SYNTHETIC = "P1"
@@ -49,7 +49,7 @@ CHECKS = ("without", "noise", "times")
 
 
 @dataclass(frozen=True)
-class Options:
+class BenchmarkOptions:
     """Options of a run."""
 
     problems: tuple[str, ...]  # Names, of P1 … P5; P5 is all of `THIN`, which may be named alone
@@ -74,7 +74,7 @@ class Options:
 
         Examples
         --------
-        >>> Options(("P4",), ("XGBoost", "qbdt profile"), budget=3, seeds=1, checks=()).command
+        >>> BenchmarkOptions(("P4",), ("XGBoost", "qbdt profile"), budget=3, seeds=1, checks=()).command
         "qbdt bench physics -p P4 -c XGBoost -c 'qbdt profile' --budget 3 --seeds 1 --no-checks"
         """
         words = [word for name in self.problems for word in ("-p", name)]
@@ -107,7 +107,7 @@ class Options:
         open_device(self.device)  # says what is missing before events are read
 
 
-def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults:
+def run_physics(options: BenchmarkOptions, progress: Progress = silent) -> PhysicsResults:
     """Run the benchmark; progress is told after every contestant on every division."""
     cache = Cache(options.cache)
     releases = {contestant.name: contestant.release for contestant in options.select()}
@@ -127,7 +127,7 @@ def run_physics(options: Options, progress: Progress = silent) -> PhysicsResults
     return found
 
 
-def _run_synthetic(options: Options, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
+def _run_synthetic(options: BenchmarkOptions, cache: Cache, progress: Progress) -> Iterator[SyntheticRecord]:
     contestants = options.select()
     seeds = range(1, (options.seeds or 1) + 1)
     n, budget = options.synthetic_events, options.budget
@@ -158,7 +158,7 @@ Trials: TypeAlias = tuple[list[FitRecord], list[dict[str, Any]]]
 """Fits, and the settings that tuning chose."""
 
 
-def _run_problem(problem: Problem, data: Dataset, options: Options, progress: Progress) -> Trials:
+def _run_problem(problem: Problem, data: Dataset, options: BenchmarkOptions, progress: Progress) -> Trials:
     """Judge all candidates, then train and fit: by several processes, since each result is kept in the cache."""
     judged, measured = _list_trials(problem, options)
     run = partial(_run_trial, problem.name, options)
@@ -173,7 +173,7 @@ def _run_problem(problem: Problem, data: Dataset, options: Options, progress: Pr
     return [fit for each in fits for fit in each], [choice for each in settings for choice in each]
 
 
-def _list_trials(problem: Problem, options: Options) -> tuple[list[Trial], list[Trial]]:
+def _list_trials(problem: Problem, options: BenchmarkOptions) -> tuple[list[Trial], list[Trial]]:
     """Trials that judge candidates, and those that measure, for which all candidates must have been judged."""
     judged, measured = [], []
     for seed in range(1, (options.seeds or problem.seeds) + 1):
@@ -192,7 +192,7 @@ def _load_again(problem: str, folders: EventFolders) -> Dataset:
     return get_problem(problem).load(folders)
 
 
-def _run_trial(name: str, options: Options, trial: Trial, data: Dataset) -> Trials:
+def _run_trial(name: str, options: BenchmarkOptions, trial: Trial, data: Dataset) -> Trials:
     problem, cache, seed, budget = get_problem(name), Cache(options.cache), trial.seed, options.budget
     (contestant,) = select_contestants([trial.contestant], options.device)
     if trial.candidate is not None:
@@ -245,7 +245,7 @@ def _run_with_noise(
             yield from _fit_scores(problem, setup, contestant, seed, outcome.scored.with_systematics(fitted))
 
 
-def _measure_times(options: Options, progress: Progress) -> Iterator[TimeRecord]:
+def _measure_times(options: BenchmarkOptions, progress: Progress) -> Iterator[TimeRecord]:
     """CPU time of trainings of the profiled method: of P1, and against the number of sources on the bundled sample."""
     data = get_problem("P4").load(EventFolders()).with_systematics([])
     synthetic = inferno(options.synthetic_events, 1)

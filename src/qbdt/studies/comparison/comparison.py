@@ -16,7 +16,6 @@ from qbdt.errors import ConfigError
 from qbdt.progress import Progress, silent
 from qbdt.statistics import FittedSensitivity
 from qbdt.studies.comparison.contestants import get_contestant
-from qbdt.studies.comparison.measurement import measure_fit
 from qbdt.studies.comparison.nested_training import (
     Cache,
     CrossTraining,
@@ -25,14 +24,15 @@ from qbdt.studies.comparison.nested_training import (
     judge_settings,
     score_fold,
 )
-from qbdt.studies.comparison.plan import Events, Plan
-from qbdt.studies.processes import run_tasks
+from qbdt.studies.comparison.plan import Plan, PlannedEvents
+from qbdt.studies.comparison.score_sensitivity import measure_fit
+from qbdt.studies.worker_pool import run_tasks
 
 TRAININGS = "trainings"
 """Folder, inside of that of the comparison, of judged candidates and of scores."""
 
 
-class Task(NamedTuple):
+class ComparisonTask(NamedTuple):
     """A candidate to judge, or an outer fold to score, of one contestant on one division."""
 
     kind: str  # "tuning" or "training"
@@ -131,17 +131,17 @@ def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progres
     """
     if n_jobs is not None and n_jobs < 1:
         raise ConfigError(f"jobs={n_jobs}: must be at least 1")
-    events, cache = Events(plan), Cache(folder / TRAININGS)
+    events, cache = PlannedEvents(plan), Cache(folder / TRAININGS)
     jobs = n_jobs or os.cpu_count() or 1
     tuned = [
-        Task("tuning", name, division, number)
+        ComparisonTask("tuning", name, division, number)
         for division in range(plan.repeat)
         for name in plan.contestants
         for number in range(len(plan.contestant(name).candidates(plan.budget)))
         if len(plan.contestant(name).candidates(plan.budget)) > 1
     ]
     trained = [
-        Task("training", name, division, fold)
+        ComparisonTask("training", name, division, fold)
         for division in range(plan.repeat)
         for name in plan.contestants
         for fold in range(events.division(division)[0].outer)
@@ -151,15 +151,15 @@ def compare_methods(plan: Plan, folder: Path, n_jobs: int | None = None, progres
     return _collect(plan, events, cache)
 
 
-def _do_all(tasks: Sequence[Task], plan: Plan, cache: Cache, n_jobs: int, progress: Progress) -> None:
+def _do_all(tasks: Sequence[ComparisonTask], plan: Plan, cache: Cache, n_jobs: int, progress: Progress) -> None:
     if not tasks:
         return
     with progress(tasks[0].kind, len(tasks)) as advance:
-        for _ in run_tasks(partial(_do, plan, cache), tasks, partial(Events, plan), n_jobs):
+        for _ in run_tasks(partial(_do, plan, cache), tasks, partial(PlannedEvents, plan), n_jobs):
             advance(1)
 
 
-def _do(plan: Plan, cache: Cache, task: Task, events: Events) -> None:
+def _do(plan: Plan, cache: Cache, task: ComparisonTask, events: PlannedEvents) -> None:
     """Do one task; its result stays in the cache."""
     division, key = events.division(task.division)
     contestant = events.contestant(task.contestant)
@@ -170,7 +170,7 @@ def _do(plan: Plan, cache: Cache, task: Task, events: Events) -> None:
         score_fold(contestant, division, key, settings[task.number], task.number, cache)
 
 
-def _collect(plan: Plan, events: Events, cache: Cache) -> Comparison:
+def _collect(plan: Plan, events: PlannedEvents, cache: Cache) -> Comparison:
     entries = tuple(
         _measure(plan, events, cache, name, number) for number in range(plan.repeat) for name in plan.contestants
     )
@@ -179,13 +179,13 @@ def _collect(plan: Plan, events: Events, cache: Cache) -> Comparison:
     return replace(found, scored=_gather_scores(plan, events, cache, found.winner, 0).scored)
 
 
-def _measure(plan: Plan, events: Events, cache: Cache, name: str, number: int) -> Entry:
+def _measure(plan: Plan, events: PlannedEvents, cache: Cache, name: str, number: int) -> Entry:
     outcome = _gather_scores(plan, events, cache, name, number)
     chosen = tuple(dict(settings) for settings in outcome.settings)
     return Entry(name, number, measure_fit(outcome.scored, plan.fit), outcome.seconds, chosen)
 
 
-def _gather_scores(plan: Plan, events: Events, cache: Cache, name: str, number: int) -> CrossTraining:
+def _gather_scores(plan: Plan, events: PlannedEvents, cache: Cache, name: str, number: int) -> CrossTraining:
     """Out-of-fold scores of one contestant on one division, all of which are in the cache."""
     division, key = events.division(number)
     contestant = events.contestant(name)

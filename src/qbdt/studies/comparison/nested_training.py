@@ -25,7 +25,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role, SplitFolds
 from qbdt.files import StepFolder, digest, replace_file
 from qbdt.studies.comparison.contestants import Contestant
-from qbdt.studies.comparison.measurement import measure_scores
+from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.studies.trainers import Parameters, Scorer, Trained
 
 Key: TypeAlias = Mapping[str, Any]

@@ -81,7 +81,7 @@ class Plan:
         return {"analysis": self.analysis.model_dump(mode="json"), "budget": self.budget}
 
 
-class Events:
+class PlannedEvents:
     """The events of a plan, with the divisions into folds."""
 
     def __init__(self, plan: Plan) -> None:

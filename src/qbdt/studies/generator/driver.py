@@ -35,7 +35,7 @@ from qbdt.studies.generator.simulation import (
     sequence,
 )
 from qbdt.studies.generator.tau_decays import TauLibrary, decay_chunk, library_chunks
-from qbdt.studies.processes import WorkerPool
+from qbdt.studies.worker_pool import WorkerPool
 
 T = TypeVar("T")
 

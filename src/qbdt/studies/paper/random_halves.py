@@ -15,11 +15,11 @@ from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
 from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_events
 from qbdt.studies.paper.paper_methods import get_method
-from qbdt.studies.processes import run_tasks
+from qbdt.studies.worker_pool import run_tasks
 
 
 @dataclass(frozen=True)
-class Task:
+class HalfTask:
     """One method on one half: `number` of the division, and which side is trained on."""
 
     method: str
@@ -47,7 +47,7 @@ class Difference:
     n: int  # Number of divisions
 
 
-def evaluate_half(task: Task, data: Dataset) -> dict[str, Any]:
+def evaluate_half(task: HalfTask, data: Dataset) -> dict[str, Any]:
     """Train and test one method on one half: seven sources, c scanned for, or the method's own bins."""
     method = get_method(task.method)
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
@@ -59,8 +59,8 @@ def evaluate_half(task: Task, data: Dataset) -> dict[str, Any]:
 
 
 def run_halves(
-    tasks: Sequence[Task], steps: StepFolder, load: Callable[[], Dataset], n_jobs: int, progress: Progress
-) -> dict[Task, dict[str, Any]]:
+    tasks: Sequence[HalfTask], steps: StepFolder, load: Callable[[], Dataset], n_jobs: int, progress: Progress
+) -> dict[HalfTask, dict[str, Any]]:
     """Do all tasks that are not done, on `n_jobs` processes that call `load` once each, and return all results."""
     missing = [task for task in tasks if not steps.has(task.name)]
     with progress("random halves", len(tasks)) as advance:

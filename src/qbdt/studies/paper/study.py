@@ -19,11 +19,11 @@ from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
 from qbdt.studies.paper.paper_methods import METHODS, PaperMethod
 from qbdt.studies.paper.published_split import evaluate_published_split
-from qbdt.studies.paper.random_halves import Difference, Task, compare, run_halves
+from qbdt.studies.paper.random_halves import Difference, HalfTask, compare, run_halves
 
 
 @dataclass(frozen=True)
-class Options:
+class StudyOptions:
     """Options of a study."""
 
     data: Path | None = None  # Folder with the paper's files; None for the bundled sample
@@ -46,7 +46,7 @@ class Options:
 class Study:
     """All results of a reproduction."""
 
-    options: Options  # How it was run
+    options: StudyOptions  # How it was run
     settings: dict[str, Any]  # Everything the numbers depend on, with checksums of the files
     methods: tuple[PaperMethod, ...]  # Methods that were run, in order
     skipped: tuple[str, ...]  # Names of those whose package is not installed
@@ -81,7 +81,7 @@ def load_events(folder: Path | None) -> Dataset:
 
 
 def reproduce(
-    options: Options,
+    options: StudyOptions,
     out: Path,
     progress: Progress = silent,
     force: bool = False,
@@ -102,7 +102,7 @@ def reproduce(
     return study
 
 
-def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any]:
+def _settings(options: StudyOptions, methods: Sequence[PaperMethod]) -> dict[str, Any]:
     from qbdt import __version__
 
     files = {} if options.data is None else {p.name: digest_file(p) for p in sorted(options.data.glob("*.root"))}
@@ -111,7 +111,12 @@ def _settings(options: Options, methods: Sequence[PaperMethod]) -> dict[str, Any
 
 
 def _run_split(
-    options: Options, methods: Sequence[PaperMethod], data: Dataset, steps: StepFolder, out: Path, progress: Progress
+    options: StudyOptions,
+    methods: Sequence[PaperMethod],
+    data: Dataset,
+    steps: StepFolder,
+    out: Path,
+    progress: Progress,
 ) -> dict[str, dict[str, Any]]:
     results = {}
     with progress("published split", len(methods)) as advance:
@@ -123,10 +128,10 @@ def _run_split(
 
 
 def _run_halves(
-    options: Options, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
+    options: StudyOptions, methods: Sequence[PaperMethod], steps: StepFolder, progress: Progress
 ) -> dict[str, dict[int, list[dict[str, float]]]]:
     tasks = [
-        Task(method.name, number, swapped, options.trees, options.seed)
+        HalfTask(method.name, number, swapped, options.trees, options.seed)
         for number in range(options.halves)
         for swapped in (False, True)
         for method in methods

@@ -23,7 +23,7 @@ from qbdt.training.kernels.split_scan import (
     total_sums,
 )
 from qbdt.training.paper.channels import Quantities
-from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield, permute_bins
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, NodeYields, Split, permute_bins
 from qbdt.trees.rows import Layout
 
 SUMS_PER_SHARE = 128
@@ -105,12 +105,12 @@ class PaperCriterion:
         given = systematics([leading // FEATURES_PER_WORD])[0] if self.has_systematics else NOTHING
         return np.asarray(total_sums(root, given, leading, self._channels))
 
-    def describe(self, sums: Fixed) -> Yield:
+    def describe(self, sums: Fixed) -> NodeYields:
         """Yields of a node, Q (eq:Q) and its output 2p − 1 with the purity p = s/(s + b + σ_b²)."""
         s, b = (float(sums[i] * self._formula.factor[i]) for i in range(2))
         sigma2 = float(node_variance(sums, self._formula))
         q = float(significance_value(s, b, sigma2))
-        return Yield(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
+        return NodeYields(s, b, sigma2, q, 2.0 * purity_value(s, b, sigma2) - 1.0)
 
     def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
         """Upper bound on ΔQ per feature: Q falls with σ_b, so that ΔQ of σ_b = 0 (eq:Q0) bounds Q_L + Q_R."""

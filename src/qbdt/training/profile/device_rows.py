@@ -15,7 +15,7 @@ import numpy as np
 from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.data import Events
 from qbdt.training.partitions.rows import DevicePartitionRows
-from qbdt.training.profile.device_scores import SOURCE, BinnedScores, Weighted, add_up_to, run_over
+from qbdt.training.profile.device_scores import SOURCE, BinnedScores, ScoredRows, add_up_to, run_over
 from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.training.profile.shift_rows import SumScales, SumSlots
 from qbdt.trees import Binning
@@ -144,7 +144,7 @@ class DeviceRatioRows(DevicePairRows):
         """Absolute signal held out up to some keys, see `ScoreRows`."""
         held = zip(self._held, self._held_ranges(), strict=True)
         arrays = ((self._total[low:], self._held_weight[low:], n) for one, (low, n) in held if one.is_signal)
-        return add_up_to(self.device, (Weighted(*one, self._scale) for one in arrays), keys[0])[None]
+        return add_up_to(self.device, (ScoredRows(*one, self._scale) for one in arrays), keys[0])[None]
 
     def fill(self, edges: Floats) -> Fixed:
         """Exact sums over rows held out, see `ScoreRows`: weights of each segment, then their squares."""

@@ -25,7 +25,7 @@ def run_over(device: Device, n: int, name: str, *arguments: DeviceArray) -> None
     device.compile(SOURCE).launch(name, (blocks, 1, 1), arguments, threads=THREADS)
 
 
-class Weighted(NamedTuple):
+class ScoredRows(NamedTuple):
     """Scores of some rows, their weights, how many there are, and the scale that rounds absolute weights."""
 
     scores: DeviceArray
@@ -34,7 +34,7 @@ class Weighted(NamedTuple):
     scale: float
 
 
-def add_up_to(device: Device, rows: Iterable[Weighted], keys: Fixed) -> Fixed:
+def add_up_to(device: Device, rows: Iterable[ScoredRows], keys: Fixed) -> Fixed:
     """Sums of the absolute weights of rows with a score of at most each of some keys, in units."""
     order = np.argsort(keys, kind="stable")
     sums, given = device.zeros(len(keys) + 1, np.uint64), device.upload(keys[order])
@@ -120,7 +120,7 @@ class DeviceScoreRows:
 
     def _sum_up_to(self, share: float, keys: Fixed) -> Fixed:
         signal = (one for one in self._segments if one.number in self._scales)
-        rows = (Weighted(self._score(o, share), o.weights[0], o.n_rows, self._scales[o.number]) for o in signal)
+        rows = (ScoredRows(self._score(o, share), o.weights[0], o.n_rows, self._scales[o.number]) for o in signal)
         return add_up_to(self._device, rows, keys)
 
     def fill(self, edges: Floats) -> Fixed:

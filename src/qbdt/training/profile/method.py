@@ -27,7 +27,7 @@ from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.joint_end import JointEnd
 from qbdt.training.profile.parameters import Parameters, free_normalisations
-from qbdt.training.profile.profiled_events import ProfiledEvents, Scorer
+from qbdt.training.profile.profiled_events import ProfiledEvents, TermScorer
 from qbdt.training.profile.ratio import FittedRatio, choose_size, end_together, fit_ratio, is_joint_end
 from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
@@ -269,7 +269,7 @@ class _Profiling:
         return shares, tuple(expected)
 
     def _expect_score(
-        self, models: Sequence[Scorer], number: int, combination: Combination
+        self, models: Sequence[TermScorer], number: int, combination: Combination
     ) -> tuple[float, Expectation]:
         parameter, events = self.parameters.interest[number], self.events
         judged = (self.parameters, number, combination.pulls[number])
@@ -281,7 +281,7 @@ class _Profiling:
         return share, expected
 
 
-def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> Scorer:
+def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> TermScorer:
     return model.of_parameter(number) if isinstance(model, EfficientScores) else model
 
 

@@ -9,7 +9,7 @@ from qbdt.arrays import BINS, Fixed, Floats, Indices
 from qbdt.threads import Workers
 from qbdt.training.grown_records import PairJudge
 from qbdt.training.kernels.pairs import pair_value, scan_ordered_pairs, scan_pairs
-from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, Split, Yield
+from qbdt.trees.growth import FREE, Arranged, FeatureRules, Limits, NodeSystematics, NodeYields, Split
 
 CHANNELS = ((0, 2), (1, 2))
 """First bin and distance of bins of N and D in a histogram."""
@@ -69,11 +69,11 @@ class NewtonCriterion:
         self.scale(factor)
         return np.asarray(root[: 2 * BINS].reshape(BINS, 2).sum(axis=0))
 
-    def describe(self, sums: Fixed) -> Yield:
+    def describe(self, sums: Fixed) -> NodeYields:
         """Return D as the yield, N²/(D + λ) and N/(D + λ)."""
         top, bottom = (float(x) for x in sums * self._factor)
         value = top / (bottom + self._ridge) if bottom + self._ridge > 0 else 0.0
-        return Yield(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
+        return NodeYields(0.0, bottom, 0.0, max(float(pair_value(top, bottom, self._ridge, -np.inf)), 0.0), value)
 
     def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Fixed) -> Floats:
         """Return no bound: there are no systematic histograms that a judgement could wait for."""
@@ -91,17 +91,16 @@ class NewtonCriterion:
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
         arranged = self._arranged(histogram, features)
-        parts = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
-        lefts = np.zeros((len(parts), 2), dtype=np.int64)
-        rules = (self._factor, self._ridge, self._least)
+        shares = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
+        lefts = np.zeros((len(shares), 2), dtype=np.int64)
+        rules, work = (self._factor, self._ridge, self._least), list(zip(shares, lefts, strict=True))
         if self._features.constrained:
             order = (arranged.n_cuts, self._features.directions, *limits)
-            ordered = [(arranged.histogram, sums, *rules, part, *order, lefts[i]) for i, part in enumerate(parts)]
+            ordered = [(arranged.histogram, sums, *rules, share, *order, left) for share, left in work]
             found = self._workers.run(scan_ordered_pairs, ordered)
         else:
-            given = (arranged.histogram, sums, q, *rules)
-            shares = [(*given, part, arranged.n_cuts, lefts[i]) for i, part in enumerate(parts)]
-            found = self._workers.run(scan_pairs, shares)
+            free = [(arranged.histogram, sums, q, *rules, share, arranged.n_cuts, left) for share, left in work]
+            found = self._workers.run(scan_pairs, free)
         splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
         return max(splits, key=Split.rank).under(self._features, arranged)
 

@@ -40,7 +40,7 @@ from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
 
 
-class Scorer(Protocol):
+class TermScorer(Protocol):
     """Gives the two terms of the score r − g of events."""
 
     def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
@@ -149,7 +149,9 @@ class ProfiledEvents:
         """Whether weights differ from those given, because some of these are negative."""
         return self.rows is not self._as_given
 
-    def build_score_rows(self, models: Sequence[Scorer], shares: Sequence[float], as_given: bool = False) -> HeldScores:
+    def build_score_rows(
+        self, models: Sequence[TermScorer], shares: Sequence[float], as_given: bool = False
+    ) -> HeldScores:
         """Score every fold by the model that was trained without it, with some shares of its second sum.
 
         The rows have the weights that are trained on, or those given, negative ones included. Bins will hold equal
@@ -261,7 +263,7 @@ class _ScoreBuilder:
     """Builds the scored rows of one partition."""
 
     folds: InnerFolds
-    models: tuple[Scorer, ...]
+    models: tuple[TermScorer, ...]
     shares: tuple[float, ...]
     scale: float
     factors: Mapping[int, float] | None = None

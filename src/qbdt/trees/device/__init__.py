@@ -9,7 +9,7 @@ from qbdt.trees.device.device import Device, DeviceArray, Kernels, kernel_source
 from qbdt.trees.device.memory import DeviceMemory
 from qbdt.trees.device.rows import QUAD, THREADS, DeviceRows, row_bytes
 from qbdt.trees.device.scoring import DeviceEnsemble, score_on_device
-from qbdt.trees.device.turns import Slot, Turn
+from qbdt.trees.device.streaming import Slot, Turn
 
 __all__ = [
     "QUAD",

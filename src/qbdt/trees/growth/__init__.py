@@ -3,7 +3,7 @@
 from qbdt.trees.growth.feature_rules import FREE, Arranged, FeatureRules, Limits, permute_bins
 from qbdt.trees.growth.grower import Grown, RowStore, TreeGrower
 from qbdt.trees.growth.growth_rules import Growth, LeafGrowth, PublishedGrowth
-from qbdt.trees.growth.splits import Split, Yield
+from qbdt.trees.growth.splits import NodeYields, Split
 from qbdt.trees.growth.systematic_histograms import NodeSystematics, SystematicHistograms
 
 __all__ = [
@@ -15,11 +15,11 @@ __all__ = [
     "LeafGrowth",
     "Limits",
     "NodeSystematics",
+    "NodeYields",
     "PublishedGrowth",
     "RowStore",
     "Split",
     "SystematicHistograms",
     "TreeGrower",
-    "Yield",
     "permute_bins",
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qbdt.arrays import MISSING_LEFT, NODE, NONE_MISSING, Fixed, Floats, Indices, Nodes, pack_codes
 from qbdt.trees.growth.feature_rules import FREE, Limits
 from qbdt.trees.growth.growth_rules import Growth
-from qbdt.trees.growth.splits import Criterion, Split, Yield
+from qbdt.trees.growth.splits import Criterion, NodeYields, Split
 from qbdt.trees.growth.systematic_histograms import SystematicHistograms
 from qbdt.trees.rows import NodeHistograms
 from qbdt.trees.tree import cut_table, set_table
@@ -66,7 +66,7 @@ class _Node:
     number: int
     depth: int
     sums: Fixed
-    yields: Yield
+    yields: NodeYields
     limits: Limits = FREE
     gain: float = -np.inf
     upper_bounds: Floats | None = field(default=None, repr=False)

@@ -40,7 +40,7 @@ class Split(NamedTuple):
         return self.gain, -self.feature
 
 
-class Yield(NamedTuple):
+class NodeYields(NamedTuple):
     """Yields of a node, with signal and nominal background each scaled to one event; `value` is its output."""
 
     s: float
@@ -57,7 +57,7 @@ class Criterion(Protocol):
     def has_systematics(self) -> bool:
         """Whether splits are judged on systematic histograms too."""
 
-    def describe(self, sums: Fixed) -> Yield:
+    def describe(self, sums: Fixed) -> NodeYields:
         """Yields and output of a node, from its quantities."""
 
     def upper_bounds(self, histogram: Fixed, sums: Fixed, q: float, features: Indices) -> Floats:

@@ -48,7 +48,7 @@ SELECTION = Selection()
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class ObjectShift:
     """Factors on the four-vectors and on the missing momentum's residual; all one for nominal."""
 
     lepton: float = 1.0
@@ -57,12 +57,12 @@ class Shift:
     residual: float = 1.0
 
 
-NOMINAL = Shift()
-SHAPES: dict[str, tuple[Shift, Shift]] = {
-    "tes": (Shift(tau=1.02), Shift(tau=0.98)),
-    "met": (Shift(residual=1.1), Shift(residual=0.9)),
-    "leppt": (Shift(lepton=1.001), Shift(lepton=0.999)),
-    "phopt": (Shift(photon=1.003), Shift(photon=0.997)),
+NOMINAL = ObjectShift()
+SHAPES: dict[str, tuple[ObjectShift, ObjectShift]] = {
+    "tes": (ObjectShift(tau=1.02), ObjectShift(tau=0.98)),
+    "met": (ObjectShift(residual=1.1), ObjectShift(residual=0.9)),
+    "leppt": (ObjectShift(lepton=1.001), ObjectShift(lepton=0.999)),
+    "phopt": (ObjectShift(photon=1.003), ObjectShift(photon=0.997)),
 }
 """Up and down of the sources that move events."""
 
@@ -96,7 +96,7 @@ class Reconstruction:
             self._met, self._residual = paper_missing_momentum(self._met - self._residual, seed)
         self._isolated = _inside_detector(objects)
 
-    def passes(self, shift: Shift = NOMINAL) -> NDArray[np.bool_]:
+    def passes(self, shift: ObjectShift = NOMINAL) -> NDArray[np.bool_]:
         """Tell which events are selected when the objects are shifted."""
         lepton, tau, photon = self._pt
         return np.asarray(
@@ -106,7 +106,7 @@ class Reconstruction:
             & (photon * shift.photon > SELECTION.photon_pt)
         )
 
-    def variables(self, shift: Shift = NOMINAL) -> dict[str, NDArray[np.float32]]:
+    def variables(self, shift: ObjectShift = NOMINAL) -> dict[str, NDArray[np.float32]]:
         """Return the eight `FEATURES` of all events, selected or not, when the objects are shifted."""
         met, mx, my = self._missing(shift)
         a, b, c = shift.lepton, shift.tau, shift.photon
@@ -127,7 +127,7 @@ class Reconstruction:
         )
         return {name: column.astype(np.float32) for name, column in zip(FEATURES, columns, strict=True)}
 
-    def _missing(self, shift: Shift) -> tuple[Floats, Floats, Floats]:
+    def _missing(self, shift: ObjectShift) -> tuple[Floats, Floats, Floats]:
         """Missing momentum with its residual scaled and every change of a visible object subtracted."""
         components = []
         for axis in (0, 1):
@@ -191,7 +191,7 @@ CHUNK = 32_768
 """Events that are reconstructed at once: their temporaries stay in the processor's cache."""
 
 
-def _reconstruct(objects: Objects, weight: float, shifts: Sequence[Shift], *, paper_met: bool) -> list[Events]:
+def _reconstruct(objects: Objects, weight: float, shifts: Sequence[ObjectShift], *, paper_met: bool) -> list[Events]:
     """Return the selected events of one process with their variables, under each shift."""
     pieces: list[list[dict[str, NDArray[Any]]]] = [[] for _ in shifts]
     for number, start in enumerate(range(0, max(len(objects), 1), CHUNK)):

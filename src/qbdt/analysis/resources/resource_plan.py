@@ -31,7 +31,7 @@ OUT_OF_CORE = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class ResourcePlan:
     """How a training gets along with the memory that there is."""
 
     # analysis, folder: the analysis, and where its files are

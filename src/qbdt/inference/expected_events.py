@@ -44,7 +44,7 @@ class _Term:
     evaluate: Callable[[Floats], tuple[Floats, Floats]]
 
 
-class Expectation:
+class ExpectedEvents:
     """Expected events per bin of a workspace, and their derivatives.
 
     Parameters
