@@ -282,7 +282,7 @@ def test_parameters_of_the_fit_are_looked_at_before_training(files, tmp_path, fi
     with pytest.raises(FitError, match=message):
         run_analysis(wrong, files, tmp_path / "run", memory=memory and 25_000, say=said.append)
     assert not [text for text in said if text.startswith("train fold")]
-    assert any("parts" in text for text in said) == (memory is not None)
+    assert any("partitions" in text for text in said) == (memory is not None)
 
 
 def test_folds_are_needed(files, tmp_path):
