@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbdt.errors import ConfigError
-from qbdt.threads import MIN_ROWS_PER_SHARE, Workers, share_ranges
+from qbdt.threads import MIN_ROWS_PER_SHARE, UNEVEN, Workers, group_ranges, share_ranges
 
 
 @given(st.lists(st.integers(0, 5 * MIN_ROWS_PER_SHARE), min_size=1, max_size=6), st.integers(1, 8))
@@ -25,6 +25,17 @@ def test_shares_cover_all_rows_once_and_evenly(sizes, n_shares):
     assert np.all(seen == 1)
     amounts = [int((share[:, 2] - share[:, 1]).sum()) for share in shares]
     assert max(amounts) - min(amounts) <= 1
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=8), st.integers(1, 5))
+def test_groups_of_whole_ranges_are_even_or_none(sizes, n_groups):
+    ends = np.cumsum(sizes)
+    groups = group_ranges(np.column_stack([np.arange(len(sizes)), ends - sizes, ends]), n_groups)
+    if n_groups == 1:
+        assert groups is not None
+    if groups is not None:
+        assert sorted(np.concatenate(groups).tolist()) == list(range(len(sizes)))
+        assert max(np.array(sizes)[group].sum() for group in groups) * n_groups <= UNEVEN * sum(sizes) or n_groups == 1
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from qbdt.errors import ConfigError
 
-__all__ = ["LIGHT_ROWS_PER_SHARE", "Workers", "count_cores", "share_ranges"]
+__all__ = ["LIGHT_ROWS_PER_SHARE", "Workers", "count_cores", "group_ranges", "share_ranges"]
 
 Result = TypeVar("Result")
 
@@ -28,6 +28,10 @@ MIN_ROWS_PER_SHARE = 8192
 
 LIGHT_ROWS_PER_SHARE = 65536
 """The same for work of a few nanoseconds a row."""
+
+
+UNEVEN = 1.25
+"""Largest share of whole ranges, of an even one, with which nothing is cut."""
 
 
 def count_cores() -> int:
@@ -105,3 +109,23 @@ def share_ranges(ranges: NDArray[np.int64], n_shares: int, least: int = MIN_ROWS
         keep = end > begin
         shares.append(np.column_stack([ranges[keep, 0], begin[keep], end[keep]]))
     return shares
+
+
+def group_ranges(ranges: NDArray[np.int64], n_groups: int) -> list[NDArray[np.intp]] | None:
+    """Divide whole ranges into groups of nearly as many rows, as their numbers; None where that cannot be done.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in group_ranges(np.array([[0, 0, 500], [1, 500, 900], [2, 900, 1000]]), 2)]
+    [[0], [1, 2]]
+    >>> group_ranges(np.array([[0, 0, 900], [1, 900, 1000]]), 2) is None
+    True
+    """
+    sizes = ranges[:, 2] - ranges[:, 1]
+    owner, rows = np.zeros(len(ranges), dtype=np.intp), np.zeros(n_groups, dtype=np.int64)
+    for number in np.argsort(-sizes, kind="stable"):  # the largest first, each to the smallest group
+        owner[number] = np.argmin(rows)
+        rows[owner[number]] += sizes[number]
+    if n_groups > 1 and rows.max() * n_groups > UNEVEN * sizes.sum():
+        return None
+    return [np.flatnonzero(owner == group) for group in range(n_groups)]

@@ -20,6 +20,7 @@ from qbdt.training.paper.boosted_rows import prepare_events
 from qbdt.training.partitions.events import place_events
 from qbdt.training.settings import Settings
 from qbdt.trees.kernels import add_rows
+from qbdt.trees.rows import binned_rows
 from tests.training.paper.naive import NaiveQBDT
 
 NAMES = ("a", "b", "c")
@@ -142,11 +143,26 @@ def test_order_scale_and_threads_leave_every_bit(seed, missing, spread, negative
 
 @pytest.mark.parametrize("options", [{}, {"mc_stat": True, "row_fraction": 0.5, "feature_fraction": 0.7}])
 def test_threads_leave_every_bit(monkeypatch, options):
-    monkeypatch.setattr("qbdt.threads.MIN_ROWS_PER_SHARE", 64)  # so that small data are really shared
     dataset = problem(3, 500, 0.05)
     expected = trees_of(dataset, 1, **options)
+    monkeypatch.setattr("qbdt.threads.share_ranges.__defaults__", (64,))  # so that small data are really shared
+    monkeypatch.setattr("qbdt.trees.rows.binned_rows.LIGHT_ROWS_PER_SHARE", 32)
+    ways: list[str] = []
+
+    def watch(name):
+        kernel = getattr(binned_rows, name)
+
+        def run(*given):
+            ways.append(name)
+            return kernel(*given)
+
+        monkeypatch.setattr(binned_rows, name, run)
+
+    watch("divide_in_place")
+    watch("divide_rows")
     for n_threads in (2, 4):
         assert trees_of(dataset, n_threads, **options) == expected
+    assert len(set(ways)) == 2  # whole ranges and cut ones
 
 
 def test_features_may_be_permuted():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from qbdt.arrays import FEATURES_PER_WORD, Codes, Fixed, Floats, Indices, Rows, Words
-from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, share_ranges
+from qbdt.threads import LIGHT_ROWS_PER_SHARE, Workers, group_ranges, share_ranges
 from qbdt.trees.binning import Binning
 from qbdt.trees.kernels.lanes import aligned_zeros
 from qbdt.trees.kernels.node_division import copy_divided, divide_in_place, divide_rows
@@ -59,9 +59,13 @@ class BinnedRows:
         ranges = self._nodes[node]
         shares = share_ranges(ranges, self._workers.n_threads, LIGHT_ROWS_PER_SHARE)
         table = np.array(goes_right)  # it is read-only where it was received over the network
-        if len(shares) == 1:
+        groups = group_ranges(ranges, len(shares))
+        if groups is not None:  # in place, which takes fewer passes over memory
             codes, step = self._codes_of(feature)
-            middle = divide_in_place(codes, step, table, self._rows, node == 0, ranges, self._scratch)
+            given = (codes, step, table, self._rows, node == 0)
+            found = self._workers.run(divide_in_place, [(*given, ranges[group], self._scratch) for group in groups])
+            middle = np.empty(len(ranges), np.int64)
+            middle[np.concatenate(groups)] = np.concatenate(found)
         else:
             middle = self._divide_shared(ranges, shares, (self._words, feature, table, self._rows, node == 0))
         left, right = ranges.copy(), ranges.copy()
