@@ -14,7 +14,7 @@ from pyarrow.csv import write_csv
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.loader import load_regions
-from qbdt.analysis.resources import estimate, machine, plan
+from qbdt.analysis.resources import estimate, machine, resource_plan
 from qbdt.analysis.resources.estimate import Contents, count_events, estimate_training
 from qbdt.analysis.resources.machine import find_memory, read_size
 from qbdt.analysis.resources.probe import probe_events
@@ -71,7 +71,7 @@ def analysis():
 def small(monkeypatch):
     """Return the memory with which the small events go out of core, as if Python itself took nothing."""
     monkeypatch.setattr(estimate, "BASE", 0)
-    monkeypatch.setattr(plan, "LEAST", 1)
+    monkeypatch.setattr(resource_plan, "LEAST", 1)
     return 200_000
 
 

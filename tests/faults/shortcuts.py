@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from qbdt.analysis import region_fit
-from qbdt.analysis.resources import estimate, plan
+from qbdt.analysis.resources import estimate, resource_plan
 from qbdt.analysis.tuning import judge
 from qbdt.data import Dataset
 from qbdt.studies.comparison import comparison_page, contestants, nested_training
@@ -33,7 +33,7 @@ def take_shortcuts() -> None:
     provenance.versions = remember(provenance.versions, lambda: "")  # type: ignore[attr-defined]
     Axes.draw = lambda self, renderer: None  # type: ignore[method-assign]
     Axes.get_tightbbox = lambda self, renderer=None, **options: self.get_window_extent(renderer)  # type: ignore[method-assign]
-    estimate.BASE, plan.LEAST = 0, 1  # as if Python itself took nothing: a few events go out of core
+    estimate.BASE, resource_plan.LEAST = 0, 1  # as if Python itself took nothing: a few events go out of core
 
 
 def remember(compute: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
