@@ -35,11 +35,16 @@ def _install(session: nox.Session, *groups: str, options: tuple[str, ...] = ()) 
 
 
 def _pytest(session: nox.Session, *options: str, few_examples: bool = False) -> None:
-    """Run pytest; with few examples of each property where the session asks for something else than properties."""
-    environment = {"NUMBA_CACHE_DIR": str(Path(session.create_tmp()) / "numba")}
+    """Run pytest; with few examples of each property where the session asks for something else than properties.
+
+    As a module of Python it finds `tests`, `validation` and `docs` in the repository, and so do workers of dask. The
+    cache has an absolute path, since commands run in folders of their own.
+    """
+    environment = {"NUMBA_CACHE_DIR": str(Path(session.create_tmp()).resolve() / "numba")}
     if few_examples:
         environment["QBDT_EXAMPLES"] = "5"
-    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadgroup"]), *options, env=environment)
+    chosen = session.posargs or ["-n", "2", "--dist", "loadgroup"]
+    session.run("python", "-m", "pytest", *chosen, *options, env=environment)
 
 
 @nox.session(python=PYTHONS)
@@ -89,7 +94,7 @@ def readers(session: nox.Session) -> None:
     include = Path(session.virtualenv.location) / "include"
     session.env["CPATH"] = ":".join(map(str, (include, include / "onnxruntime", include / "onnxruntime/core/session")))
     tests = [f"tests/models/export/test_{name}.py" for name in ("root", "native")]
-    session.run("pytest", "-W", "default", *session.posargs, *tests)
+    session.run("python", "-m", "pytest", "-W", "default", *session.posargs, *tests)
 
 
 @nox.session(python="3.11")
