@@ -126,6 +126,12 @@ def test_envelope(templates):
     assert ratio.get_xlabel() == "score"
 
 
+def test_settings_of_the_user_do_not_reach_figures(templates, tmp_path):
+    wanted = save(envelope(templates, "source1"), tmp_path / "a.png").read_bytes()
+    with mpl.rc_context({"text.usetex": True, "lines.linestyle": ":", "axes.prop_cycle": mpl.cycler(color=["red"])}):
+        assert save(envelope(templates, "source1"), tmp_path / "b.png").read_bytes() == wanted
+
+
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_saving_leaves_no_trace_in_the_settings(templates, tmp_path, suffix):
     before = dict(mpl.rcParams)
