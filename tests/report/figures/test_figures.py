@@ -128,7 +128,7 @@ def test_envelope(templates):
 
 def test_settings_of_the_user_do_not_reach_figures(templates, tmp_path):
     wanted = save(envelope(templates, "source1"), tmp_path / "a.png").read_bytes()
-    with mpl.rc_context({"text.usetex": True, "lines.linestyle": ":", "axes.prop_cycle": mpl.cycler(color=["red"])}):
+    with mpl.rc_context({"text.usetex": True, "lines.linestyle": ":", "axes.facecolor": "red"}):
         assert save(envelope(templates, "source1"), tmp_path / "b.png").read_bytes() == wanted
 
 
