@@ -71,6 +71,14 @@ def test_stacked_templates(templates, result, postfit):
     assert points == pytest.approx(np.ones(6), abs=1e-3)
 
 
+@pytest.mark.parametrize("name", ["$_{$", "$", r"$\frac{$", r"\alpha", "%", "{"])
+def test_names_that_are_no_formulas_are_drawn_as_they_are(templates, tmp_path, name):
+    odd = fit_templates(templates.renamed({"major": name}, {"source0": name}), FitSettings(scan=False))
+    figures = stacked(odd.templates, odd.expected), ranking(odd.expected), envelope(odd.templates, name)
+    for number, drawn in enumerate(figures):
+        assert save(drawn, tmp_path / f"{number}.png").stat().st_size > 5000
+
+
 def test_labels_colours_and_the_line_above(templates, result):
     known = Labels(
         processes={"signal": r"$H\to\tau\tau$"},
