@@ -65,6 +65,26 @@ def test_weights_beyond_what_squares_can_hold(table, method, weight):
         classifier(method=method).fit(*table, np.full(400, weight), systematics=[Systematic.norm("a", 0.1)])
 
 
+def test_columns_of_other_packages_end_in_one_message(table):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    X, y = table
+    with pytest.raises(DataError, match="two columns are named a"):
+        classifier().fit(pandas.DataFrame(X, columns=["a", "a"]), y)
+    words = pyarrow.array(np.where(X[:, 0] > 0, "u", "v").tolist(), pyarrow.string_view())
+    for codes in (pyarrow.uint8(), pyarrow.uint32()):  # as polars gives its categories
+        coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1] * 200, codes), words[:2])
+        with pytest.raises(DataError, match="column a has type object: features must be numbers"):
+            classifier().fit(pyarrow.table({"a": coded, "b": X[:, 1]}), y)
+        with pytest.raises(DataError, match="a has type object: numbers are needed"):
+            read_events(pyarrow.table({"a": coded, "b": X[:, 1]}), ["a"])
+
+
+def test_a_signal_that_is_nothing_beside_the_background(table):
+    X, y = table
+    with pytest.raises(DataError, match=r"the signal expects .* events, too few beside the background"):
+        classifier(method="profile").fit(X, y, np.where(y == 1, 1e-90, 1e90))
+
+
 def test_other_arguments_end_in_one_message(table):
     X, y = table
     with pytest.raises(DataError, match="y contains NaN or infinity"):

@@ -38,6 +38,13 @@ def test_a_notebook_shows_the_first_tables_and_folds_the_others():
     assert "<details><summary>two</summary>" in shown
 
 
+def test_a_terminal_without_width_shows_tables():
+    written = io.StringIO()
+    show([Table("Sources", ("source", "size"), (("scale", "0.1"),))], Console(file=written, width=0))
+    assert "scale" in written.getvalue()
+    assert "0.1" in written.getvalue()
+
+
 def test_a_table_that_is_too_wide_is_shown_in_pieces_that_fit():
     header = ("source", "kind", "process", *(f"number {i}" for i in range(10)))
     rows = tuple((f"source{i}", "shape", "background", *(f"{i}.{j}" for j in range(10))) for i in range(2))

@@ -54,7 +54,7 @@ def test_an_error_in_any_thread_comes_out():
 
 
 def test_no_threads_are_refused():
-    numbers: tuple[Any, ...] = (0, -1, "two")
+    numbers: tuple[Any, ...] = (0, -1, 1.5, "two")
     for number in numbers:
         with pytest.raises(ConfigError, match=f"n_threads={number}: must be at least 1"):
             Workers(number)

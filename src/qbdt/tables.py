@@ -169,6 +169,10 @@ def _html_row(cells: Sequence[str], sides: Sequence[str], element: str) -> str:
     return f"<tr>{''.join(drawn)}</tr>"
 
 
+NARROWEST = 20
+"""Characters of a line that tables need at least."""
+
+
 def show(tables: Iterable[Table], console: Console | None = None) -> None:
     """Print tables, one that is too wide in pieces that fit; names are shown as they are, never read as markup."""
     from rich.console import Console  # imported here: a training makes no tables
@@ -176,6 +180,8 @@ def show(tables: Iterable[Table], console: Console | None = None) -> None:
     from rich.text import Text
 
     console = console or Console()
+    if console.width < NARROWEST:  # some machines say 0, where rich prints nothing
+        console.width = NARROWEST
     for table in tables:
         console.print(Text(table.title, style="bold"))
         for piece in _cut_to_width(table, console.width):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count, starmap
-from numbers import Real
+from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -50,8 +50,8 @@ class Workers:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        if n_threads is not None and not (isinstance(n_threads, Real) and n_threads >= 1):
-            raise ConfigError(f"n_threads={n_threads}: must be at least 1, or None for all cores")
+        if n_threads is not None and not (isinstance(n_threads, Integral) and n_threads >= 1):
+            raise ConfigError(f"n_threads={n_threads}: must be at least 1 and whole, or None for all cores")
         self.n_threads = count_cores() if n_threads is None else int(n_threads)
         self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 

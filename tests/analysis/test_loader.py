@@ -1,5 +1,7 @@
 """From an analysis file to a dataset: sources find their processes, variations their files, trees and branches."""
 
+import shutil
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -222,12 +224,23 @@ def test_recorded_data_and_other_trees(folder):
             "the same files",
         ),
         ("files: ttbar.parquet", 'files: [ttbar.parquet, "ttbar.p*"]', DataError, "ttbar.parquet is named twice"),
+        ("files: ttbar.parquet", "files: ''", DataError, "no such file"),
+        ("files: ttbar.parquet", "files: /dev/null", DataError, "/dev/null: neither a file nor a folder"),
         ("up: w * 3", "up: w * 0", DataError, "systematic full, up variation of higgs: all .* weights are zero"),
     ],
 )
 def test_faults(folder, old, new, error, message):
     with pytest.raises(error, match=message):
         loaded(folder, old, new)
+
+
+@pytest.mark.parametrize("files", ["[ttbar.parquet, link.parquet]", "'**/ttbar.parquet'"])
+def test_a_file_is_read_once_whatever_links_lead_to_it(folder, tmp_path, files):
+    events = shutil.copytree(folder, tmp_path / "events")
+    (events / "link.parquet").symlink_to("ttbar.parquet")
+    (events / "again").symlink_to(".")
+    with pytest.raises(DataError, match=r"ttbar\.parquet are one file: its events would count twice"):
+        loaded(events, "files: ttbar.parquet", f"files: {files}")
 
 
 def test_a_feature_absent_in_one_variation(folder, tmp_path):

@@ -218,6 +218,29 @@ def test_closed_streams_are_no_traceback(closed):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /dev/full")
+def test_messages_to_a_full_disk_are_no_traceback():
+    command = f"{sys.executable} -m qbdt fit nowhere.yaml 2> /dev/full"
+    assert subprocess.run(["bash", "-c", command], timeout=60, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "two", "1e3"])
+def test_threads_that_numba_cannot_read_are_one_message(threads, monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    done = qbdt("fit", "nowhere.yaml")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"qbdt: NUMBA_NUM_THREADS={threads}: numba needs a whole number")
+
+
+def test_backends_of_other_programs_are_not_loaded(tmp_path):
+    """A notebook sets one for the commands that it starts, which their environment may not have."""
+    inspect = "import os, sys, qbdt.cli.app as app; app.app = lambda **_: print(os.environ['MPLBACKEND']); app.main()"
+    environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    words = [sys.executable, "-c", inspect]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (0, "agg\n"), done.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit addresses")
 def test_too_little_virtual_memory_is_said_before_libraries_fail():
     command = f"ulimit -v 400000; {sys.executable} -m qbdt run a.yaml"

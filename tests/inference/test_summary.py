@@ -101,6 +101,15 @@ def test_a_deficit_has_no_significance(templates):
     assert result.observed.z == 0.0
 
 
+def test_data_without_events_leave_the_expected_result(templates):
+    result = fit_templates(replace(templates, data=np.zeros(templates.n_bins)), QUICK)
+    assert result.observed is None
+    assert result.expected.z == fit_templates(replace(templates, data=None), QUICK).expected.z
+    assert any("no events" in str(note) or "empty" in str(note) for note in result.templates.notes), (
+        result.templates.notes
+    )
+
+
 def test_tables_and_plain_data(templates, tmp_path):
     import json
 

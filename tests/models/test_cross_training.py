@@ -391,3 +391,17 @@ def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(
     assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()
     events = small(k=2).sample("signal").events
     assert np.array_equal(read_cross_trained(path)[0].ensemble.score(events), whole.ensemble.score(events))
+
+
+def test_writing_unfinished_models_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
+    """Where training takes no time beside it, only the first and those that hold another finished model are written."""
+    clock, written = [0.0], []
+
+    def write(path, training, extra=None):
+        clock[0] += 100
+        written.append([one.complete for one in training.trainings])
+
+    monkeypatch.setattr("qbdt.models.cross_training.monotonic", lambda: clock[0])
+    monkeypatch.setattr("qbdt.models.cross_training.write_model", write)
+    train_into(tmp_path / "m.qbdt", small(k=3), PROFILE, n_threads=1)
+    assert written == [[False], [True, False], [True, True, False], [True] * 3]

@@ -21,6 +21,7 @@ from qbdt.analysis.input_files import (
     match_sources,
     name_files,
     name_in_errors,
+    refuse_same_files,
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
@@ -51,7 +52,7 @@ from qbdt.data.readers import (
     read_request,
     require_same_rows,
 )
-from qbdt.errors import DataError, find_repeated
+from qbdt.errors import DataError
 from qbdt.files import digest
 from qbdt.progress import Progress
 
@@ -375,8 +376,7 @@ class EventReader:
     ) -> tuple[Events, VariedColumns]:
         with name_in_errors(what):
             files = [file for path in paths for file in expand(path, self._folder)]
-            if twice := find_repeated(files):
-                raise DataError(f"{twice[0]} is named twice: its events would count twice")
+            refuse_same_files(files)
             divided = divide_files(files, *self._partition)
             tables = (self._open(process, f, tree, share) for f, share in divided)
             request = replace(request, file_numbers=tuple(files.index(file) for file, _ in divided))

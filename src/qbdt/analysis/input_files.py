@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -59,6 +60,17 @@ def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
         found = {path for one in eras for path in _find_files(one, folder)}
         return sorted((str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in found)
     return []
+
+
+def refuse_same_files(files: Sequence[str]) -> None:
+    """Refuse a file that occurs twice, also through links, of which a wildcard may follow one in circles."""
+    found: dict[str, str] = {}
+    for file in files:
+        place = file if "://" in file else os.path.realpath(file)
+        if place in found:
+            what = f"{file} is named twice" if file == found[place] else f"{file} and {found[place]} are one file"
+            raise DataError(f"{what}: its events would count twice")
+        found[place] = file
 
 
 def require_unchanged(analysis: Analysis, folder: Path, before: Sequence[tuple[str, int, int]]) -> None:

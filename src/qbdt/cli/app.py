@@ -158,6 +158,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    os.environ["MPLBACKEND"] = "agg"  # nothing is shown in windows; notebooks set what only they can load
     code = _run() if _count_addresses() >= LEAST_ADDRESSES else _refused_for_memory()
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, and has no message for it
@@ -176,6 +177,8 @@ def _open_standard_streams() -> None:
 
 
 def _run() -> int:
+    if not re.fullmatch("|[1-9][0-9]{0,5}", threads := os.environ.get("NUMBA_NUM_THREADS", "")):
+        return _refused(f"NUMBA_NUM_THREADS={threads}: numba needs a whole number above 0 here, or nothing")
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -259,7 +262,8 @@ def _is_of_cache(error: BaseException | None) -> bool:
 
 
 def _refused(message: str) -> int:
-    typer.echo(f"qbdt: {_with_options(message)}", err=True)
+    with suppress(OSError):  # a full disk, where messages go to a file
+        typer.echo(f"qbdt: {_with_options(message)}", err=True)
     return 2
 
 

@@ -268,7 +268,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         weight = None if weight is None else require_unmasked(weight, "sample_weight")
         for label, rows in zip(self.classes_, (~signal, signal), strict=False):
             if weight is not None and weight.shape == rows.shape and not np.any(weight[rows]):
-                raise DataError(f"all weights of class {label!r} are zero: both classes are needed")
+                raise DataError(f"all weights of class {label} are zero: both classes are needed")
         columns = {**table, **as_columns(X, apart)} if apart else table
         if len(self.classes_) > 2:
             if process is not None:

@@ -158,13 +158,14 @@ class _Writer:
     """Writes an unfinished model from time to time."""
 
     def __init__(self, path: Path, extra: Mapping[str, Any] | None) -> None:
-        self._path, self._extra, self._not_before = path, extra, 0.0
+        self._path, self._extra, self._not_before, self._n_written = path, extra, 0.0, 0
 
     def __call__(self, training: AnyTrainedModel) -> None:
-        last = training.trainings[-1]
-        start = monotonic()
-        if last.is_checkpoint(TREES_BETWEEN_WRITES) and (last.reports_folds or start >= self._not_before):
+        start, n_complete = monotonic(), sum(one.complete for one in training.trainings)
+        is_due = n_complete > self._n_written or start >= self._not_before  # a finished model is never lost
+        if is_due and training.trainings[-1].is_checkpoint(TREES_BETWEEN_WRITES):
             write_model(self._path, training, self._extra)
+            self._n_written = n_complete
             end = monotonic()
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 

@@ -72,6 +72,9 @@ class TestFriends:
         pa.parquet.write_table(pa.table({"score": np.zeros(5), "event": np.ones(5)}), folder / "twice.parquet")
         with pytest.raises(DataError, match=r"twice.parquet: 4 rows have the event of another one"):
             self.read(folder, ("x", "score"), Friend(str(folder / "twice.parquet"), by=("event",)))
+        pa.parquet.write_table(pa.table({"score": np.zeros(0), "event": np.arange(0)}), folder / "none.parquet")
+        with pytest.raises(DataError, match=r"friend .*none.parquet has no rows"):
+            self.read(folder, ("x", "score"), Friend(str(folder / "none.parquet"), by=("event",)))
         with pytest.raises(DataError, match=r"ordered.parquet: no column event, by which friends are matched"):
             self.read(folder, ("x", "score"), Friend(str(folder / "ordered.parquet"), by=("event",)))
 

@@ -88,6 +88,12 @@ def test_sets_of_categories_are_exported(model):
     assert any("onnxruntime before 1.30" in warning for warning in onnx.warnings) == has_sets
 
 
+@pytest.mark.parametrize("to", ["cpp", "xgboost", "onnx"])
+def test_a_deep_tree_is_exported_in_no_time(tmp_path, to):
+    model = Ensemble(tuple("abcdefgh"), (make_chain(1500, 8),))
+    assert export_model(model, tmp_path / f"m{FORMATS[to]}", to).difference < 1e-6
+
+
 def test_fractions_of_categories_are_exact_in_onnx(tmp_path):
     """A value between two categories is none of them; runtimes that cut its fraction off would take it for one."""
     model = random_categorical_model(15)  # all features have categories 0 … 39

@@ -71,6 +71,14 @@ def test_stacked_templates(templates, result, postfit):
     assert points == pytest.approx(np.ones(6), abs=1e-3)
 
 
+@pytest.mark.parametrize("name", ["$_{$", "$", r"$\frac{$", r"\alpha", "%", "{"])
+def test_names_that_are_no_formulas_are_drawn_as_they_are(templates, tmp_path, name):
+    odd = fit_templates(templates.renamed({"major": name}, {"source0": name}), FitSettings(scan=False))
+    figures = stacked(odd.templates, odd.expected), ranking(odd.expected), envelope(odd.templates, name)
+    for number, drawn in enumerate(figures):
+        assert save(drawn, tmp_path / f"{number}.png").stat().st_size > 5000
+
+
 def test_labels_colours_and_the_line_above(templates, result):
     known = Labels(
         processes={"signal": r"$H\to\tau\tau$"},
@@ -124,6 +132,12 @@ def test_envelope(templates):
     assert shown[:2] == ["source0 up", "source0 down"]
     assert shown[2].startswith("signal × 10")
     assert ratio.get_xlabel() == "score"
+
+
+def test_settings_of_the_user_do_not_reach_figures(templates, tmp_path):
+    wanted = save(envelope(templates, "source1"), tmp_path / "a.png").read_bytes()
+    with mpl.rc_context({"text.usetex": True, "lines.linestyle": ":", "axes.facecolor": "red"}):
+        assert save(envelope(templates, "source1"), tmp_path / "b.png").read_bytes() == wanted
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])

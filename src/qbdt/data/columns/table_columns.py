@@ -158,7 +158,7 @@ def _arrow_column(column: Any, what: str) -> NDArray[Any]:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return np.asarray(column.to_pylist(), dtype=object)
     return arrow_to_numpy(column, what)
 
@@ -167,14 +167,14 @@ def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
     """Return an Arrow column as numpy, zero-copy where it is one chunk without nulls; nulls become NaN."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and column.null_count):
-        column = column.cast(pa.int8() if pa.types.is_boolean(kind) else pa.float64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_truth, is_other = pa.types.is_boolean(kind), pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    if not (is_truth or is_other or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{what} has type {kind}: numbers are needed")
+    if kind != column.type:
+        column = column.cast(kind)
+    if is_other or (is_truth and column.null_count):
+        column = column.cast(pa.int8() if is_truth else pa.float64())
     if column.num_chunks == 1 and column.null_count == 0:
         chunk = column.chunk(0)
         try:
@@ -199,7 +199,8 @@ def read_categories(table: Any) -> dict[str, list[Any]]:
     """
     if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
         return {}
-    found = {str(name): getattr(table[name].dtype, "categories", None) for name in table.columns}
+    pairs = zip(table.columns, table.dtypes, strict=True)  # two columns may have one name, which is refused later
+    found = {str(name): getattr(dtype, "categories", None) for name, dtype in pairs}
     return {name: categories.tolist() for name, categories in found.items() if categories is not None}
 
 

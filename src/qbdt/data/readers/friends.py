@@ -120,9 +120,9 @@ class _Matched:
     def __init__(self, friend: Friend, table: TableFile, columns: list[str]) -> None:
         self._label, self._by, self._columns = table.label, friend.by, columns
         pieces = list(table.chunks([*friend.by, *columns]))
-        if not pieces:
+        self._values = {name: _join([piece[name] for piece in pieces]) for name in (*friend.by, *columns) if pieces}
+        if not pieces or not len(self._values[friend.by[0]]):
             raise DataError(f"friend {table.label} has no rows")
-        self._values = {name: _join([piece[name] for piece in pieces]) for name in (*friend.by, *columns)}
         hashes = self._hash(self._values)
         self._order = np.argsort(hashes, kind="stable")
         self._sorted = hashes[self._order]

@@ -121,11 +121,13 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
         full = path if path.is_absolute() or folder is None else folder / path
         if full.is_file():
             return [str(full)]
-        is_folder = full.exists()
+        is_other, is_folder = full.exists() and not full.is_dir(), full.is_dir() and pattern != ""
         found = _matches(path, folder) if glob.has_magic(pattern) else []
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"{pattern}: {reason}") from error
+    if is_other:
+        raise DataError(f"{pattern}: neither a file nor a folder")
     if found:
         return found
     if is_folder:

@@ -50,10 +50,12 @@ _SETTINGS: dict[Any, Any] = {
 def styled() -> Iterator[None]:
     """Apply the style to figures that are drawn or saved inside, and to no others."""
     import matplotlib as mpl
+    import matplotlib.style
     import mplhep
 
     base = {key: value for key, value in mplhep.style.ROOT.items() if key in mpl.rcParams}
-    with mpl.rc_context({**base, **_SETTINGS}):
+    # "default" is what matplotlib comes with: a matplotlibrc may say anything, such as text.usetex
+    with mpl.style.context("default"), mpl.rc_context({**base, **_SETTINGS}):
         yield
 
 

@@ -5,13 +5,11 @@ Where something is known besides these events, σ_μ is that of all together (`P
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.statistics import Expectation, SourceExpectation, profiled_information, quadratic_difference
-from qbdt.training.profile.parameters import Parameters
+from qbdt.statistics import Expectation, SourceExpectation, quadratic_difference
+from qbdt.training.profile.parameters import Parameters, find_sigma
 from qbdt.training.profile.score_rows import HeldScores, Templates
 
 BINS = 20
@@ -29,7 +27,7 @@ def unprofiled_sigma(scores: HeldScores) -> float:
     """σ_μ without sources of a histogram of the only score."""
     (found,) = scores.templates(BINS)
     signal, _, variance = _usable(*found)
-    return 1.0 / math.sqrt(float(profiled_information(signal, np.zeros((0, len(signal))), variance)))
+    return find_sigma(signal, np.zeros((0, len(signal))), variance)
 
 
 def choose_share(

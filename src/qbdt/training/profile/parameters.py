@@ -113,7 +113,7 @@ class Parameters:
         left_out = [k for k in range(len(self.sources)) if self.constrained[len(self.strengths) + k]]
         left_out = left_out if without is None else list(without)
         if self.is_plain:
-            return 1.0 / math.sqrt(float(profiled_information(signal, np.delete(shifts, left_out, axis=0), variance)))
+            return find_sigma(signal, np.delete(shifts, left_out, axis=0), variance)
         rows = np.vstack([signal, shifts])
         gone = [len(self.strengths) + k for k in left_out]
         kept = [i for i in range(len(rows)) if i not in gone]
@@ -190,3 +190,13 @@ def _require_known(setting: str, names: Sequence[str], known: Sequence[str], wha
     for name in names:
         if name not in known:
             raise ConfigError(f"{setting}: no {what} {name}; {hint_at(name, known)}")
+
+
+def find_sigma(signal: Floats, shifts: Floats, variance: Floats) -> float:
+    """σ of the only strength from templates; refused where numbers cannot tell the signal from nothing."""
+    information = float(profiled_information(signal, shifts, variance))
+    if not information > 0:
+        raise DataError(
+            f"the signal expects {signal.sum():.3g} events, too few beside the background to find its strength"
+        )
+    return 1.0 / math.sqrt(information)
