@@ -20,6 +20,7 @@ from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, FitError, ModelFileError, OutputError
 from qbdt.files import FolderLock
+from qbdt.models.file_text import checksum
 
 ANALYSIS = """
 name: small
@@ -215,6 +216,19 @@ def test_one_flipped_bit_of_a_model_is_noticed(analysis, files, copy):
     flip_bit(copy / "model.qbdt")
     with pytest.raises(ModelFileError, match=r"model.qbdt"):
         run_analysis(analysis, files, copy)
+
+
+def test_a_model_of_another_run_is_not_taken_for_its_own(finished, analysis, files, copy):
+    """Its checksum is right, but what was trained on one fold would score it."""
+    content = json.loads((copy / "model.qbdt").read_text())
+    del content["checksum"]
+    content["trainings"].reverse()
+    (copy / "model.qbdt").write_text(json.dumps({**content, "checksum": checksum(content)}))
+    with pytest.raises(ModelFileError, match=r"model.qbdt: not as this run wrote it; remove it to train again"):
+        run_analysis(analysis, files, copy, figures=False)
+    (copy / "model.qbdt").unlink()
+    run_analysis(analysis, files, copy, figures=False)
+    assert (copy / "model.qbdt").read_bytes() == (finished.folder / "model.qbdt").read_bytes()
 
 
 def test_one_flipped_bit_of_scored_events_is_noticed(finished, analysis, files, copy):

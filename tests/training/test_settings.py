@@ -63,7 +63,7 @@ def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
         ({"max_bins": 257}, "max_bins=257: must be at least 3 and at most 256"),
         ({"row_fraction": 0}, "row_fraction=0: must be above 0 and at most 1"),
         ({"learning_rate": np.inf}, "learning_rate=inf: must be above 0"),
-        ({"max_depth": 0}, "max_depth=0: must be at least 1"),
+        ({"max_depth": 0}, "max_depth=0: must be at least 1 and at most 1e+06"),
         ({"method": "other"}, "method='other': must be one of profile, paper"),
         ({"mc_stat": 1}, "mc_stat=1: must be True or False"),
     ],

@@ -37,7 +37,7 @@ from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE, choose_score_name, write_scored
 from qbdt.data import Dataset
 from qbdt.data.checks import find_faults
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, ModelFileError
 from qbdt.files import FolderLock, StepFolder, digest, digest_file, provenance, write_text
 from qbdt.inference import FitResult
 from qbdt.models import train_into
@@ -301,11 +301,14 @@ class _Job:
 
     def has_scores(self) -> bool:
         """Whether models and scored events are there as they were written."""
+        known, models = self.results.find("run"), self._digest_models()
+        written = known["models"] if isinstance(known.get("models"), dict) else {}
+        if strange := [name for name, value in models.items() if written.get(name, value) != value]:
+            raise ModelFileError(f"{self._root / strange[0]}: not as this run wrote it; remove it to train again")
         if not (self._root / "scored" / ANALYSIS_FILE).exists():
             return False
-        known = self.results.find("run")
-        if known.get("models") != self._digest_models():
-            self.note("model: missing, or not as it was written")  # one that is damaged is refused when it is read
+        if written != models:
+            self.note("model: missing, or not as it was written")
             return False
         whole = bool(known.get("scored") == _digest_files(self._root / "scored"))
         self.note("scores: there already" if whole else "scores: damaged, they are made anew")

@@ -97,6 +97,7 @@ class Settings:
         "and the shifts, and held-out events say where each stops and how many of its trees count.",
         whole=True,
         at_least=1,
+        at_most=1_000_000,
     )
     n_leaves: int = _setting(None, 'Most leaves of a tree; by default 15, and 7 for "paper".', whole=True, at_least=2)
     max_bins: int = _setting(  # a bin number fits a byte
@@ -120,7 +121,9 @@ class Settings:
     learning_rate: float = _setting(
         1.0, 'Factor on every tree weight; for "profile" on every step, a fifth of a tree\'s best output.', above=0
     )
-    max_depth: int | None = _setting(None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1)
+    max_depth: int | None = _setting(
+        None, "Most cuts above a leaf; by default no limit.", whole=True, at_least=1, at_most=1_000_000
+    )
     min_leaf_entries: float = _setting(
         0.0,
         "Least effective number (Σw)²/Σw² of simulated background events in a leaf, with the weights before boosting; "
