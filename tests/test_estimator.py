@@ -234,8 +234,14 @@ def with_nan(w):
         (bad(systematics=lambda X, y, w: [Systematic.shape("t", (X, y + 5, w))]), "t: y has the label"),
         (bad(options=lambda X, y, w: {"n_leaves": 1}), "n_leaves=1: must be at least 2"),
         (bad(options=lambda X, y, w: {"n_trees": 0}), "n_trees=0: must be at least 1"),
-        (bad(options=lambda X, y, w: {"n_trees": 2**70}), "n_trees=1180591620717411303424: must be at least 1 and at most"),
-        (bad(options=lambda X, y, w: {"max_depth": 2**70}), "max_depth=1180591620717411303424: must be at least 1 and at most"),
+        (
+            bad(options=lambda X, y, w: {"n_trees": 2**70}),
+            "n_trees=1180591620717411303424: must be at least 1 and at most",
+        ),
+        (
+            bad(options=lambda X, y, w: {"max_depth": 2**70}),
+            "max_depth=1180591620717411303424: must be at least 1 and at most",
+        ),
         (bad(options=lambda X, y, w: {"n_trees": 2.5}), r"n_trees=2\.5: must be a whole number"),
         (bad(options=lambda X, y, w: {"max_bins": 257}), "max_bins=257"),
         (bad(options=lambda X, y, w: {"binning": [(300, 0, 1)] * 3}), "n_bins=300"),

@@ -55,6 +55,8 @@ def exact_information(signal, shifts, variance):
                 matrix[i, j] = mpmath.fsum(x * y * w for x, y, w in zip(one, other, inverse, strict=True)) + (
                     i == j > 0
                 )
+        if len(rows) == 1:  # mpmath before 1.4 solves no empty system
+            return matrix[0, 0]
         nuisance, mixed = matrix[1:, 1:], matrix[1:, 0]
         return matrix[0, 0] - (mixed.T * mpmath.lu_solve(nuisance, mixed))[0]
 

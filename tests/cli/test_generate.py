@@ -35,4 +35,4 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     done = command("generate", "tautaugamma", "--signal", 1, "--background", 1, "--out", tmp_path / "file")
     assert done.returncode == 2
-    assert "file: File exists" in done.stderr
+    assert "file: a folder is needed, and this is a file" in done.stderr

@@ -79,7 +79,7 @@ def test_signal_cross_section_equals_the_integral(densities):
     y = np.linspace(-1, 1, 20_001) * math.log(ROOT_S / HIGGS_MASS)
     scale = np.full(len(y), HIGGS_MASS)
     luminosity = np.prod([densities.xf(HIGGS_MASS / ROOT_S * np.exp(s * y), scale)[:, GLUON] for s in (1, -1)], axis=0)
-    gluons = np.trapezoid(luminosity, y)
+    gluons = integrate.trapezoid(luminosity, y)
     least = HIGGS_CUTS.min_s_tau_photon / HIGGS_MASS**2
     middle = np.array([0.5])
 

@@ -110,7 +110,8 @@ class Analysis(Section):
 
     def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
-        return self.model_dump(mode="json", include=_AFTER_TRAINING)
+        # Before 2.13, pydantic warns where part of a source is written, which may be of several types.
+        return self.model_dump(mode="json", include=_AFTER_TRAINING, warnings=False)
 
     def figure_labels(self) -> Labels:
         """Labels, colours and the line above figures."""
