@@ -23,11 +23,14 @@ BASE = 420_000_000
 GROWN = 0.7
 """Share of `n_trees` that a sum has where it stops, between a half, which it has in any case, and one."""
 
+REFERENCE = 0.5
+"""Nanoseconds that the kernel takes for one row and feature on the machine where the following seconds were found."""
+
 START = 4.0
-"""Seconds until kernels are loaded and the first row is read."""
+"""Seconds there until kernels are loaded and the first row is read."""
 
 PER_TREE = 0.005
-"""Seconds of a tree that do not depend on the rows."""
+"""Seconds of a tree there that do not depend on the rows."""
 
 READ, BUILD = 5000, 800
 """Units of reading and checking a row; of binning and scoring it for all inner folds, for each of twelve and its
@@ -107,11 +110,12 @@ class Estimate:
     disk: int  # Bytes of binned rows on disk, out of core
     units: float  # Work on rows in memory with one thread, in units of the kernel's time for one row and feature
     serial: float  # Share of it that threads do not divide among them
-    seconds: float  # Time of all else
+    seconds: float  # Time of all else, on the machine of `REFERENCE`
 
     def time(self, kernel: float, n_threads: int) -> float:
         """Seconds, where the kernel takes so many nanoseconds for one row and feature."""
-        return self.seconds + 1e-9 * kernel * self.units * (self.serial + (1 - self.serial) / n_threads)
+        of_rows = 1e-9 * self.units * (self.serial + (1 - self.serial) / n_threads)
+        return kernel * (self.seconds / REFERENCE + of_rows)
 
 
 def format_time(seconds: float) -> str:
