@@ -121,11 +121,13 @@ def group_ranges(ranges: NDArray[np.int64], n_groups: int) -> list[NDArray[np.in
     >>> group_ranges(np.array([[0, 0, 900], [1, 900, 1000]]), 2) is None
     True
     """
+    if n_groups == 1:
+        return [np.arange(len(ranges))]
     sizes = ranges[:, 2] - ranges[:, 1]
     owner, rows = np.zeros(len(ranges), dtype=np.intp), np.zeros(n_groups, dtype=np.int64)
     for number in np.argsort(-sizes, kind="stable"):  # the largest first, each to the smallest group
         owner[number] = np.argmin(rows)
         rows[owner[number]] += sizes[number]
-    if n_groups > 1 and rows.max() * n_groups > UNEVEN * sizes.sum():
+    if rows.max() * n_groups > UNEVEN * sizes.sum():
         return None
     return [np.flatnonzero(owner == group) for group in range(n_groups)]

@@ -113,7 +113,7 @@ def _rename(measurement: Measurement, processes: Mapping[str, str], sources: Map
         measurement,
         regions={name: region.renamed(processes, sources) for name, region in measurement.regions.items()},
         strengths=spell(measurement.strengths),
-        of_interest=[sources.get(n, n) if n in measurement.unconstrained else n for n in measurement.of_interest],
+        of_interest=measurement.spell_interest(sources),
         free={name: spell(measurement.factors)[name] for name in measurement.factors if name in measurement.free},
         fixed={sources.get(name, name): value for name, value in measurement.fixed.items()},
         bounds={sources.get(name, name): ends for name, ends in measurement.bounds.items()},

@@ -102,8 +102,9 @@ class ExpectedEvents:
             case "normsys":
                 self._note_asymmetry(first, np.log(data["hi"]), -np.log(data["lo"]))
                 low, high = float(data["lo"]), float(data["hi"])
-                norm = _add_one(_interpolate_parabola(np.array([high - 1]), np.array([1 - low])))
-                self._factors.append(_Term(first, entries, norm if measured else _interpolate_norm(low, high)))
+                parabola = _interpolate_parabola(np.array([high - 1]), np.array([1 - low]))
+                norm = _add_one(parabola) if measured else _interpolate_norm(low, high)
+                self._factors.append(_Term(first, entries, norm))
             case "histosys":
                 up, down = np.asarray(data["hi_data"]) - nominal, nominal - np.asarray(data["lo_data"])
                 self._note_asymmetry(first, up, down)

@@ -234,8 +234,11 @@ class Measurement:
         words = dict(zip(wanted, choose_words(wanted, {*reserved, *self.sources}), strict=True))
         regions = {name: _rename_sources(region, words) for name, region in self.regions.items()}
         groups = {group: tuple(words.get(name, name) for name in members) for group, members in self.groups.items()}
-        interest = tuple(words.get(n, n) if n in self.unconstrained else n for n in self.of_interest)
-        return replace(self, regions=regions, groups=groups, of_interest=interest)
+        return replace(self, regions=regions, groups=groups, of_interest=self.spell_interest(words))
+
+    def spell_interest(self, words: Mapping[str, str]) -> tuple[str, ...]:
+        """Return `of_interest` where sources have other names."""
+        return tuple(words.get(name, name) if name in self.unconstrained else name for name in self.of_interest)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; `from_dict` reads it back."""

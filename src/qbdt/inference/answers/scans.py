@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,7 @@ def scan_pair(best: BestFit, parameters: tuple[str, str], points: int = 25) -> P
     x, y = (_choose_values(best, name, points) for name in parameters)
     grid = {first: np.tile(x, points), second: np.repeat(y, points)}
     rise = _profile(best, grid).reshape(points, points)
-    named = dict(zip(best.likelihood.names, best.likelihood.parameters, strict=True))
-    nominal = (float(named[first].is_factor), float(named[second].is_factor))
+    nominal = (float(replace(best, poi=first).is_strength), float(replace(best, poi=second).is_strength))
     return PairScan((first, second), (best.value(first), best.value(second)), x, y, rise, nominal)
 
 
