@@ -30,7 +30,7 @@ class Parameter:
     name: str  # Name in the workspace, with the bin in brackets for MC statistics
     kind: str  # "poi", "source" (a systematic source), "mc_stat" (one bin) or "free" (without constraint)
     width: float  # Standard deviation of its constraint; 1 where there is none
-    is_factor: bool  # Whether it multiplies yields; a source interpolates between templates
+    is_factor: bool  # Whether it is a strength or a normalisation, whose nominal value is 1; sources interpolate
 
 
 @dataclass(frozen=True, eq=False)
