@@ -15,7 +15,8 @@ AT = (0.125, 0.25, 0.5, 1.0)
 
 
 def curve(values, spread=0.01):
-    return LearningCurve("share of the training events", AT, tuple(values), (spread,) * 4, tuple(values), (spread,) * 4)
+    spreads = tuple(np.broadcast_to(spread, 4))
+    return LearningCurve("share of the training events", AT, tuple(values), spreads, tuple(values), spreads)
 
 
 def templates():
@@ -28,18 +29,29 @@ def templates():
 @pytest.mark.parametrize("exponent", [0.5, 1.0])
 @pytest.mark.parametrize("factor", [2.0, 10.0, None])
 def test_predictions_are_right_within_their_errors(exponent, factor):
-    rng, pulls = np.random.default_rng(3), []
-    truth = (1 + 0.05 * (0.0 if factor is None else factor**-exponent)) / 1.05
-    for _ in range(60):
-        true = 1 + 0.05 * np.array(AT) ** -exponent
-        errors = np.array([0.01, 0.01, 0.01, 0.01 * np.sqrt(3)]) / np.sqrt(3)
-        ratio, error = extrapolate(curve(true + rng.normal(0, errors)), 3, factor)
-        pulls.append((ratio - truth) / error)
+    rng, pulls, repeats = np.random.default_rng(3), [], 3
+    truth = 1 + 0.05 * (0.0 if factor is None else factor**-exponent)
+    x = np.array(AT)
+    for _ in range(100):
+        found = 1 + 0.05 * x**-exponent + rng.normal(0, 0.005 / np.sqrt(x), (repeats, len(x)))
+        values, spread = found.mean(axis=0), found.std(axis=0, ddof=1)
+        values[-1], spread[-1] = found[0, -1], 0.0
+        ratio, error = extrapolate(curve(values, spread), repeats, factor)
+        pulls.append((ratio * values[-1] - truth) / (error * values[-1]))
+    assert np.mean(np.abs(pulls) < 1) > 0.55
     assert np.mean(np.abs(pulls) < 2) > 0.85
 
 
+def test_equal_repeats_by_chance_are_no_small_error():
+    luck = curve([1.2, 1.1, 1.05, 1.03], [0.03, 0.02, 0.0001, 0.0])
+    assert extrapolate(luck, 3, 10.0)[1] > 0.007
+
+
 def test_a_curve_that_rises_is_flat():
-    assert extrapolate(curve([1.0, 1.01, 1.02, 1.03]), 3, 10.0)[0] == pytest.approx(1.0)
+    values = [1.0, 1.01, 1.02, 1.03]
+    found = {extrapolate(curve(values), 3, factor)[0] * values[-1] for factor in (2.0, 10.0, None)}
+    assert max(found) == pytest.approx(min(found))
+    assert 1.0 < max(found) < 1.03
 
 
 def test_statistics_of_templates_are_those_of_the_thin_process():

@@ -69,6 +69,8 @@ def expect_more(
 def extrapolate(curve: LearningCurve, repeats: int, factor: float | None) -> tuple[float, float]:
     """σ_μ with `factor` times the training events over σ_μ with all there are, and the error of this ratio.
 
+    The curve says where σ_μ is expected; that of the one training with all events may be above or below it by chance.
+
     Examples
     --------
     >>> at = (0.125, 0.25, 0.5, 1.0)
@@ -79,29 +81,36 @@ def extrapolate(curve: LearningCurve, repeats: int, factor: float | None) -> tup
     True
     """
     x, y = np.array(curve.at), np.array(curve.full)
-    spread = np.array(curve.full_spread) / np.sqrt(repeats)
-    spread[-1] = curve.full_spread[-2]  # all events are trained on once: the spread is that of one training
-    errors = np.hypot(spread, LEAST_ERROR * y)
+    n_trainings = np.append(np.full(len(x) - 1, repeats), 1)  # all events are trained on once
+    errors = _pool_spreads(x, y, np.array(curve.full_spread)) / np.sqrt(n_trainings)
     fits = [_fit(x, y, errors, float(exponent), factor) for exponent in EXPONENTS]
-    chi2, ratios, variances = (np.array(column) for column in zip(*fits, strict=True))
+    chi2, values, variances = (np.array(column) for column in zip(*fits, strict=True))
     weight = np.exp(-0.5 * (chi2 - chi2.min()))
     weight /= weight.sum()
-    mean = float(weight @ ratios)
-    return mean, float(np.sqrt(weight @ (variances + (ratios - mean) ** 2)))
+    mean = float(weight @ values)
+    error = float(np.sqrt(weight @ (variances + (values - mean) ** 2)))
+    return mean / float(y[-1]), error / float(y[-1])
+
+
+def _pool_spreads(x: Floats, y: Floats, spread: Floats) -> Floats:
+    """Error of one training with a share x of the events, from the spreads over repeats at all shares but the last.
+
+    Three repeats say little of their spread, so it is taken to be s₀/√x, with one s₀ for all.
+    """
+    pooled = np.sqrt(np.mean(x[:-1] * spread[:-1] ** 2) / x)
+    return np.asarray(np.hypot(pooled, LEAST_ERROR * y))
 
 
 def _fit(x: Floats, y: Floats, errors: Floats, exponent: float, factor: float | None) -> tuple[float, float, float]:
-    """Fit c + d x^−γ for one γ; return χ², the ratio at `factor` to that at 1, and its variance."""
-    columns = np.column_stack([np.ones_like(x), x**-exponent]) / errors[:, None]
-    covariance = np.linalg.inv(columns.T @ columns)
-    c, d = covariance @ columns.T @ (y / errors)
+    """Fit c + d x^−γ for one γ; return χ², the value at `factor`, and its variance."""
+    columns = np.column_stack([np.ones_like(x), x**-exponent])
+    covariance = np.linalg.inv(columns.T @ (columns / errors[:, None] ** 2))
+    c, d = covariance @ columns.T @ (y / errors**2)
     if d < 0:  # more events do not make it worse: what looks like it is noise
         c, d = float(np.average(y, weights=errors**-2)), 0.0
     chi2 = float(np.sum(((y - c - d * x**-exponent) / errors) ** 2))
-    share = 0.0 if factor is None else factor**-exponent
-    # ratio − 1 = d (share − 1)/(c + d): its error is that of d, since c + d, σ_μ with all events, is known far better.
-    slope = (share - 1.0) / (c + d)
-    return chi2, 1.0 + d * slope, float(covariance[1, 1] * slope**2)
+    there = np.array([1.0, 0.0 if factor is None else factor**-exponent])
+    return chi2, float(there @ (c, d)), float(there @ covariance @ there)
 
 
 def describe_statistics(templates: TemplateSet) -> tuple[ProcessStatistics, ...]:
