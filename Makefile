@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 THREADS := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache
 
 .PHONY: demo test setup lint types kernels unit coverage package docs figures bench physics validate-sample toys fits paper \
-  capacity profiling more-events weights eras measurements two-strengths regression smoothing smoothed-fits \
+  capacity profiling random-problems more-events weights eras measurements two-strengths regression smoothing smoothed-fits \
   defaults fuzz faults mutations nightly resources clean bench-gpu test-gpu
 
 demo: setup  ## set up, then the main job on the bundled sample
@@ -111,6 +111,9 @@ capacity: setup  ## samples of several sizes: trees of F, and how strongly it is
 
 profiling: setup  ## what limits the profiled score: bins, trees of the shifts, their coefficients, more events (SAMPLE=FOLDER: a large sample)
 	$(THREADS) $(BIN)/python -m validation.profiling $(if $(SAMPLE),--sample $(SAMPLE))
+
+random-problems: setup  ## problems drawn at random, which no choice has looked at, against LightGBM tuned in hindsight; half an hour
+	$(THREADS) $(BIN)/python -m validation.random_problems
 
 eras: setup  ## halves of the CMS files in ../shared as two eras, against the fit of the whole
 	$(THREADS) $(BIN)/python -m validation.eras
