@@ -67,7 +67,8 @@ def tabulate(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     for (name, ratio), size in zip(mean.ratios.items(), sizes, strict=False):
         spread = np.std([one.ratios[name] for one in outcomes], ddof=1) if len(outcomes) > 1 else 0.0
         above = f"{100 * ratio - 100:+.1f} ± {100 * spread:.1f} %"
-        rows.append((mean.problem.name, name, str(mean.n_cells), f"{size:.4f}", f"{size * ratio:.4f}", above))
+        numbers = [f"{one:.4f}" if math.isfinite(one) else "" for one in (size, size * ratio)]
+        rows.append((mean.problem.name, name, str(mean.n_cells), *numbers, above))
     return rows
 
 

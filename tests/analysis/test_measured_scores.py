@@ -14,10 +14,12 @@ from qbdt.analysis.region_fit import read_control_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
+from qbdt.analysis.run_page import run_document
 from qbdt.analysis.tuning import tune
 from qbdt.errors import ConfigError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
+from qbdt.tables import Table
 
 N = 1500
 CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
@@ -35,7 +37,7 @@ systematics:
   xs: {kind: norm, processes: ttbar, size: 0.1}
 folds: {columns: event}
 training: {n_trees: 10, n_leaves: 4, strengths: {mu_ggH: ggH, mu_VBF: VBF}}
-fit: {bins: 12}
+fit: {bins: 12, contours: true}
 """
 
 
@@ -69,12 +71,29 @@ def test_a_run_measures_both_strengths(run):
         assert 0.2 < one["sigma_mu"] < 0.6
 
 
+def test_a_page_shows_both_strengths(run):
+    document = run_document(run.folder)
+    names = [figure.name for figure in document.figures()]
+    expected = {"contour-mu_ggH-mu_VBF", "roc-mu_ggH", "roc-mu_VBF", "train-and-test-mu_ggH", "train-and-test-mu_VBF"}
+    assert expected | {"ranking-mu_ggH", "ranking-mu_VBF"} <= set(names)
+    assert len(names) == len(set(names))
+    captions = {figure.name: figure.caption for figure in document.figures()}
+    assert "ROC curve of VBF by the score of mu_VBF" in captions["roc-mu_VBF"]
+    tables = [block.header for section in document.sections for block in section.blocks if isinstance(block, Table)]
+    assert [header[2] for header in tables if header[:2] == ("source", "c")] == [
+        "added to σ of mu_ggH, ordered by s/b",
+        "added to σ of mu_VBF, ordered by s/b",
+    ]
+    assert [headline.label for headline in document.headlines] == ["mu_ggH", "mu_VBF"]
+
+
 def test_scores_of_a_run_are_fitted_again_to_the_same_result(run, folder):
     again = fit_scored(read_analysis(folder / "out" / "scored" / "scored.yaml"), folder / "out" / "scored")
     expected = run.result["fit"]["expected"]["strengths"].values()
     assert [one.sigma_mu for one in again.expected.strengths] == pytest.approx([one["sigma_mu"] for one in expected])
     (templates,) = again.measurement.regions.values()
     assert 3 < templates.n_bins <= 12
+    assert templates.variable == "cell of the scores"
 
 
 def test_a_category_for_each_signal(run, folder):
@@ -84,6 +103,7 @@ def test_a_category_for_each_signal(run, folder):
     again = fit_scored(plan.model_copy(update={"fit": fit}), scored.parent)
     (templates,) = again.measurement.regions.values()
     assert 4 < templates.n_bins <= 8
+    assert templates.variable == "bin of the categories"
     cells = run.result["fit"]["expected"]["strengths"].values()
     for one, best in zip(again.expected.strengths, cells, strict=True):
         assert 0.9 * best["sigma_mu"] < one.sigma_mu < 1.5 * best["sigma_mu"]
@@ -113,6 +133,9 @@ def test_a_run_measures_a_source_of_interest(folder):
     assert 0.1 < fitted["sigma_mu"] < 3
     assert not (folder / "mass" / "fit" / "workspace.json").exists()
     assert "tilt" in {table.rows[0][0] for table in run.tables if table.header[0] == "parameter"}
+    names = {figure.name for figure in run_document(run.folder).figures()}
+    assert "train-and-test" in names
+    assert "roc" not in names  # it does not tell signal from background
 
 
 def test_what_looks_at_one_strength_refuses_more(folder, run, tmp_path):
@@ -152,6 +175,25 @@ def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
     assert "control regions" in done.steps
     trained = read_any_model(folder / "regions" / "model.qbdt")[0].trainings[0]
     assert trained.settings.partner == partner
+
+
+SEVERAL = REGIONS.replace("with: control", "strengths: {mu_ggH: ggH, mu_VBF: VBF}, free: ttbar, with: control")
+
+
+def test_control_regions_need_not_measure_what_the_fit_measures(folder):
+    """One bin cannot tell two strengths apart, and may have no signal at all; sources have names of the user's."""
+    text = SEVERAL.replace("bins: 12", "bins: 12, free: {k_tt: ttbar}, groups: {energy: [tilt]}").replace(
+        "xs:", "lumi:"
+    )
+    for selection in ("x <= -0.5", "x <= -0.5 and y < -1.5"):
+        (folder / "several.yaml").write_text(text.replace("{selection: x <= -0.5,", f"{{selection: {selection},"))
+        analysis = read_analysis(folder / "several.yaml")
+        partner = read_control_regions(load_regions(analysis, folder), analysis)
+        known = partner.about(["norm_ttbar", "lumi", "mu_ggH", "mu_VBF"])
+        assert known[0, 0] > 1
+        assert known[1, 1] == pytest.approx(0.01 * known[0, 0], rel=0.01)  # interpolated between ×0.9 and ×1.1
+        assert known[0, 1] == pytest.approx(0.1 * known[0, 0], rel=0.01)
+        assert np.linalg.matrix_rank(known) == 1
 
 
 def test_a_partner_is_a_file_or_control_regions(folder):

@@ -11,6 +11,7 @@ from qbdt.analysis.loader import training_settings
 from qbdt.data import Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.partners import read_partner
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.workspace import build_workspace
@@ -56,6 +57,19 @@ def test_negative_expectations_are_refused(templates):
         sample["data"][1] = -1.0
     with pytest.raises(FitError, match="workspace: bin 2 expects -2 events: a positive number is needed"):
         read_partner(spec)
+
+
+def test_sources_keep_their_names_where_a_workspace_has_others_for_them(templates):
+    renamed = templates.renamed({}, {"xs": "lumi"})
+    for source in (renamed, Measurement({"control": renamed}, {"mu": ["s"]})):
+        assert read_partner(source).about(["lumi"]) == pytest.approx(read_partner(templates).about(["xs"]))
+
+
+def test_a_free_factor_in_each_bin_leaves_nothing_to_know():
+    spec = control_workspace()
+    (channel,) = spec["channels"]
+    channel["samples"][0]["modifiers"].append({"name": "from_data", "type": "shapefactor", "data": None})
+    assert read_partner(spec, poi=None).about(["r"]) == pytest.approx(0, abs=1e-9)
 
 
 def test_an_analysis_file_names_the_workspace(tmp_path, templates):

@@ -133,7 +133,7 @@ def _require_common(partner: Partner, analysis: Analysis) -> None:
     training = analysis.training
     if analysis.dataset is None and not any(isinstance(one, FamilySource) for one in analysis.systematics.values()):
         sources = [*analysis.systematics] if training.systematics is None else training.systematics
-        free = [f"norm_{process}" for process in training.free]
+        free = map(Partner.name_free, training.free)
         partner.require_common([*(training.strengths or (STRENGTH,)), *sources, *free])
 
 

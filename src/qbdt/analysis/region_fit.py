@@ -63,9 +63,31 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
         raise ConfigError("training.with: control regions: no region is one, they all train or have the score")
     built = {name: _build(events, analysis, name, region, None) for name, region in control.items()}
     templates = {name: replace(_drop_absent(one.templates), data=None) for name, one in built.items()}
-    named = STRENGTH if STRENGTH in analysis.fit.parameters else None
-    poi = named if analysis.fit.parameters else analysis.fit.poi
-    return read_partner(_measurement(templates, analysis), poi)
+    measurement = _measurement(templates, _restrict(analysis, templates))
+    trained, fitted = analysis.training.strengths or [STRENGTH], list(measurement.strengths)
+    same = fitted[0] if len(fitted) == len(trained) == 1 else STRENGTH  # one strength of all signals, by any name
+    partner = read_partner(measurement, same if STRENGTH in trained and same in fitted else None)
+    # Training knows a free background by its process, whatever its factor is called in the fit.
+    words = {name: Partner.name_free(own[0]) for name, own in measurement.factors.items() if len(own) == 1}
+    kept = measurement.strengths
+    return replace(partner, names=[name if name in kept else words.get(name, name) for name in partner.names])
+
+
+def _restrict(analysis: Analysis, templates: Mapping[str, TemplateSet]) -> Analysis:
+    """Leave out of the fit what some of its regions do not have, and what only matters for its results."""
+    fit, regions = analysis.fit, templates.values()
+    backgrounds = {process.name for region in regions for process in region.of_role(Role.BACKGROUND)}
+    sources = {source for region in regions for source in region.sources}
+    free = fit.free if isinstance(fit.free, Mapping) else {Partner.name_free(name): [name] for name in fit.free}
+    there = {factor: [name for name in own if name in backgrounds] for factor, own in free.items()}
+    left = {
+        "free": {factor: own for factor, own in there.items() if own},
+        "of_interest": [name for name in fit.of_interest if name in sources],
+        "fixed": {name: value for name, value in fit.fixed.items() if name in sources},
+        "bounds": {},
+        "groups": {},
+    }
+    return analysis.model_copy(update={"fit": fit.model_copy(update=left)})
 
 
 def require_parameters(dataset: Dataset, analysis: Analysis) -> None:
@@ -138,6 +160,8 @@ def _build(events: RegionEvents, analysis: Analysis, name: str, region: Region, 
     """Templates of a region, and how they came about."""
     known = analysis.variables.get(region.observable)
     title = known.title(region.observable) if known is not None and region.title is None else region.axis_title
+    if analysis.fit.joins_scores and region.uses_score and region.title is None:
+        title = "cell of the scores" if analysis.fit.binning == "cells" else "bin of the categories"
     own = None if filler is None else partial(filler, name)
     try:
         return build_templates(events.observe(name), region.fit_settings(analysis.fit), filler=own, title=title)

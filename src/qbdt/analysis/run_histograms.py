@@ -32,25 +32,26 @@ def fill_variable(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
     return edges, {role: _fill(values, weight, edges) for role, (values, weight) in columns.items()}
 
 
-def fill_scores(data: Dataset, models: FoldedEnsemble, *, seen: bool) -> dict[str, list[float]]:
+def fill_scores(data: Dataset, models: FoldedEnsemble, *, seen: bool, number: int = 0) -> dict[str, list[float]]:
     """Histograms of ranked scores, summed over models, of the events that each was, or was not, trained on.
 
     A score is drawn as the share of unseen events below it, signal and background with equal sums. That is monotonic,
-    the same for all methods and models, and spreads scores that crowd, as those of the profiled method do.
+    the same for all methods and models, and spreads scores that crowd, as those of the profiled method do. Of several
+    scores it is the one with this `number`.
     """
     edges = np.linspace(0, 1, SCORE_BINS + 1)
     nominal = data.with_systematics([])
     total: dict[str, Floats] = {}
     for fold, model in enumerate(models.members):
-        unseen = _score(nominal.fold(fold), model)
-        events = _score(nominal.without_fold(fold), model) if seen else unseen
+        unseen = _score(nominal.fold(fold), model, number)
+        events = _score(nominal.without_fold(fold), model, number) if seen else unseen
         found = score_histogram(rank_scores(events, like=unseen), edges)
         total = {name: np.asarray(values) + total.get(name, 0.0) for name, values in found.items() if name != "edges"}
     return {"edges": edges.tolist(), **{name: values.tolist() for name, values in total.items()}}
 
 
-def _score(events: Dataset, model: SingleModel) -> Dataset:
-    return events.transform(lambda each: {"score": model.score(each)})
+def _score(events: Dataset, model: SingleModel, number: int) -> Dataset:
+    return events.transform(lambda each: {"score": model.score(each).reshape(each.n_rows, -1)[:, number]})
 
 
 def _collect(data: Dataset, role: Role, name: str) -> tuple[Floats, Floats]:

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from qbdt.analysis.blinding import describe_blinding
-from qbdt.analysis.diagnosis import check_over_training, diagnosis_blocks
+from qbdt.analysis.diagnosis import diagnosis_blocks
 from qbdt.analysis.region_variables import draw_region_variables
 from qbdt.analysis.run_folder import RunFolder, read_run
-from qbdt.analysis.run_histograms import fill_scores, fill_variable
+from qbdt.analysis.run_histograms import fill_variable
+from qbdt.analysis.run_scores import draw_scores
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
 from qbdt.files import choose_words
 from qbdt.inference import FitSummary
-from qbdt.inference.templates import TemplateSet, area_under_roc, roc_points
+from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Code, Document, Figure, Headline, Labels, Section, Text, provenance_tables
 from qbdt.report.figures import (
@@ -33,18 +34,13 @@ from qbdt.report.figures import (
     limit_curve,
     pulls,
     ranking,
-    roc_curves,
     stacked,
     strength_contours,
-    train_and_test,
     tree_weights,
     variable,
 )
 from qbdt.statistics import Expectation
 from qbdt.training import CrossTrainedModel
-
-PERMUTATIONS = 199
-"""Of the test of over-training."""
 
 
 def run_document(
@@ -71,7 +67,7 @@ def run_document(
         Section("Inputs", (*_inputs(run),)),
         Section("Regions", (*draw_region_variables(run),)),
         Section("Variables", (*_variables(run),)),
-        Section("Scores", (*_scores(run),)),
+        Section("Scores", (*draw_scores(run, _labels(run)),)),
         Section("Sources", (*_sources(run),)),
         Section("Diagnosis", (*diagnosis_blocks(run.diagnosis),)),
         Section("Settings", (*_settings(run),)),
@@ -174,8 +170,8 @@ def _describe_model(run: RunFolder, name: str, model: CrossTrainedModel) -> list
     blocks: list[Block] = [replace(table, title=f"{table.title}{whose}") for table in model.tables()[:1]]
     profiled = trainings[0].settings.method == "profile"
     if profiled:
-        expected = [training.expectation for training in trainings if training.expectation is not None]
-        blocks[:0] = Expectation.mean(expected).tables() if expected else ()
+        expected = [training.expectations for training in trainings if training.expectations]
+        blocks[:0] = [table for same in zip(*expected, strict=True) for table in Expectation.mean(same).tables()]
     else:
         weights = {f"fold {i}": training.ensemble.weights.tolist() for i, training in enumerate(trainings)}
         caption = f"Weight W = ΣQ of each tree{whose}: what is left to learn."
@@ -210,37 +206,6 @@ def _variable(data: Dataset, name: str, word: str, labels: Labels) -> Figure:
     columns |= {str(role): shape[0].tolist() for role, shape in shapes.items()}
     drawn = variable(labels.variable(name), edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND], labels)
     return Figure(f"variable-{word}", drawn, f"{name}, unit area; under- and overflow in the outer bins.", columns)
-
-
-def _scores(run: RunFolder) -> list[Block]:
-    blocks: list[Block] = []
-    if run.scored is not None:
-        points = roc_points(run.scored)
-        drawn = roc_curves({"this run": (points["efficiency"], points["rejection"])}, "this run", _labels(run))
-        area = f"{area_under_roc(run.scored):.4f}"
-        caption = f"ROC curve, every event scored by a model that did not see it; area {area}."
-        blocks.append(Figure("roc", drawn, caption, points))
-    if run.data is not None and run.model is not None:
-        blocks.append(_train_and_test(run))
-    elif run.model is not None:
-        blocks.append(Text("Scores of training against test events need the events: give the folder of the data."))
-    return blocks
-
-
-def _train_and_test(run: RunFolder) -> Figure:
-    assert run.data is not None
-    assert run.model is not None
-    models = run.model.ensemble
-    train, test = (fill_scores(run.data, models, seen=seen) for seen in (True, False))
-    columns = {f"train_{name}": values for name, values in train.items()}
-    columns |= {f"test_{name}": values for name, values in test.items()}
-    tests = {found.role: found.p for found in check_over_training(run.data, models, n_permutations=PERMUTATIONS)}
-    caption = (
-        "Scores of events that a model has seen and has not seen, all folds, as the share of unseen events below; "
-        "p-values by permutation of folds."
-    )
-    title = "rank of the score (signal and background of equal sums)"
-    return Figure("train-and-test", train_and_test(run.name, train, test, tests, title, _labels(run)), caption, columns)
 
 
 def _sources(run: RunFolder) -> list[Block]:

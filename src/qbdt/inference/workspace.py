@@ -84,16 +84,8 @@ def describe_measurement(
     constraint for `PyhfModel`; pyhf itself would give it one.
     """
     _check(measurement)
-    names_mc = name_mc_stat(measurement, mc_model)
-
-    def describe(channel: str, region: TemplateSet, process: ProcessTemplates) -> dict[str, Any]:
-        found = describe_mc_stat(process, names_mc[channel, process.name], mc_model) if mc_stat else None
-        return _sample(process, region.sources, measurement.factors_of(channel, process.name), found)
-
-    channels = [
-        {"name": channel, "samples": [describe(channel, region, process) for process in region.processes]}
-        for channel, region in measurement.regions.items()
-    ]
+    if not any(np.any(region.signal > 0) for region in measurement.regions.values()):
+        raise FitError("the signal templates are empty: no bin expects signal")
     parameters = _parameters(measurement, mc_stat)
     names = {poi: name if number == 0 else f"{name}_{poi}" for number, poi in enumerate(measurement.of_interest)}
     fits = [{"name": names[poi], "config": {"poi": poi, "parameters": parameters}} for poi in names]
@@ -103,13 +95,25 @@ def describe_measurement(
         if poi in measurement.factors
     ]
     measurements = [*fits, *limits]
-    data = measurement.recorded or measurement.asimov
-    spec = {"channels": channels, "observations": [], "measurements": measurements, "version": "1.0.0"}
-    spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in data.items()]
+    spec = _describe(measurement, mc_stat, mc_model, measurements, measurement.recorded or measurement.asimov)
     if measurement.recorded is None and measurement.fixed:
         expected = expect_counts(measurement, spec)
         spec["observations"] = [{"name": channel, "data": counts.tolist()} for channel, counts in expected.items()]
     return write_constraints(spec, measurement.regions) if mc_stat and mc_model == "bin_poisson" else spec
+
+
+def describe_expectation(measurement: Measurement) -> dict[str, Any]:
+    """Write what regions expect as a pyhf workspace that is not for fits: its parameters have no bounds.
+
+    So they need not be measurable by these regions alone, and signal need not be there.
+    """
+    _check(measurement)
+    fixed = [{"name": name, "inits": [value], "fixed": True} for name, value in measurement.fixed.items()]
+    pois = [name for name in measurement.unconstrained if name in measurement.sources]
+    measurements = [
+        {"name": f"expectation {poi}".strip(), "config": {"poi": poi, "parameters": fixed}} for poi in ("", *pois)
+    ]
+    return _describe(measurement, True, "bin", measurements, measurement.asimov)
 
 
 def expect_counts(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Floats]:
@@ -149,6 +153,27 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError, pyhf.exceptions.InvalidSpecification) as error:
         raise FitError(f"{source} is not a pyhf workspace: {error}") from error
     return spec
+
+
+def _describe(
+    measurement: Measurement,
+    mc_stat: bool,
+    mc_model: McModel,
+    measurements: Sequence[Mapping[str, Any]],
+    data: Mapping[str, Floats],
+) -> dict[str, Any]:
+    names_mc = name_mc_stat(measurement, mc_model)
+
+    def describe(channel: str, region: TemplateSet, process: ProcessTemplates) -> dict[str, Any]:
+        found = describe_mc_stat(process, names_mc[channel, process.name], mc_model) if mc_stat else None
+        return _sample(process, region.sources, measurement.factors_of(channel, process.name), found)
+
+    channels = [
+        {"name": channel, "samples": [describe(channel, region, process) for process in region.processes]}
+        for channel, region in measurement.regions.items()
+    ]
+    observations = [{"name": channel, "data": counts.tolist()} for channel, counts in data.items()]
+    return {"channels": channels, "observations": observations, "measurements": measurements, "version": "1.0.0"}
 
 
 def _sample(
@@ -217,8 +242,6 @@ def _check(measurement: Measurement) -> None:
     for name in (*measurement.factors, *measurement.sources):
         if name in measurement.reserved:
             raise FitError(f"the name {name} means something else in HistFactory: rename it")
-    if not any(np.any(region.signal > 0) for region in measurement.regions.values()):
-        raise FitError("the signal templates are empty: no bin expects signal")
     for name, region in measurement.regions.items():
         _check_bins(region, f"region {name}, " if len(measurement.regions) > 1 else "")
 

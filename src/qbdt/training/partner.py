@@ -79,6 +79,11 @@ class Partner:
         found[np.ix_(place, place)] = (profiled + profiled.T) / 2
         return found
 
+    @staticmethod
+    def name_free(process: str) -> str:
+        """Name of the free normalisation of a background, as `qbdt.inference.Measurement` has it."""
+        return f"norm_{process}"
+
     def require_common(self, names: Iterable[str]) -> None:
         """Refuse a partner that knows none of the parameters of a training: their names must be the same."""
         known = list(names)

@@ -40,19 +40,22 @@ def check_over_training(
     n_permutations: int = 499,
     seed: int = 0,
     n_threads: int | None = None,
+    number: int = 0,
 ) -> tuple[OverTraining, ...]:
-    """Test signal and background: nominal events, one model per fold, `n_permutations` deals of the folds."""
+    """Test signal and background: nominal events, one model per fold, `n_permutations` deals of the folds.
+
+    Of models with several scores the one with this `number` is looked at.
+    """
     results = []
     for role in (Role.SIGNAL, Role.BACKGROUND):
         events = [sample.events for sample in dataset.of_role(role)]
-        scores = np.concatenate(
-            [np.column_stack([model.score(e, n_threads) for model in models.members]) for e in events]
-        )
+        found = [[model.score(e, n_threads).reshape(e.n_rows, -1) for model in models.members] for e in events]
+        scores = np.concatenate([np.column_stack([each[:, number] for each in own]) for own in found])
         folds = np.concatenate([models.folds.assign(e) for e in events])
         group = np.repeat(np.arange(len(events)), [e.n_rows for e in events])
         weight = np.concatenate([e.weight for e in events])
-        found = permutation_p(scores, weight, folds, group, n_permutations, np.random.default_rng(seed))
-        results.append(OverTraining(str(role), *found, n_permutations))
+        result = permutation_p(scores, weight, folds, group, n_permutations, np.random.default_rng(seed))
+        results.append(OverTraining(str(role), *result, n_permutations))
     return tuple(results)
 
 

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.data import Role
 from qbdt.errors import FitError, hint_at
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.pyhf_model import Parameter, PyhfModel
 from qbdt.inference.templates.template_set import TemplateSet
-from qbdt.inference.workspace import build_workspace, describe_measurement, read_workspace
+from qbdt.inference.workspace import describe_expectation, read_workspace
 from qbdt.training import STRENGTH, Partner
-
-CONSTRAINED = ("source", "mc_stat")
-"""Kinds of parameters whose constraints are normal distributions of the parameter's width."""
 
 
 def read_partner(
@@ -51,10 +49,12 @@ def read_partner(
     >>> read_partner(spec, poi=None).about(["xs"]).round(1)
     array([[16.2]])
     """
+    own: Mapping[str, str] = {}
     if isinstance(source, TemplateSet):
-        spec, what = build_workspace(source), "templates"
+        signals = [process.name for process in source.of_role(Role.SIGNAL)]
+        spec, own, what = *_describe(Measurement({"region": source}, {STRENGTH: signals})), "templates"
     elif isinstance(source, Measurement):
-        spec, what = describe_measurement(source), "measurement"
+        spec, own, what = *_describe(source), "measurement"
     elif isinstance(source, Mapping):
         spec, what = dict(source), "workspace"
     else:
@@ -63,8 +63,14 @@ def read_partner(
     _require_strength(model, poi, what)
     free = [i for i, constant in enumerate(model.constant) if not constant]
     # A strength that is called like the trained one, but is another, must not be taken for it.
-    renamed = {STRENGTH: f"{STRENGTH} of {what}"} if poi is None else {STRENGTH: f"{STRENGTH} of {what}", poi: STRENGTH}
-    return _collect(model, free, renamed, what)
+    renamed = {**own, STRENGTH: f"{STRENGTH} of {what}"}
+    return _collect(model, free, renamed if poi is None else {**renamed, poi: STRENGTH}, what)
+
+
+def _describe(measurement: Measurement) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a workspace of a measurement, and for sources that have another name there their own, such as "lumi"."""
+    spelled = measurement.rename_reserved()
+    return describe_expectation(spelled), dict(zip(spelled.sources, measurement.sources, strict=True))
 
 
 def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:
@@ -85,9 +91,10 @@ def _collect(model: PyhfModel, free: list[int], renamed: Mapping[str, str], what
         lowest = int(np.argmin(expected))
         raise FitError(f"{what}: bin {lowest + 1} expects {expected[lowest]:.3g} events: a positive number is needed")
     parameters: list[Parameter] = [model.parameters[i] for i in free]
-    widths = np.array([p.width if p.kind in CONSTRAINED else 1.0 for p in parameters])
+    widths = np.array([p.width for p in parameters])
     rows: Floats = model.jacobian(model.start, free) * widths[:, None]
     names = [renamed.get(p.name, p.name) for p in parameters]
-    priors = [float(p.kind in CONSTRAINED) for p in parameters]
+    constrained = set(model.constraints.index.tolist())  # factors of single bins may have none
+    priors = [float(i in constrained) for i in free]
     information = (rows / expected) @ rows.T
     return Partner(tuple(names), tuple(map(tuple, information.tolist())), tuple(priors))

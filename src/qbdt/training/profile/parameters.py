@@ -21,7 +21,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role, Systematic
 from qbdt.errors import ConfigError, DataError, hint_at
 from qbdt.statistics import profiled_information
-from qbdt.training.partner import STRENGTH
+from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
 
 WEAK = 1e-6
@@ -73,12 +73,12 @@ class Parameters:
                 raise ConfigError(f"strengths: {name} is a source too")
         _require_known("of_interest", settings.of_interest, names, "strength or source")
         chosen = settings.of_interest or tuple(strengths)
-        unconstrained = {*strengths, *map(name_free, settings.free), *chosen}
+        unconstrained = {*strengths, *map(Partner.name_free, settings.free), *chosen}
         constrained = tuple(name not in unconstrained for name in names)
         known = np.diag(np.array(constrained, dtype=np.float64))
         if settings.partner is not None:
             settings.partner.require_common(names)
-            units = np.array([FREE_SIZE if name in map(name_free, settings.free) else 1.0 for name in names])
+            units = np.array([FREE_SIZE if name in map(Partner.name_free, settings.free) else 1.0 for name in names])
             known = known + settings.partner.about(names) * np.outer(units, units)
         interest = tuple(i for i, name in enumerate(names) if name in chosen)
         return cls(tuple(strengths), tuple(strengths.values()), sources, interest, known, constrained)
@@ -150,18 +150,13 @@ class Parameters:
                     )
 
 
-def name_free(process: str) -> str:
-    """Name of the free normalisation of a background, as `qbdt.inference.Measurement` has it."""
-    return f"norm_{process}"
-
-
 def free_normalisations(dataset: Dataset, processes: Sequence[str]) -> Dataset:
     """Return the dataset with a source for each background whose normalisation is free: one unit is `FREE_SIZE`."""
     if not processes:
         return dataset
     backgrounds = [sample.name for sample in dataset.of_role(Role.BACKGROUND)]
     _require_known("free", processes, backgrounds, "background process")
-    sources = [Systematic.norm(name_free(process), FREE_SIZE, processes=[process]) for process in processes]
+    sources = [Systematic.norm(Partner.name_free(process), FREE_SIZE, processes=[process]) for process in processes]
     return Dataset(dataset.samples, (*dataset.systematics, *sources), dataset.folds)
 
 
