@@ -36,6 +36,14 @@ def test_tables_name_the_parameter():
         assert name in {row[0] for row in one.tables()[0].rows}
 
 
+def test_a_source_that_is_measured_is_no_source_of_its_own_uncertainty():
+    own = SourceExpectation("mass", -1.0, 0.0, 0.0)
+    (table,) = Expectation(4.0, 5.0, 5.0, (own, TES), "mass").tables()
+    assert table.header == ("source", "c", "added to σ of mass")
+    assert [row[0] for row in table.rows] == ["no systematics", "tes", "σ of mass, all sources"]
+    assert [row[2] for row in table.rows] == ["4", "1", "5"]
+
+
 def test_an_expectation_of_a_source_is_not_changed():
     with pytest.raises(FrozenInstanceError):
         TES.cost = 1.0  # type: ignore[misc]

@@ -93,7 +93,7 @@ def _headline(one: FitSummary) -> Headline:
     """One of several strengths, or a parameter that has no significance."""
     first, data = one.strengths[0], f"{one.data} data"
     text = f"Z = {one.z:.2f}, {data}" if first.is_strength else data
-    return Headline(first.name, f"{one.mu:.2f} ± {one.sigma_mu:.2f}", text)
+    return Headline(first.name, f"{one.mu:z.2f} ± {one.sigma_mu:.2f}", text)
 
 
 def _labels(run: RunFolder) -> Labels:
@@ -240,15 +240,17 @@ def _ranking(run: RunFolder, summary: FitSummary) -> Figure:
 
 
 def _envelopes(run: RunFolder, region: str) -> list[Block]:
-    """Background of one region with each source moved."""
+    """Background of one region with each source moved; the signal, where a source moves nothing else."""
     templates, several = run.measurement.regions[region], len(run.measurement.regions) > 1
     ending, where = (f"-{region}", f" in region {region}") if several else ("", "")
     blocks: list[Block] = []
     shown = [name for name in templates.sources if not several or templates.changes_shape(name)]
     for source, word in zip(shown, choose_words(shown), strict=True):
-        sides = {side: templates.total(Role.BACKGROUND, source, side).tolist() for side in ("up", "down")}
-        columns = {"low": templates.edges[:-1].tolist(), "background": templates.background.tolist(), **sides}
-        caption = f"{source}: background{where} moved up and down by one standard deviation, with MC uncertainties."
+        role = templates.moved_role(source)
+        sides = {side: templates.total(role, source, side).tolist() for side in ("up", "down")}
+        columns = {"low": templates.edges[:-1].tolist(), str(role): templates.total(role).tolist(), **sides}
+        size = "unit" if source in run.measurement.of_interest else "standard deviation"
+        caption = f"{source}: {role}{where} moved up and down by one {size}, with MC uncertainties."
         drawn = envelope(templates, source, _labels(run))
         blocks.append(Figure(f"envelope-{word}{ending}", drawn, caption, columns))
     return blocks

@@ -136,7 +136,7 @@ class StrengthSummary:
         """Strength, significances and parts of σ_μ; the title of the first is for the caller to complete."""
         ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
         strength = (
-            (symbol, f"{self.mu:.3f} ± {self.sigma_mu:.3f}"),
+            (symbol, f"{self.mu:z.3f} ± {self.sigma_mu:.3f}"),
             ("68 % interval (profile)", ends),
             (
                 "Δμ from the sources" if self.is_strength else "part from the sources",
@@ -375,7 +375,7 @@ class FitSummary:
         """Profiled strengths and free normalisations."""
         shown = {strength.name for strength in self.strengths}
         rows = tuple(
-            (p.name, f"{p.value:.3f} ± {p.error:.3f}")
+            (p.name, f"{p.value:z.3f} ± {p.error:.3f}")
             for p in self.parameters
             if p.kind == "free" and p.name not in shown
         )

@@ -122,12 +122,18 @@ class Expectation(Sensitivity):
         return cls(stat, full, unprofiled, tuple(sources), several[0].parameter)
 
     def tables(self) -> tuple[Table, ...]:
-        """σ_μ and what each source adds to it, ordered by s/b and by the trained score, for the events trained on."""
+        """σ and what each source adds to it, for the events trained on: ordered by s/b, and by the trained score.
+
+        Where the parameter is a source itself, such as a mass, there is no order by s/b.
+        """
         sigma = "σ_μ" if self.parameter == "mu" else f"σ of {self.parameter}"
-        rows = [
+        others = [source for source in self.sources if source.name != self.parameter]
+        rows: list[tuple[str, ...]] = [
             ("no systematics", "", f"{self.sigma_stat:.4g}", ""),
-            *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in self.sources),
+            *((s.name, f"{s.coefficient:.2f}", f"{s.cost:.3g}", f"{s.profiled_cost:.3g}") for s in others),
             (f"{sigma}, all sources", "", f"{self.unprofiled:.4g}", f"{self.sigma_full:.4g}"),
         ]
-        header = ("source", "c", f"added to {sigma}, ordered by s/b", "by the score")
+        header: tuple[str, ...] = ("source", "c", f"added to {sigma}, ordered by s/b", "by the score")
+        if len(others) < len(self.sources):
+            header, rows = (*header[:2], f"added to {sigma}"), [(*row[:2], row[3] or row[2]) for row in rows]
         return (Table("Expected by the training, for its own events, on folds held out", header, tuple(rows)),)

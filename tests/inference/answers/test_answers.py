@@ -131,7 +131,7 @@ def test_yields_are_those_of_cabinetry(spec, best):
                 assert getattr(row, f"{value}_error") == pytest.approx(errors[number], rel=2e-3, abs=1e-3)
     assert "Yields in control" in str(yields.tables()[0])
     rounded = Yields(
-        (Yield("a", "b", 0.249, 0.0112, 32924.9, 2872.3), Yield("a", "c", 3, 0, 98.3, 6.31)), {"a": 1.0}, False
+        (Yield("a", "b", 0.249, 0.0112, 32924.9, 2872.3), Yield("a", "c", 3, 2e-13, 98.3, 6.31)), {"a": 1.0}, False
     )
     assert rounded.tables()[0].rows == (("b", "0.249 ± 0.011", "32925 ± 2872"), ("c", "3.0 ± 0.0", "98.3 ± 6.3"))
     assert len(yields.table().rows) == len(yields.rows) + 2

@@ -8,6 +8,7 @@ import pytest
 
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.template_set import Shift
 from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import Labels
@@ -132,6 +133,40 @@ def test_envelope(templates):
     assert shown[:2] == ["source0 up", "source0 down"]
     assert shown[2].startswith("signal × 10")
     assert ratio.get_xlabel() == "score"
+
+
+def test_a_source_of_the_signal_alone_is_drawn_on_the_signal(templates):
+    signal, *others = templates.processes
+    mass = Shift(1.2 * signal.nominal, 0.8 * signal.nominal)
+    empty = np.where(np.arange(6) == 0, 0.0, signal.nominal)
+    moved = replace(signal, nominal=empty, shifts={"mass": mass})
+    several = replace(templates, processes=(moved, *others), sources=(*templates.sources, "mass"))
+    main, ratio = envelope(several, "mass").axes
+    assert [text.get_text() for text in main.get_legend().get_texts()] == ["mass up", "mass down", "signal"]
+    low, high = ratio.get_ylim()
+    assert 0.2 < high - 1 < 1
+    assert low == pytest.approx(2 - high)
+
+
+def test_a_region_without_signal_has_no_line_of_it(templates, result):
+    signal, *others = templates.processes
+    none = replace(templates, processes=(replace(signal, nominal=np.zeros(6)), *others))
+    for drawn in (stacked(none, result.expected, postfit=False), envelope(none, "source0")):
+        shown = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+        assert not [text for text in shown if "×" in text]
+
+
+def test_what_is_no_strength_has_its_label(result):
+    """A mass is at 0 before the fit, and -1e-12 is no negative mass."""
+    mass = replace(result.expected.strengths[0], name="mass", mu=-1e-12, is_strength=False)
+    summary, labels = replace(result.expected, strengths=(mass,)), Labels(sources={"mass": "$m_H$"})
+    (scan,) = likelihood_scan(result.scan, summary, labels).axes
+    assert scan.get_xlabel() == "$m_H$"
+    assert scan.texts[2].get_text().startswith("$m_H$ $= 0.00")
+    assert ranking(summary, labels=labels).axes[0].get_xlabel() == r"$\Delta$ $m_H$"
+    texts = [stacked(result.templates, summary, after, labels).axes[0].texts[0].get_text() for after in (False, True)]
+    assert texts == ["before the fit", "after the fit\n$m_H$ = 0.00"]
+    assert mass.tables("mass")[0].rows[0][1].startswith("0.000 ±")
 
 
 def test_settings_of_the_user_do_not_reach_figures(templates, tmp_path):

@@ -22,6 +22,9 @@ from qbdt.tables import Table
 TOTAL = "total"
 """Row of the sum of all processes."""
 
+ROUNDING = 1e-9
+"""Errors below this share of the events are none: a source that leaves a yield does so up to the last digits."""
+
 
 @dataclass(frozen=True)
 class Yield:
@@ -79,7 +82,7 @@ class Yields:
 
 def _round(events: float, error: float) -> str:
     """Events and their uncertainty, to two digits of it and at least to whole events."""
-    digits = 1 if error <= 0 else min(max(1 - math.floor(math.log10(error)), 0), 6)
+    digits = 1 if error <= ROUNDING * events else min(max(1 - math.floor(math.log10(error)), 0), 6)
     return f"{events:.{digits}f} ± {error:.{digits}f}"
 
 

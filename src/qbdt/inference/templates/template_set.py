@@ -218,6 +218,11 @@ class TemplateSet:
         """Whether a source does more than scale processes: a pure normalisation does not."""
         return any(source in p.shifts and p.shifts[source].factors is None for p in self.processes)
 
+    def moved_role(self, source: str) -> Role:
+        """Return whose events show what a source does: the background's, unless it moves the signal alone."""
+        moved = {process.role for process in self.processes if source in process.shifts}
+        return Role.SIGNAL if moved == {Role.SIGNAL} else Role.BACKGROUND
+
     def arrays(self) -> ModelArrays:
         """Return the linear model as arrays, for `qbdt.inference.asimov` and the profiled information."""
         return ModelArrays(

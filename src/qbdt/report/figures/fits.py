@@ -68,7 +68,7 @@ def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
         axes.tick_params(axis="y", which="minor", left=False, right=False)
         first = summary.strengths[0]
         change = r"$\Delta\hat{\mu}$" + ("" if first.name == "mu" else f" ({first.name})")
-        axes.set_xlabel(change if first.is_strength else rf"$\Delta$ {first.name}")
+        axes.set_xlabel(change if first.is_strength else rf"$\Delta$ {labels.source(first.name)}")
         axes.legend(loc="upper center", ncols=2, columnspacing=1.5, handlelength=1.5)
         above = axes.twiny()
         parameters = [summary.parameter(i.source) for i in impacts]
@@ -125,8 +125,8 @@ def likelihood_scan(scan: Scan, summary: FitSummary, labels: Labels = PLAIN) -> 
             axes.text(scan.mu[-1], level, rf" {int(np.sqrt(level))}$\sigma$", va="center", ha="left", color="grey")
         low, high = summary.interval or (-summary.sigma_mu, summary.sigma_mu)
         first = summary.strengths[0]
-        name = r"$\mu$" if len(summary.strengths) == 1 and first.is_strength else first.name
-        text = rf"{name} $= {summary.mu:.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
+        name = r"$\mu$" if len(summary.strengths) == 1 and first.is_strength else labels.source(first.name)
+        text = rf"{name} $= {summary.mu:z.2f}\,^{{+{high:.2f}}}_{{{low:.2f}}}$"
         axes.text(0.5, 0.93, text, transform=axes.transAxes, ha="center", va="top", fontsize=14)
         axes.text(0.5, 0.82, f"{summary.data} data", transform=axes.transAxes, ha="center", va="top")
         axes.set_xlim(scan.mu[0], scan.mu[-1])
@@ -172,8 +172,8 @@ def strength_contours(scan: PairScan, labels: Labels = PLAIN) -> Any:
             axes.plot([], [], color=COLOURS[0], linestyle=style, label=f"{100 * share:.0f} %")
         axes.plot(*scan.best, marker="+", color="black", markersize=11, linestyle="none", label="best fit")
         axes.plot(*scan.nominal, marker="*", color=SIGNAL, markersize=9, linestyle="none", label="nominal")
-        axes.set_xlabel(scan.parameters[0])
-        axes.set_ylabel(scan.parameters[1])
+        axes.set_xlabel(labels.source(scan.parameters[0]))
+        axes.set_ylabel(labels.source(scan.parameters[1]))
         axes.legend(loc="upper right")
         labels.write_above(axes)
     return drawn

@@ -58,7 +58,8 @@ def stacked(
             _mark_hidden(axes, axis.edges, counts)
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
-        title = f"after the fit{_name_strengths(summary)}" if postfit else "before the fit, μ = 1"
+        before = "before the fit, μ = 1" if _has_one_strength(summary) else "before the fit"
+        title = f"after the fit{_name_strengths(summary, labels)}" if postfit else before
         above = "" if region is None else f"{labels.region(region)}\n"
         main.text(0.03, 0.95, above + title, transform=main.transAxes, va="top")
         labels.write_above(main)
@@ -67,10 +68,14 @@ def stacked(
     return drawn
 
 
-def _name_strengths(summary: FitSummary) -> str:
-    if len(summary.strengths) == 1 and summary.strengths[0].is_strength:
+def _name_strengths(summary: FitSummary, labels: Labels) -> str:
+    if _has_one_strength(summary):
         return f", μ = {summary.mu:.2f}"
-    return "".join(f"\n{strength.name} = {strength.mu:.2f}" for strength in summary.strengths)
+    return "".join(f"\n{labels.source(one.name)} = {one.mu:z.2f}" for one in summary.strengths)
+
+
+def _has_one_strength(summary: FitSummary) -> bool:
+    return len(summary.strengths) == 1 and summary.strengths[0].is_strength
 
 
 def _mark_hidden(axes: Any, edges: Floats, counts: Floats) -> None:
@@ -101,7 +106,7 @@ def _draw_stack(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, lab
     )
     signal, total = np.sum([yields[name] for name in signals], axis=0), np.sum(list(yields.values()), axis=0)
     top = float(total.max())
-    scale = _round_scale(top / max(float(signal.max()), 1e-300))
+    scale = _round_scale(top, float(signal.max()))
     label = labels.process(signals[0]) if len(signals) == 1 else "signal"
     if scale > 1:
         axes.stairs(scale * signal, axis.edges, color=colours[signals[0]], linewidth=2, label=f"{label} × {scale:g}")
@@ -123,32 +128,38 @@ def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: 
 
 
 def envelope(templates: TemplateSet, source: str, labels: Labels = PLAIN) -> Any:
-    """Background with one source moved up and down, MC error bars, and the signal scaled up, as the paper draws it."""
+    """Background with one source moved up and down, MC error bars, and the signal scaled up, as the paper draws it.
+
+    A source that moves the signal alone, such as its mass, is drawn on the signal.
+    """
     import mplhep
 
-    nominal = templates.background
-    mc_error = np.sqrt(np.sum([p.variance for p in templates.of_role(Role.BACKGROUND)], axis=0))
-    up, down = (templates.total(Role.BACKGROUND, source, side) for side in ("up", "down"))
-    scale = _round_scale(nominal.max() / max(float(templates.signal.max()), 1e-300))
+    role = templates.moved_role(source)
+    nominal, signal = templates.total(role), templates.signal
+    mc_error = np.sqrt(np.sum([p.variance for p in templates.of_role(role)], axis=0))
+    up, down = (templates.total(role, source, side) for side in ("up", "down"))
     axis, name = _Axis.of(templates), labels.source(source)
     with styled():
         drawn, (main, ratio) = _with_ratio()
         mplhep.histplot(up, axis.edges, ax=main, color=UP, linestyle="--", label=f"{name} up", edges=False)
         mplhep.histplot(down, axis.edges, ax=main, color=DOWN, linestyle=":", label=f"{name} down", edges=False)
-        label = f"signal × {scale:g}" if scale != 1 else "signal"
-        mplhep.histplot(scale * templates.signal, axis.edges, ax=main, color=SIGNAL, label=label, edges=False)
-        _points(main, axis.edges, nominal, mc_error, "background")
+        if role is Role.BACKGROUND and signal.any():
+            scale = _round_scale(float(nominal.max()), float(signal.max()))
+            label = f"signal × {scale:g}" if scale != 1 else "signal"
+            mplhep.histplot(scale * signal, axis.edges, ax=main, color=SIGNAL, label=label, edges=False)
+        _points(main, axis.edges, nominal, mc_error, str(role))
         main.set_yscale("log")
         shown = np.concatenate([nominal, up, down])
         main.set_ylim(0.3 * float(shown[shown > 0].min()), 12 * float(shown.max()))
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
         labels.write_above(main)
-        mplhep.histplot(up / nominal, axis.edges, ax=ratio, color=UP, linestyle="--", edges=False)
-        mplhep.histplot(down / nominal, axis.edges, ax=ratio, color=DOWN, linestyle=":", edges=False)
-        _points(ratio, axis.edges, np.ones_like(nominal), mc_error / nominal, None)
-        largest = float(np.max(np.abs(np.concatenate([up, down]) / np.tile(nominal, 2) - 1)))
-        reach = min(max(0.02, 1.4 * largest, 1.4 * float(np.median(mc_error / nominal))), 1.0)
+        filled = np.where(nominal > 0, nominal, np.nan)  # a signal may have empty bins
+        mplhep.histplot(up / filled, axis.edges, ax=ratio, color=UP, linestyle="--", edges=False)
+        mplhep.histplot(down / filled, axis.edges, ax=ratio, color=DOWN, linestyle=":", edges=False)
+        _points(ratio, axis.edges, np.ones_like(nominal), mc_error / filled, None)
+        largest = float(np.nanmax(np.abs(np.concatenate([up, down]) / np.tile(filled, 2) - 1)))
+        reach = min(max(0.02, 1.4 * largest, 1.4 * float(np.nanmedian(mc_error / filled))), 1.0)
         ratio.set_ylim(1 - reach, 1 + reach)
         ratio.set_ylabel("var. / nom.", loc="center")
         axis.label(main, ratio)
@@ -206,6 +217,7 @@ def _band(axes: Any, edges: Floats, low: Floats, high: Floats, label: str | None
     )
 
 
-def _round_scale(ratio: float) -> float:
-    """Power of ten that brings the signal near the background."""
+def _round_scale(background: float, signal: float) -> float:
+    """Power of ten that brings the signal near the background; 1 where a region has no signal."""
+    ratio = background / signal if signal > 0 else 1.0
     return float(10 ** max(0, int(np.floor(np.log10(max(ratio, 1.0))))))
