@@ -16,7 +16,7 @@ from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
 from qbdt.analysis.run_page import run_document
 from qbdt.analysis.tuning import tune
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 from qbdt.tables import Table
@@ -291,3 +291,12 @@ def test_fits_that_no_scores_allow_are_refused_before_events_are_read(tmp_path, 
     text = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: [mu, xs]")
     with pytest.raises(ConfigError, match=message):
         run_analysis(parse_analysis(text.replace("contours: true", fit)), tmp_path, tmp_path / "run")
+
+
+def test_a_sample_of_one_event_is_refused_before_any_fold_is_trained(folder, tmp_path):
+    """The model of its own fold would have none of it: that was found after the other folds had been trained."""
+    text = TEXT.replace("VBF.parquet}", f"VBF.parquet, selection: event == {N - 1}}}")
+    said: list[str] = []
+    with pytest.raises(DataError, match="folds: outside fold 1, sample VBF has no events"):
+        run_analysis(parse_analysis(text), folder, tmp_path / "run", say=said.append, n_threads=1)
+    assert not [text for text in said if text.startswith("train fold")]
