@@ -125,7 +125,7 @@ def test_two_parameters_that_cannot_be_told_apart_are_named():
 def test_a_source_of_interest_without_effect_is_named():
     X, y, weight = table()
     X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
-    with pytest.raises(DataError, match="source mass has no constraint, and no effect either"):
+    with pytest.raises(DataError, match="source mass has no constraint, and no effect on the events of a fold"):
         QBDTClassifier(of_interest=["mass"], **OPTIONS).fit(X, y, weight, [Systematic.weight("mass", weight)])
 
 

@@ -16,7 +16,7 @@ from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
 from qbdt.analysis.run_page import run_document
 from qbdt.analysis.tuning import tune
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 from qbdt.tables import Table
@@ -256,3 +256,47 @@ def test_a_workspace_that_cannot_be_used_is_refused_before_events_are_read(folde
     with pytest.raises(ConfigError, match=r"training\.with: no workspace at .*nowhere\.json"):
         run_analysis(read_analysis(folder / "with.yaml"), folder, tmp_path / "out", say=steps.append)
     assert "read" not in steps
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("training: {", "training: {of_interest: xs, systematics: [tilt], "), "no strength or source xs"),
+        (("fit: {", "fit: {of_interest: [xs, xs], "), "fit.of_interest: xs is given twice"),
+        (("fit: {", "fit: {of_interest: xs, parameters: {xs: [ggH, VBF]}, "), "xs is a source, and a signal strength"),
+        (("training: {", "training: {with: {control_regions: true, poi: mu}, "), "poi: goes with a file"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_when_the_file_is_read(change, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_analysis(TEXT.replace(*change))
+
+
+def test_a_strength_called_like_the_measured_source_is_refused():
+    """It would be measured in its place."""
+    text = TEXT.replace(", strengths: {mu_ggH: ggH, mu_VBF: VBF}", ", of_interest: xs")
+    parse_analysis(text)
+    with pytest.raises(ConfigError, match="xs is a source, and a signal strength"):
+        parse_analysis(text.replace("fit: {", "fit: {poi: xs, "))
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        ("limits: asymptotic", "fit.limits: xs is measured, and without signal"),
+        ("binning: categories", "here 2 are trained and 1 fitted"),
+    ],
+)
+def test_fits_that_no_scores_allow_are_refused_before_events_are_read(tmp_path, fit, message):
+    text = TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "of_interest: [mu, xs]")
+    with pytest.raises(ConfigError, match=message):
+        run_analysis(parse_analysis(text.replace("contours: true", fit)), tmp_path, tmp_path / "run")
+
+
+def test_a_sample_of_one_event_is_refused_before_any_fold_is_trained(folder, tmp_path):
+    """The model of its own fold would have none of it: that was found after the other folds had been trained."""
+    text = TEXT.replace("VBF.parquet}", f"VBF.parquet, selection: event == {N - 1}}}")
+    said: list[str] = []
+    with pytest.raises(DataError, match="folds: outside fold 1, sample VBF has no events"):
+        run_analysis(parse_analysis(text), folder, tmp_path / "run", say=said.append, n_threads=1)
+    assert not [text for text in said if text.startswith("train fold")]

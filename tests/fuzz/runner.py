@@ -3,6 +3,7 @@
 import logging
 import random
 import resource
+import signal
 import tempfile
 import time
 import traceback
@@ -14,7 +15,14 @@ from qbdt.errors import QBDTError
 from tests.fuzz.targets import TARGETS
 
 MOST_SECONDS, MOST_BYTES = 10.0, 500 * 2**20
-"""What an input below 1 MB may take."""
+"""What an input below 1 MB may take: seconds of the processor, which a busy machine does not stretch."""
+
+HANGS_AFTER = 300
+"""Seconds of the clock after which an input that waits for something is taken to wait for ever."""
+
+
+class Hanging(BaseException):
+    """An input that does not end; no code of qbdt catches it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ def make_input(name: str, number: int) -> object:
 def try_input(name: str, number: int) -> Finding | None:
     """Use one input; return what is wrong with the outcome, if anything is.
 
-    Seconds are those of the processor. An input that takes too many is tried again: the first may have compiled.
+    Seconds are those of the processor, in this process and those that it started. An input that takes too many is
+    tried again: the first may have compiled.
     """
     given, before = make_input(name, number), _peak()
     reason, seconds = _use(name, given)
@@ -60,19 +69,34 @@ def try_input(name: str, number: int) -> Finding | None:
 
 def _use(name: str, given: object) -> tuple[str | None, float]:
     """What is wrong with the outcome, and how long it took."""
-    reason, start = None, time.process_time()
+    reason, start = None, _seconds()
     logging.disable()  # pyhf tells its log about what it refuses
+    earlier = signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(HANGS_AFTER)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             TARGETS[name].use(given, Path(folder))
         except QBDTError:
             pass
-        except Exception as error:
+        except (Exception, Hanging) as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             reason = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}: {str(error)[:120]}"
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, earlier)
     logging.disable(logging.NOTSET)
-    return reason, time.process_time() - start
+    return reason, _seconds() - start
+
+
+def _stop(*_: object) -> None:
+    raise Hanging(f"no end after {HANGS_AFTER} s")
+
+
+def _seconds() -> float:
+    """Time of the processor that this process and those that it started have taken so far."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def _peak() -> int:

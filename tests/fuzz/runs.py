@@ -75,7 +75,25 @@ training: {{method: paper, n_trees: 2, n_leaves: 3}}
 fit: {{bins: 3, scan: false}}
 """
 
-SEEDS = tuple(yaml.safe_load(text) for text in (REGIONS, STRENGTHS, ERAS))
+MASS = f"""
+name: mass
+features: [x, y]
+weight: w
+samples: {SAMPLES}
+systematics:
+  mass: {{kind: shape, processes: [ggH, VBF], up: {{columns: {{x: x + 1}}}}, down: {{columns: {{x: x - 1}}}}}}
+  tilt: {{kind: weight, processes: ttbar, up: nominal * (1 + 0.1 * x / 3)}}
+regions:
+  signal: {{selection: y < 1}}
+  control: {{selection: y > 1, observable: yield}}
+folds: {{columns: event, k: 3}}
+training:
+  {{method: profile, n_trees: 2, n_leaves: 3, of_interest: [mass, mu], free: ttbar, with: control regions,
+   negative_weights: raw}}
+fit: {{bins: 4, scan: false, contours: false, binning: cells, free: ttbar}}
+"""
+
+SEEDS = tuple(yaml.safe_load(text) for text in (REGIONS, STRENGTHS, ERAS, MASS))
 
 
 def _event_files() -> dict[str, bytes]:

@@ -150,6 +150,8 @@ def test_a_parameter_without_effect_is_named():
         fit_peak(Dataset(dataset.samples, [same], dataset.folds), ["idle"])
     with pytest.raises(FitError, match="of_interest: no strength or source width; there are: mu, mass, xs"):
         fit_peak(dataset, ["width"])
+    with pytest.raises(FitError, match="of_interest: mass is given twice"):
+        fit_peak(dataset, ["mass", "mass"])
     with pytest.raises(FitError, match="limits: mass is measured"):
         fit_peak(dataset, settings=FitSettings(limits="asymptotic"))
     with pytest.raises(FitError, match="decorrelate: mass is of interest"):

@@ -321,6 +321,8 @@ def test_what_the_face_refuses():
         model.fit(table, y, None, [source])
     with pytest.raises(DataError, match="fold 1 has no signal events"):
         model.fit({**table, "event": np.where(y, 0, 1)}, y)
+    with pytest.raises(DataError, match="outside fold 1, sample signal has a total weight of -50"):
+        model.fit({**table, "event": np.arange(400) % 2}, y, np.where(y * (np.arange(400) % 2 == 0), -0.5, 1.0))
     with pytest.raises(ConfigError, match="folds=None: a rule"):
         CrossTrainedClassifier().fit({"m": table["m"]}, y)
     with pytest.raises(DataError, match="X is a Dataset, which has labels"):

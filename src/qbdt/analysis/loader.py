@@ -64,7 +64,9 @@ def require_trainable(events: RegionEvents, analysis: Analysis, model: str | Non
 def require_usable(dataset: Dataset, analysis: Analysis) -> Dataset:
     """Refuse events that cannot be trained on or fitted."""
     dataset.require_categories([name for name in analysis.categorical if name in dataset.features])
-    return dataset.require_usable().require_fittable().require_full_folds()
+    dataset.require_usable().require_fittable().require_full_folds()
+    restrict_sources(dataset, analysis.training.systematics).require_trainable_folds()
+    return dataset
 
 
 def load_for_training(

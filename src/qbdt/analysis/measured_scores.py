@@ -8,6 +8,7 @@ from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
 from qbdt.arrays import Floats
 from qbdt.data import Events, Role
+from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
 from qbdt.models import score_events
@@ -27,6 +28,24 @@ def name_scores(
     parameters = getattr(model.members[0], "parameters", range(scores.shape[1]))
     words = choose_words([f"{name}_{parameter}" for parameter in parameters], events.id_names)
     return dict(zip(words, scores.T, strict=True))
+
+
+def require_measurable(analysis: Analysis) -> None:
+    """Refuse, before anything is read, what no fit of the scores of a run can do."""
+    fit, training = analysis.fit, analysis.training
+    strengths = fit.parameters or [fit.poi]
+    sources = [name for name in fit.of_interest if name in analysis.systematics and name not in fit.fixed]
+    if sources and fit.limits != "none":
+        raise ConfigError(
+            f"fit.limits: {sources[0]} is measured, and without signal it may have no effect: hold it under fit.fixed, "
+            "and measure a signal strength"
+        )
+    n_scores = len(training.of_interest or training.strengths) or 1
+    if fit.binning == "categories" and n_scores != len(strengths):
+        raise ConfigError(
+            f"fit.binning: categories take a score for each signal strength; here {n_scores} are trained and "
+            f"{len(strengths)} fitted: use binning: cells"
+        )
 
 
 def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:

@@ -27,7 +27,7 @@ from qbdt.analysis.loader import (
     restrict_sources,
     training_settings,
 )
-from qbdt.analysis.measured_scores import name_scores
+from qbdt.analysis.measured_scores import name_scores, require_measurable
 from qbdt.analysis.partitioned_run import ClusterRun, DiskRun, PartitionedRun
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.region_fit import fit_regions, read_control_regions, require_parameters
@@ -164,6 +164,7 @@ def _prepare(analysis: Analysis, at: Path | str | None, unblind: bool) -> Analys
     prepared = separate_models(open_data(moved) if unblind else moved)
     if prepared.dataset is None:
         require_folds(fold_rule(prepared))
+    require_measurable(prepared)
     return prepared
 
 

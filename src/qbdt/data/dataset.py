@@ -262,6 +262,16 @@ class Dataset:
                 raise DataError(f"fold {empty[0]} has no {role} events; choose another rule or fewer folds")
         return self
 
+    def require_trainable_folds(self) -> Dataset:
+        """Refuse a fold rule without one of whose folds a sample or variation has no events or no positive yield."""
+        weights = self.require_full_folds().with_features(())
+        for number in range(0 if self._folds is None else self._folds.k):
+            try:
+                weights.without_fold(number).require_usable()
+            except DataError as error:
+                raise DataError(f"folds: outside fold {number}, {error}") from error
+        return self
+
     def summary(self) -> DatasetSummary:
         """Rows, yields and effects of the sources, as tables a physicist can read."""
         from qbdt.data.summary import summarise

@@ -71,7 +71,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         rule = self.folds or dataset.folds
         if rule is None:
             raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")
-        settings, dataset = template._make_settings(), dataset.with_folds(rule).require_full_folds()
+        settings, dataset = template._make_settings(), dataset.with_folds(rule).require_trainable_folds()
         monitor = Monitor(None, template.early_stopping, tuple(template.callbacks))
         trainings: list[TrainedModel] = []
         for fold in range(rule.k):

@@ -315,6 +315,8 @@ class Measurement:
                     f"of_interest: {name}: a strength or source that is not fixed is needed; there are: "
                     f"{', '.join(one for one in known if one not in self.fixed)}"
                 )
+        if twice := find_repeated(self.of_interest):
+            raise FitError(f"of_interest: {twice[0]} is given twice")
         if not self.of_interest:
             raise FitError("of_interest: all strengths are fixed, nothing is left to measure")
         for group, members in self.groups.items():

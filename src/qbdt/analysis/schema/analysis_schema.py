@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.schema.measurement_names import require_figure, require_interest, require_known, require_strengths
+from qbdt.analysis.schema.measurement_names import (
+    require_figure,
+    require_interest,
+    require_known,
+    require_measured,
+    require_strengths,
+)
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
@@ -277,7 +283,11 @@ class Analysis(Section):
             )
             require_strengths(training.strengths, signals, sources)
             require_known("training.free", training.free, backgrounds, "background process")
-            require_interest(training.of_interest, training.strengths, sources)
+            trained = (
+                sources if training.systematics is None else [name.partition("#")[0] for name in training.systematics]
+            )
+            require_interest(training.of_interest, training.strengths, trained)
+            require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
         if self.fit.binning == "cells":
             measured = self.fit.of_interest or list(self.fit.parameters)
             require_figure(self.fit.figure, measured)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from qbdt.errors import hint_at
+from qbdt.errors import find_repeated, hint_at
 from qbdt.training import STRENGTH
 
 
@@ -31,8 +31,21 @@ def require_interest(of_interest: Sequence[str], strengths: Iterable[str], sourc
     """Refuse parameters of interest that are neither a strength nor a source, or named twice."""
     known = [*(tuple(strengths) or (STRENGTH,)), *sources]
     require_known("training.of_interest", [name.partition("#")[0] for name in of_interest], known, "strength or source")
-    if twice := [name for name in of_interest if of_interest.count(name) > 1]:
+    if twice := find_repeated(of_interest):
         raise ValueError(f"training.of_interest: {twice[0]} is given twice")
+
+
+def require_measured(of_interest: Sequence[str], strengths: Iterable[str], sources: Iterable[str]) -> None:
+    """Refuse parameters of interest of a fit that are named twice, or that are a strength and a source.
+
+    Examples
+    --------
+    >>> require_measured(["mass"], ["mu"], ["mass", "tes"])
+    """
+    if twice := find_repeated(of_interest):
+        raise ValueError(f"fit.of_interest: {twice[0]} is given twice")
+    for name in set(sources).intersection(strengths, of_interest):
+        raise ValueError(f"fit.of_interest: {name} is a source, and a signal strength (poi or parameters): rename one")
 
 
 def require_figure(figure: str, measured: Iterable[str]) -> None:

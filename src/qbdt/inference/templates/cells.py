@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, Role
-from qbdt.errors import FitError
+from qbdt.errors import FitError, find_repeated
 from qbdt.inference.templates.box_joining import (
     Boxes,
     exchange_cells,
@@ -83,6 +83,8 @@ class CellTarget:
         if self.figure not in ("determinant", "sum", *self.chosen):
             known = ", ".join(("determinant", "sum", *self.chosen))
             raise FitError(f"figure={self.figure!r}: must be one of {known}")
+        if twice := find_repeated(self.chosen):
+            raise FitError(f"of_interest: {twice[0]} is given twice")
 
     @property
     def chosen(self) -> tuple[str, ...]:

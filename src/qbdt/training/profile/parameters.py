@@ -134,7 +134,10 @@ class Parameters:
         """Refuse a source without a constraint that changes nothing, given effects as (…, source, …)."""
         for k, name in enumerate(self.sources):
             if not self.constrained[len(self.strengths) + k] and not np.any(effects[:, k]):
-                raise DataError(f"source {name} has no constraint, and no effect either: nothing measures it")
+                raise DataError(
+                    f"source {name} has no constraint, and no effect on the events of a fold by what is learned from "
+                    "the others: it changes nothing, or there are too few events to tell; nothing measures it"
+                )
 
     def require_separable(self, covariance: Floats) -> None:
         """Refuse two parameters without a constraint that have the same effect, given the covariance of all."""
