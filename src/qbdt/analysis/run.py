@@ -350,6 +350,7 @@ class _Job:
             training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
+        self._forget_models()
         models: dict[str, Model] = {}
         for model, own in events.items():
             with name_in_errors(name_training_regions(self.analysis.regions, model)):
@@ -370,6 +371,12 @@ class _Job:
         lock.require()
         written = {"models": self._digest_models(), "scored": _digest_files(self._root / "scored")}
         self.results.update("run", **written, partitions=place.count())
+
+    def _forget_models(self) -> None:
+        """Forget models that are gone: trained anew and interrupted, they are no strange ones."""
+        known, there = self.results.find("run").get("models"), self._digest_models()
+        if isinstance(known, dict):
+            self.results.update("run", models={name: value for name, value in known.items() if name in there})
 
     def fit(self, place: PartitionedRun | _LocalRun, figures: bool, origin: Mapping[str, Any]) -> None:
         """Fit the scored events, and write the folder `fit` and `result.json`, where they are not there already."""
