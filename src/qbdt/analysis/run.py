@@ -305,6 +305,8 @@ class _Job:
         written = known["models"] if isinstance(known.get("models"), dict) else {}
         if strange := [name for name, value in models.items() if written.get(name, value) != value]:
             raise ModelFileError(f"{self._root / strange[0]}: not as this run wrote it; remove it to train again")
+        if gone := written.keys() - models.keys():  # they are trained anew, and that may be interrupted
+            self.results.update("run", models={name: value for name, value in written.items() if name not in gone})
         if not (self._root / "scored" / ANALYSIS_FILE).exists():
             return False
         if written != models:
@@ -350,7 +352,6 @@ class _Job:
             training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
-        self._forget_models()
         models: dict[str, Model] = {}
         for model, own in events.items():
             with name_in_errors(name_training_regions(self.analysis.regions, model)):
@@ -371,12 +372,6 @@ class _Job:
         lock.require()
         written = {"models": self._digest_models(), "scored": _digest_files(self._root / "scored")}
         self.results.update("run", **written, partitions=place.count())
-
-    def _forget_models(self) -> None:
-        """Forget models that are gone: trained anew and interrupted, they are no strange ones."""
-        known, there = self.results.find("run").get("models"), self._digest_models()
-        if isinstance(known, dict):
-            self.results.update("run", models={name: value for name, value in known.items() if name in there})
 
     def fit(self, place: PartitionedRun | _LocalRun, figures: bool, origin: Mapping[str, Any]) -> None:
         """Fit the scored events, and write the folder `fit` and `result.json`, where they are not there already."""
