@@ -1,11 +1,12 @@
 """The scikit-learn face for measurements of several strengths, and of parameters that are none."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from qbdt import Dataset, QBDTClassifier, Systematic
+from qbdt import Dataset, Events, QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.training.methods import train
 from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
@@ -46,6 +47,20 @@ def test_there_is_a_score_for_each_strength(trained):
     assert trained.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
     assert trained.score(X, y) > 0.7
     assert len(list(trained.staged_decision_function(X[:3]))) > 2
+
+
+def test_a_score_does_not_depend_on_where_an_event_stands(trained):
+    rng, X = np.random.default_rng(8), table(seed=6)[0]
+    X = X[rng.permutation(len(X))]
+    model = replace(trained.training_.ensemble, ratio_coefficients=rng.normal(size=(2, 2)))
+
+    def score(rows):
+        events = Events({"x0": rows[:, 0], "x1": rows[:, 1]}, np.ones(len(rows)))
+        return np.column_stack([model.score(events), *(model.of_parameter(i).terms(events)[0] for i in range(2))])
+
+    whole = score(X)
+    for first in (*range(len(X) - 40, len(X)), 0):  # the last few of many come last of few
+        assert np.array_equal(score(X[first:]), whole[first:])
 
 
 def test_each_tree_of_the_table_names_its_sum(trained):

@@ -20,6 +20,7 @@ from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 from qbdt.tables import Table
+from qbdt.training.partner import Partner
 
 N = 1500
 CENTRES = {"ggH": (2.0, 0.0, 60.0), "VBF": (0.0, 2.0, 60.0), "ttbar": (0.0, 0.0, 900.0)}
@@ -194,6 +195,29 @@ def test_control_regions_need_not_measure_what_the_fit_measures(folder):
         assert known[1, 1] == pytest.approx(0.01 * known[0, 0], rel=0.01)  # interpolated between ×0.9 and ×1.1
         assert known[0, 1] == pytest.approx(0.1 * known[0, 0], rel=0.01)
         assert np.linalg.matrix_rank(known) == 1
+
+
+def test_a_free_background_may_have_any_name(folder):
+    text = SEVERAL.replace("bins: 12", "bins: 12, free: [ttbar]")
+    (folder / "words.yaml").write_text(text)
+    (folder / "signs.yaml").write_text(text.replace("ttbar", "tt+jets").replace("tt+jets.parquet", "ttbar.parquet"))
+    known = []
+    for path in (folder / "words.yaml", folder / "signs.yaml"):
+        analysis = read_analysis(path)
+        partner = read_control_regions(load_regions(analysis, folder), analysis)
+        known.append(partner.about([Partner.name_free(*analysis.training.free), "xs", "mu_ggH", "mu_VBF"]))
+    assert known[0][0, 0] > 1
+    assert np.array_equal(known[0], known[1])
+
+
+def test_control_regions_may_tie_a_background_among_them(folder):
+    cuts = {"a": "x > -1 and y > 0", "b": "x > -1 and y <= 0", "c": "x <= -1 and y > 0", "d": "x <= -1 and y <= 0"}
+    four = ", ".join(f"{name}: {{selection: x <= -0.5 and {cut}, observable: yield}}" for name, cut in cuts.items())
+    text = SEVERAL.replace("control: {selection: x <= -0.5, observable: yield}", four)
+    (folder / "tied.yaml").write_text(text.replace("bins: 12", "bins: 12, abcd: {ttbar: [a, b, c, d]}"))
+    analysis = read_analysis(folder / "tied.yaml")
+    names = read_control_regions(load_regions(analysis, folder), analysis).names
+    assert {"norm_ttbar", "transfer_ttbar", "side_ttbar"} < set(names)
 
 
 def test_a_partner_is_a_file_or_control_regions(folder):

@@ -105,8 +105,9 @@ def test_other_settings_of_the_fit_redo_only_the_fit(finished, analysis, files, 
     assert {"qbdt", "numpy", "python"} <= set(source["versions"])
 
 
-def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, monkeypatch):
-    out, whole = tmp_path / "run", qbdt.training.paper.boosting.train_paper
+def interrupt_a_run(analysis, files, out):
+    """Interrupt it after ten trees."""
+    whole = qbdt.training.paper.boosting.train_paper
 
     def interrupted(*arguments, progress, **options):
         def stop(training):
@@ -116,11 +117,16 @@ def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path, mo
 
         return whole(*arguments, progress=progress, **{**options, "checkpoint": stop})
 
-    monkeypatch.setattr("qbdt.training.methods.train_paper", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run_analysis(analysis, files, out, figures=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qbdt.training.methods.train_paper", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_analysis(analysis, files, out, figures=False)
+
+
+def test_an_interrupted_training_goes_on(finished, analysis, files, tmp_path):
+    out = tmp_path / "run"
+    interrupt_a_run(analysis, files, out)
     assert not (out / "scored").exists()
-    monkeypatch.setattr("qbdt.training.methods.train_paper", whole)
     resumed = run_analysis(analysis, files, out, figures=False)
     assert resumed.steps[1] == "train fold0, going on after 10 trees"
     assert resumed.tables == finished.tables
@@ -209,6 +215,13 @@ def test_a_model_that_is_missing_is_trained_again(finished, analysis, files, cop
     (copy / "model.qbdt").unlink()
     steps = ("model: missing, or not as it was written", "read", "train fold0", "train fold1", "score")
     assert run_analysis(analysis, files, copy).steps == (*steps, "fit: there already")
+    assert (copy / "model.qbdt").read_bytes() == (finished.folder / "model.qbdt").read_bytes()
+
+
+def test_a_model_that_is_trained_again_may_be_interrupted(finished, analysis, files, copy):
+    (copy / "model.qbdt").unlink()
+    interrupt_a_run(analysis, files, copy)
+    assert "train fold0, going on after 10 trees" in run_analysis(analysis, files, copy, figures=False).steps
     assert (copy / "model.qbdt").read_bytes() == (finished.folder / "model.qbdt").read_bytes()
 
 

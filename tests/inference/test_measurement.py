@@ -137,6 +137,15 @@ def test_fixed_and_bounded_parameters():
     assert entry["bounds"] == [[0.5, 2.0]]
 
 
+def test_a_source_with_a_name_of_histfactory_may_be_fixed_and_bounded():
+    named = {name: one.renamed({}, {"xs": "lumi"}) for name, one in regions().items()}
+    strengths = {"mu": ["ggH", "VBF"]}
+    held = fit_measurement(Measurement(named, strengths, fixed={"lumi": 0.5}), QUICK).expected
+    assert (held.parameter("lumi_2").value, held.parameter("lumi_2").error) == (0.5, 0.0)
+    bounded = Measurement(named, strengths, bounds={"lumi": (-2.0, 3.0)}).rename_reserved()
+    assert bounded.bounds == {"lumi_2": (-2.0, 3.0)}
+
+
 def test_groups_are_parts_of_the_uncertainty():
     parts = dict(fit_measurement(measurement(groups={"all": ["jes", "xs"]}), QUICK).expected.breakdown)
     assert parts["all"] == pytest.approx(parts["all sources"])

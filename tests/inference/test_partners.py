@@ -15,6 +15,7 @@ from qbdt.inference.measurement import Measurement
 from qbdt.inference.partners import read_partner
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.workspace import build_workspace
+from qbdt.training.partner import Partner
 
 
 @pytest.fixture
@@ -63,6 +64,12 @@ def test_sources_keep_their_names_where_a_workspace_has_others_for_them(template
     renamed = templates.renamed({}, {"xs": "lumi"})
     for source in (renamed, Measurement({"control": renamed}, {"mu": ["s"]})):
         assert read_partner(source).about(["lumi"]) == pytest.approx(read_partner(templates).about(["xs"]))
+
+
+@pytest.mark.parametrize("name", ["b", "tt + jets", "γ"])
+def test_training_calls_a_free_background_as_the_fit_does(templates, name):
+    measurement = Measurement({"control": templates.renamed({"b": name}, {})}, {"mu": ["s"]}, free=[name])
+    assert Partner.name_free(name) in read_partner(measurement).names
 
 
 def test_a_free_factor_in_each_bin_leaves_nothing_to_know():

@@ -68,9 +68,9 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
     same = fitted[0] if len(fitted) == len(trained) == 1 else STRENGTH  # one strength of all signals, by any name
     partner = read_partner(measurement, same if STRENGTH in trained and same in fitted else None)
     # Training knows a free background by its process, whatever its factor is called in the fit.
-    words = {name: Partner.name_free(own[0]) for name, own in measurement.factors.items() if len(own) == 1}
-    kept = measurement.strengths
-    return replace(partner, names=[name if name in kept else words.get(name, name) for name in partner.names])
+    scaled = {name: own for name, own in measurement.factors.items() if name in measurement.free and len(own) == 1}
+    words = {name: Partner.name_free(*own) for name, own in scaled.items()}
+    return replace(partner, names=[words.get(name, name) for name in partner.names])
 
 
 def _restrict(analysis: Analysis, templates: Mapping[str, TemplateSet]) -> Analysis:
@@ -78,10 +78,12 @@ def _restrict(analysis: Analysis, templates: Mapping[str, TemplateSet]) -> Analy
     fit, regions = analysis.fit, templates.values()
     backgrounds = {process.name for region in regions for process in region.of_role(Role.BACKGROUND)}
     sources = {source for region in regions for source in region.sources}
-    free = fit.free if isinstance(fit.free, Mapping) else {Partner.name_free(name): [name] for name in fit.free}
-    there = {factor: [name for name in own if name in backgrounds] for factor, own in free.items()}
+    free: Any = [name for name in fit.free if name in backgrounds]
+    if isinstance(fit.free, Mapping):
+        there = {factor: [name for name in own if name in backgrounds] for factor, own in fit.free.items()}
+        free = {factor: own for factor, own in there.items() if own}
     left = {
-        "free": {factor: own for factor, own in there.items() if own},
+        "free": free,
         "of_interest": [name for name in fit.of_interest if name in sources],
         "fixed": {name: value for name, value in fit.fixed.items() if name in sources},
         "bounds": {},

@@ -306,6 +306,8 @@ class _Job:
         written = known["models"] if isinstance(known.get("models"), dict) else {}
         if strange := [name for name, value in models.items() if written.get(name, value) != value]:
             raise ModelFileError(f"{self._root / strange[0]}: not as this run wrote it; remove it to train again")
+        if gone := written.keys() - models.keys():  # they are trained anew, and that may be interrupted
+            self.results.update("run", models={name: value for name, value in written.items() if name not in gone})
         if not (self._root / "scored" / ANALYSIS_FILE).exists():
             return False
         if written != models:

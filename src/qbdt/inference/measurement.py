@@ -234,7 +234,11 @@ class Measurement:
         words = dict(zip(wanted, choose_words(wanted, {*reserved, *self.sources}), strict=True))
         regions = {name: _rename_sources(region, words) for name, region in self.regions.items()}
         groups = {group: tuple(words.get(name, name) for name in members) for group, members in self.groups.items()}
-        return replace(self, regions=regions, groups=groups, of_interest=self.spell_interest(words))
+        other = {name: word for name, word in words.items() if name not in self.factors}
+        fixed = {other.get(name, name): value for name, value in self.fixed.items()}
+        bounds = {other.get(name, name): ends for name, ends in self.bounds.items()}
+        interest = self.spell_interest(words)
+        return replace(self, regions=regions, groups=groups, of_interest=interest, fixed=fixed, bounds=bounds)
 
     def spell_interest(self, words: Mapping[str, str]) -> tuple[str, ...]:
         """Return `of_interest` where sources have other names."""

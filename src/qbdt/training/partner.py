@@ -10,6 +10,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import ConfigError, find_repeated
+from qbdt.files import choose_words
 
 STRENGTH = "mu"
 """Name of the strength of all signals together, where no other is given."""
@@ -82,7 +83,7 @@ class Partner:
     @staticmethod
     def name_free(process: str) -> str:
         """Name of the free normalisation of a background, as `qbdt.inference.Measurement` has it."""
-        return f"norm_{process}"
+        return f"norm_{choose_words([process])[0]}"
 
     def require_common(self, names: Iterable[str]) -> None:
         """Refuse a partner that knows none of the parameters of a training: their names must be the same."""

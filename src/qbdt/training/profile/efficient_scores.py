@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -119,7 +119,8 @@ class EfficientScores(SumsOfTrees):
         """Scores from the sums of trees, as (event, parameter); of one parameter as (event)."""
         values = np.stack([sums[name] for name in self.components])
         ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
-        t = self.ratio_coefficients @ find_shares(ratios, self.log_odds) - shifts
+        shares = find_shares(ratios, self.log_odds)
+        t = np.stack([_add_shares(own, shares) for own in self.ratio_coefficients]) - shifts
         scores = (t - self.centres[:, None]) / self.widths[:, None]
         return np.asarray(scores[0] if len(scores) == 1 else scores.T)
 
@@ -151,8 +152,16 @@ class ScoreTerms:
     def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
         """Return r and g of every event."""
         scores = self.scores
-        ratio = scores.ratio_coefficients[self.number] @ scores.shares(events, n_threads)
-        return np.asarray(ratio), scores._shifts[self.number].score(events, n_threads)
+        ratio = _add_shares(scores.ratio_coefficients[self.number], scores.shares(events, n_threads))
+        return ratio, scores._shifts[self.number].score(events, n_threads)
+
+
+def _add_shares(coefficients: Floats, shares: Floats) -> Floats:
+    """Σ_i a_i r_0i of every event, from shares (strength, event).
+
+    Added up strength by strength: a product of matrices rounds an event by where it stands among the others.
+    """
+    return np.asarray(reduce(np.add, (a * own for a, own in zip(coefficients, shares, strict=True))))
 
 
 def _with_outputs(tree: Tree, outputs: Floats) -> Tree:
