@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbdt import Dataset, Events, QBDTClassifier, Systematic
+from qbdt import CrossTrainedClassifier, Dataset, Events, ModuloFolds, QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
 from qbdt.training.methods import train
 from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
@@ -61,6 +61,19 @@ def test_a_score_does_not_depend_on_where_an_event_stands(trained):
     whole = score(X)
     for first in (*range(len(X) - 40, len(X)), 0):  # the last few of many come last of few
         assert np.array_equal(score(X[first:]), whole[first:])
+
+
+def test_a_cross_trained_model_predicts_one_label_for_each_row():
+    X, y, weight = table()
+    rows = {"x": X[:, 0], "y": X[:, 1], "event": np.arange(len(y))}
+    model = CrossTrainedClassifier(QBDTClassifier(strengths=STRENGTHS, **OPTIONS), ModuloFolds(2, "event"))
+    model.fit(rows, y, weight)
+    probabilities = model.predict_proba(rows)
+    assert probabilities.sum(axis=1) == pytest.approx(1.0)
+    assert np.array_equal(model.predict(rows), model.classes_[np.argmax(probabilities, axis=1)])
+    assert model.score(rows, y) > 0.7
+    other = model.ensemble_.members[1].probabilities(model._make_events(rows)[rows["event"] % 2 == 1])
+    assert np.array_equal(probabilities[1::2], other)
 
 
 def test_each_tree_of_the_table_names_its_sum(trained):

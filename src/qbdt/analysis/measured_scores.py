@@ -25,8 +25,7 @@ def name_scores(
     scores = score_events(model, events, n_threads, device)
     if scores.ndim == 1:
         return {name: scores}
-    parameters = getattr(model.members[0], "parameters", range(scores.shape[1]))
-    words = choose_words([f"{name}_{parameter}" for parameter in parameters], events.id_names)
+    words = choose_words([f"{name}_{parameter}" for parameter in model.parameters], events.id_names)
     return dict(zip(words, scores.T, strict=True))
 
 

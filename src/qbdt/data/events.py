@@ -13,12 +13,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.columns import fill_masked, require_unmasked
 from qbdt.data.identity import are_distinct, are_shared_by_few, hash_columns, mix_salt, whole_numbers
 from qbdt.errors import DataError
 
-Floats: TypeAlias = NDArray[np.floating[Any]]
-Rows: TypeAlias = range | NDArray[np.integer[Any]]
+FeatureValues: TypeAlias = NDArray[np.floating[Any]]
+"""Values of features in the precision in which they came: single or double."""
+
+PickedRows: TypeAlias = range | NDArray[np.integer[Any]]
+"""Numbers of the rows of the base columns that are there."""
+
 Selection: TypeAlias = slice | NDArray[np.bool_] | NDArray[np.integer[Any]]
 
 
@@ -54,7 +59,7 @@ class Events:
             name: _freeze(_one_dimensional(name, require_unmasked(values, f"identifier {name}")))
             for name, values in (ids or {}).items()
         }
-        self._rows: Rows = range(len(self._weight))
+        self._rows: PickedRows = range(len(self._weight))
         for name, values in (*self._columns.items(), *self._ids.items()):
             if len(values) != len(self._weight):
                 raise DataError(f"column {name} has {len(values)} rows, the weights have {len(self._weight)}")
@@ -78,7 +83,7 @@ class Events:
         return tuple(self._ids)
 
     @property
-    def weight(self) -> NDArray[np.float64]:
+    def weight(self) -> Floats:
         """True expected yield of each row."""
         return self._weight
 
@@ -96,7 +101,7 @@ class Events:
         scaled = self._weight / largest
         return float(scaled.sum() ** 2 / np.square(scaled).sum())
 
-    def column(self, name: str) -> Floats:
+    def column(self, name: str) -> FeatureValues:
         """Values of one feature: a view where the rows are contiguous, a copy of this column otherwise."""
         if name not in self._columns:
             raise DataError(f"no feature {name}; there are: {', '.join(self._columns)}")
@@ -155,11 +160,11 @@ class Events:
             hashes = self.hash_rows(salt)
         return self[hashes < np.uint64(2**64 * (n_rows / of))]
 
-    def in_place(self) -> tuple[Mapping[str, Floats], Rows]:
+    def in_place(self) -> tuple[Mapping[str, FeatureValues], PickedRows]:
         """Return the base columns and the rows of them that count, for kernels that read without a copy."""
         return MappingProxyType(self._columns), self._rows
 
-    def matrix(self, features: Sequence[str] | None = None) -> Floats:
+    def matrix(self, features: Sequence[str] | None = None) -> FeatureValues:
         """Rows × features as one array, columns contiguous; a copy."""
         names = self.features if features is None else tuple(features)
         dtype = np.result_type(*(self._columns[name] for name in names)) if names else np.dtype(np.float32)
@@ -224,9 +229,9 @@ class Events:
 
     def _derive(
         self,
-        rows: Rows | None = None,
-        weight: NDArray[np.float64] | None = None,
-        columns: dict[str, Floats] | None = None,
+        rows: PickedRows | None = None,
+        weight: Floats | None = None,
+        columns: dict[str, FeatureValues] | None = None,
     ) -> Events:
         other = object.__new__(Events)
         other._columns = self._columns if columns is None else columns
@@ -262,7 +267,7 @@ def _as_index(selection: Selection, n_rows: int) -> NDArray[np.intp]:
     return numbers
 
 
-def _compose(rows: Rows, selection: slice | NDArray[np.intp]) -> Rows:
+def _compose(rows: PickedRows, selection: slice | NDArray[np.intp]) -> PickedRows:
     """Rows of the base columns that a selection of the current rows stands for."""
     if isinstance(selection, slice):
         return rows[selection]
@@ -274,7 +279,7 @@ def _compose(rows: Rows, selection: slice | NDArray[np.intp]) -> Rows:
     return composed.astype(np.int32) if max(rows.start, rows.stop) <= np.iinfo(np.int32).max else composed
 
 
-def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+def _take(values: NDArray[Any], rows: PickedRows) -> NDArray[Any]:
     if isinstance(rows, range):
         if not rows:
             return values[:0]
@@ -282,7 +287,7 @@ def _take(values: NDArray[Any], rows: Rows) -> NDArray[Any]:
     return values[rows]
 
 
-def _as_column(name: str, values: ArrayLike) -> Floats:
+def _as_column(name: str, values: ArrayLike) -> FeatureValues:
     array = _one_dimensional(name, fill_masked(values))
     if array.dtype.kind == "f":
         return array.astype(np.float32 if array.dtype.itemsize < 4 else f"=f{min(array.dtype.itemsize, 8)}", copy=False)
@@ -291,7 +296,7 @@ def _as_column(name: str, values: ArrayLike) -> Floats:
     return array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
-def _as_weight(values: ArrayLike) -> NDArray[np.float64]:
+def _as_weight(values: ArrayLike) -> Floats:
     array = _one_dimensional("weight", require_unmasked(values, "weight"))
     if array.dtype.kind not in "biuf":
         raise DataError(f"weights have type {array.dtype}: they must be numbers")

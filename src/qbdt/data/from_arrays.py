@@ -22,7 +22,7 @@ from qbdt.errors import DataError
 
 PROCESS_OF = {True: "signal", False: "background"}
 
-Rows: TypeAlias = dict[str, NDArray[np.integer[Any]]]
+ProcessRows: TypeAlias = dict[str, NDArray[np.integer[Any]]]
 """Rows of a table that belong to each process."""
 
 
@@ -98,7 +98,7 @@ class FlatTable(NamedTuple):
     divides the table of a shape variation, given as (columns, y, weight, apart, context), into processes.
     """
 
-    rows: Rows
+    rows: ProcessRows
     features: Sequence[str]
     weighted: bool
     numbered: bool
@@ -247,7 +247,7 @@ def _bind_side(source: FlatSystematic, side: Any, event_id: Any, table: FlatTabl
             return _bind_shape(source.name, side, event_id, table)
 
 
-def _bind_weights(name: str, weight: ArrayLike, rows: Rows) -> dict[str, Variation]:
+def _bind_weights(name: str, weight: ArrayLike, rows: ProcessRows) -> dict[str, Variation]:
     values = check_weights(name, weight)
     n_rows = sum(len(index) for index in rows.values())
     if len(values) != n_rows:
@@ -255,7 +255,7 @@ def _bind_weights(name: str, weight: ArrayLike, rows: Rows) -> dict[str, Variati
     return {process: Reweighting(values[index]) for process, index in rows.items()}
 
 
-def _bind_norm(name: str, size: float, where: ArrayLike | None, rows: Rows) -> dict[str, Variation]:
+def _bind_norm(name: str, size: float, where: ArrayLike | None, rows: ProcessRows) -> dict[str, Variation]:
     if where is None:
         return {process: Scaling(size) for process in rows}
     mask = require_unmasked(where, f"systematic {name}: where")

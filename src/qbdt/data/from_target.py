@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.columns import require_unmasked
 from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
@@ -69,7 +70,7 @@ def _split(columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, c
     return {PROCESS: _make_events(columns, y, weight, apart, context)[0]}
 
 
-def _read_numbers(target: NDArray[Any], context: str) -> NDArray[np.float64]:
+def _read_numbers(target: NDArray[Any], context: str) -> Floats:
     """Targets as numbers; refuse what is none, and what has no square."""
     try:
         found = target.astype(np.float64)

@@ -181,7 +181,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
 
 
-def check_weights(name: str, weight: ArrayLike) -> NDArray[np.float64]:
+def check_weights(name: str, weight: ArrayLike) -> Floats:
     """Weights of a variation as float64, refused where not finite."""
     try:
         values = require_unmasked(weight, f"systematic {name}: weight").astype(np.float64)

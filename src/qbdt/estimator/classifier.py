@@ -13,14 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from qbdt.arrays import Floats
 from qbdt.data import Dataset, FlatSystematic, FoldRule, Kind, Systematic
 from qbdt.data.columns import as_columns, drop_columns, has_names, name_columns, number_categories, require_unmasked
 from qbdt.errors import ConfigError, DataError, ModelFileError
-from qbdt.estimator.labels import PROCESS, add_process, find_signal, name_strengths, read_classes, read_labels
+from qbdt.estimator.labels import (
+    PROCESS,
+    add_process,
+    choose_labels,
+    find_signal,
+    name_strengths,
+    read_classes,
+    read_labels,
+)
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
-from qbdt.models import read_model, score_events, write_model
+from qbdt.models import classify_events, read_model, score_events, write_model
 from qbdt.training import Callback, Monitor, Partner, Settings, TrainedModel, train
-from qbdt.training.profile import EfficientScores
 from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice
 from qbdt.trees.device import open_device
@@ -175,18 +183,18 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         )
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Score of each row, positive for signal: Σ (2p − 1) W, or for "profile" t*, mapped to (−1, 1).
 
         With several parameters of interest there is a column for each.
         """
         return score_events(self.ensemble_, self._make_events(X), self.n_threads, self.device)
 
-    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
         """Scores after the first tree, after the second, and so on."""
         yield from self.ensemble_.staged_scores(self._make_events(X), self.n_threads)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of background and signal, for equal yields of both.
 
         Every tree divides the weights' ratio of signal to background by exp((2p − 1) W), so exp(score) is the estimate
@@ -194,24 +202,14 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         it is (1 + score)/2, which orders events as t* does but is no estimate of a probability. With several strengths
         it is the share of each one's signal, as (row, label).
         """
-        if isinstance(self.ensemble_, EfficientScores):
-            shares = self.ensemble_.shares(self._make_events(X), self.n_threads, equal_yields=True)
-            return np.column_stack([1.0 - shares.sum(axis=0), *shares])
-        return self.ensemble_.probabilities(self.decision_function(X))
+        return classify_events(self.ensemble_, self._make_events(X), self.n_threads, self.device)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of each row: signal where the score is positive; with several strengths the most likely one."""
-        if isinstance(self.ensemble_, EfficientScores):
-            if len(self.classes_) != len(self.ensemble_.strengths) + 1:
-                raise DataError(
-                    "a strength has several labels: which one a row has is not predicted; see predict_proba"
-                )
-            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
-        score = self.decision_function(X)
-        return np.asarray(self.classes_[(score > 0).astype(np.intp)])
+        return choose_labels(self, X)
 
     @property
-    def tree_weights_(self) -> NDArray[np.float64]:
+    def tree_weights_(self) -> Floats:
         """Tree weights W."""
         return self.ensemble_.weights
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from qbdt.arrays import Floats
 from qbdt.data import Events, FoldRule
 from qbdt.data.columns import as_columns, number_categories
 from qbdt.errors import ConfigError
 from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters
-from qbdt.estimator.labels import read_classes
+from qbdt.estimator.labels import choose_labels, read_classes
 from qbdt.estimator.table_estimator import describe_features, make_unweighted
-from qbdt.models import read_cross_trained, score_events, write_model
+from qbdt.models import classify_events, read_cross_trained, score_events, write_model
 from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train
 
 
@@ -85,12 +85,15 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, self.categories_ = template.classes_, template.categories_
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Score of each row, from the model that did not see it; X has the columns of the fold rule."""
-        device = None if self.estimator is None else self.estimator.device
-        return score_events(self.ensemble_, self._make_events(X), self._n_threads, device)
+        return score_events(self.ensemble_, self._make_events(X), self._n_threads, self._device)
 
-    def average_decision_function(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of background and of each signal, from the model that did not see it; see `QBDTClassifier`."""
+        return classify_events(self.ensemble_, self._make_events(X), self._n_threads, self._device)
+
+    def average_decision_function(self, X: Any) -> Floats:
         """Mean of the scores of all models: for events that took no part in the training, with or without identifiers.
 
         It is spread less than the scores of single models; do not mix the two in one template.
@@ -98,8 +101,8 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self.ensemble_.average(self._make_events(X), self._n_threads)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of each row: signal where the score is positive."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        """Label of each row: signal where the score is positive; with several strengths the most likely one."""
+        return choose_labels(self, X)
 
     @property
     def ensemble_(self) -> FoldedEnsemble:
@@ -126,6 +129,10 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def _n_threads(self) -> int | None:
         return None if self.estimator is None else self.estimator.n_threads
+
+    @property
+    def _device(self) -> str | None:
+        return None if self.estimator is None else self.estimator.device
 
     def _make_events(self, X: Any) -> Events:
         """Events with the features of the models and, where X has them, the columns of the fold rule."""

@@ -1,20 +1,49 @@
-"""Labels of y: which of them are signal, and the processes that several signal labels name."""
+"""Labels of y: which of them are signal, the processes that several signal labels name, and which is predicted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from qbdt.arrays import Floats
 from qbdt.data.columns import as_columns, require_unmasked
 from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.training import Model
 
 PROCESS = "process of the label"
 """Column that names the process of each row, where y has several signal labels."""
+
+
+class ScoringClassifier(Protocol):
+    """A fitted classifier: its model, the labels it was trained on, and what it says of rows."""
+
+    classes_: NDArray[Any]
+
+    @property
+    def ensemble_(self) -> Model:
+        """The trees."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """Score of each row."""
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of background and of each signal."""
+
+
+def choose_labels(classifier: ScoringClassifier, X: Any) -> NDArray[Any]:
+    """Label of each row: signal where the score is positive; with several strengths the most likely one."""
+    strengths = classifier.ensemble_.strengths  # says so where nothing is fitted
+    classes = classifier.classes_
+    if not strengths:
+        return np.asarray(classes[(classifier.decision_function(X) > 0).astype(np.intp)])
+    if len(classes) != len(strengths) + 1:
+        raise DataError("a strength has several labels: which one a row has is not predicted; see predict_proba")
+    return np.asarray(classes[np.argmax(classifier.predict_proba(X), axis=1)])
 
 
 def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from qbdt.arrays import Floats
 from qbdt.data import FlatSystematic, Kind, Systematic, from_target
 from qbdt.data.columns import as_columns, drop_columns, name_columns, number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
@@ -141,7 +141,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         )
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Prediction of each row."""
         return score_events(self.ensemble_, self._make_events(X), self.n_threads)
 

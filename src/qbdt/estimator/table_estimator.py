@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.data.columns import as_columns, has_names, number_categories, read_categories
 from qbdt.errors import DataError
@@ -17,7 +18,7 @@ from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
 from qbdt.trees import Tree
 
-Columns = Mapping[str, NDArray[Any]]
+NamedColumns = Mapping[str, NDArray[Any]]
 
 COMMON_PARAMETERS = {
     "n_threads": "Threads; None for all cores. Results never depend on it.",
@@ -55,7 +56,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         return self.ensemble_.leaves(self._make_events(X), self.n_threads)
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Share of each feature in the gain of all splits."""
         return np.asarray(gain_shares(self.ensemble_)[0])
 
@@ -89,7 +90,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         check_is_fitted(self, "training_")
         return make_unweighted(self._check_table(X, reset=False))
 
-    def _check_table(self, X: Any, *, reset: bool) -> Columns:
+    def _check_table(self, X: Any, *, reset: bool) -> NamedColumns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if reset:
             self.categories_ = read_categories(X)
@@ -142,7 +143,7 @@ def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[
     return {"named": named, "categories": categories} if categories else {"named": named}
 
 
-def make_unweighted(features: Columns, identifiers: Columns | None = None) -> Events:
+def make_unweighted(features: NamedColumns, identifiers: NamedColumns | None = None) -> Events:
     """Events of weight 1, without copies."""
     columns = features or identifiers or {}
     n_rows = len(next(iter(columns.values())))

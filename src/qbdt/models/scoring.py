@@ -24,6 +24,11 @@ def score_events(model: Model, events: Events, n_threads: int | None = None, dev
     return place_model(model, device).score(events, n_threads)
 
 
+def classify_events(model: Model, events: Events, n_threads: int | None = None, device: str | None = None) -> Floats:
+    """Probabilities of background and of each signal of every event, as (event, class); the member as for scores."""
+    return place_model(model, device).probabilities(events, n_threads)
+
+
 class PlacedModel(Protocol):
     """Scores events, wherever it does it."""
 
@@ -32,6 +37,9 @@ class PlacedModel(Protocol):
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """Mean of the scores of all members."""
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Probabilities of background and of each signal, as (event, class)."""
 
 
 def place_model(model: Model, device: str | None) -> PlacedModel:
@@ -51,8 +59,13 @@ class _OnDevice:
     device: Device
 
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
-        sums = {name: score_on_device(one, events, self.device) for name, one in self.model.components.items()}
-        return self.model.combine(sums)
+        return self.model.combine(self._find_sums(events))
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         return self.score(events, n_threads)
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        return self.model.classify(self._find_sums(events))
+
+    def _find_sums(self, events: Events) -> dict[str, Floats]:
+        return {name: score_on_device(one, events, self.device) for name, one in self.model.components.items()}

@@ -129,14 +129,14 @@ def purity_value(s: float, b: float, sigma2: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_significance(s: NDArray[np.float64], b: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fill_significance(s: Floats, b: Floats, v: Floats) -> Floats:
     out = np.empty(s.size)
     for i in range(s.size):
         out[i] = significance_value(s[i], b[i], v[i])
     return out
 
 
-def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.float64]:
+def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> Floats:
     """Q of eq:Q0 (sigma2 = 0) and eq:Q: the square of the expected discovery significance.
 
     Parameters
@@ -159,7 +159,7 @@ def significance(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray
     return flat.reshape(signal.shape)[()]
 
 
-def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike = 0.0) -> NDArray[np.float64]:
+def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike = 0.0) -> Floats:
     """σ_b² of eq:sigmab, clipped at zero, plus the MC variance δ².
 
     Parameters
@@ -184,7 +184,7 @@ def background_variance(b: ArrayLike, deltas: ArrayLike, mc_variance: ArrayLike 
     return np.asarray(np.maximum(0.0, background * (first - (first**2 - second))) + mc_variance)[()]
 
 
-def purity(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> NDArray[np.float64]:
+def purity(s: ArrayLike, b: ArrayLike, sigma2: ArrayLike = 0.0) -> Floats:
     """Purity s/(s + b + σ_b²); zero where s ≤ 0.
 
     Examples
@@ -278,6 +278,6 @@ def scan_tanh(signal: Floats, s_weight: Floats, background: Floats, b_weight: Fl
     return TanhScan(TANH_CONSTANTS, np.array(q), np.array(allowed))
 
 
-def _require_positive(background: NDArray[np.float64]) -> None:
+def _require_positive(background: Floats) -> None:
     if np.any(~(background > 0)):
         raise DataError(f"b={background.min()}: Q is defined for a positive background only")

@@ -1,12 +1,12 @@
 """Models as they score: the protocol of every model, and models by folds.
 
-A model is a paper's `Ensemble`, a `ProfiledEnsemble`, or a `FoldedEnsemble` of either. Scoring, drawing and exporting
-use the protocols below and never ask which of the three it is.
+A model is a paper's `Ensemble`, a `ProfiledEnsemble`, `EfficientScores`, or a `FoldedEnsemble` of one of them.
+Scoring, drawing and exporting use the protocols below and never ask which it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +27,14 @@ class Model(Protocol):
         """Names of the features, in order."""
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """Parameters of interest with a score each; empty where there is one score, for the signal strength."""
+
+    @property
+    def strengths(self) -> tuple[str, ...]:
+        """Strengths of the signals that are told apart; empty where there is one signal."""
+
+    @property
     def folds(self) -> FoldRule | None:
         """Rule that says which member scores an event; None where there is one member only."""
 
@@ -39,6 +47,9 @@ class Model(Protocol):
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """Mean of the scores of all members."""
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Probabilities of background and of each signal, as (event, class)."""
 
 
 class SingleModel(Model, Protocol):
@@ -54,11 +65,11 @@ class SingleModel(Model, Protocol):
 
     @property
     def components(self) -> dict[str, Ensemble]:
-        """Sums of trees by name: `score`, or `ratio` and `shift`."""
+        """Sums of trees by name: `score`, `ratio` and `shift`, or one for each strength and one for each score."""
 
     @property
-    def constants(self) -> dict[str, float]:
-        """Numbers besides the components that the score is computed from: none, or `log_odds` and `share`."""
+    def constants(self) -> Mapping[str, Any]:
+        """Numbers besides the components that the score is computed from: none, or what its formula names."""
 
     def combine(self, sums: Mapping[str, Floats]) -> Floats:
         """Score from the values of the components."""
@@ -66,8 +77,8 @@ class SingleModel(Model, Protocol):
     def bound_error(self, errors: Mapping[str, float]) -> float:
         """Upper bound on the error of a score, from those of the components."""
 
-    def probabilities(self, score: Floats) -> Floats:
-        """Predicted probabilities of background and signal, from scores, as (event, class)."""
+    def classify(self, sums: Mapping[str, Floats]) -> Floats:
+        """Probabilities of background and of each signal from the values of the components, as (event, class)."""
 
     def gains(self) -> Floats:
         """Gain of all splits on each feature."""
@@ -110,8 +121,25 @@ class FoldedEnsemble:
         """Names of the features, in order."""
         return self.members[0].features
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Parameters of interest with a score each, the same in all folds."""
+        return self.members[0].parameters
+
+    @property
+    def strengths(self) -> tuple[str, ...]:
+        """Strengths of the signals that are told apart, the same in all folds."""
+        return self.members[0].strengths
+
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
         """Score of every event, from the member of its fold."""
+        return self._by_fold(events, lambda member, own: member.score(own, n_threads))
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Probabilities of every event, from the member of its fold."""
+        return self._by_fold(events, lambda member, own: member.probabilities(own, n_threads))
+
+    def _by_fold(self, events: Events, compute: Callable[[SingleModel, Events], Floats]) -> Floats:
         absent = [name for name in self.folds.columns if name not in events.id_names]
         if absent:
             raise DataError(
@@ -119,11 +147,11 @@ class FoldedEnsemble:
                 "known; for events that took no part in the training ask for the average of the models"
             )
         fold = self.folds.assign(events)
-        parts = [member.score(events[fold == number], n_threads) for number, member in enumerate(self.members)]
-        scores = np.empty((events.n_rows, *parts[0].shape[1:]))  # a column for each score, where there are several
-        for number, part in enumerate(parts):
-            scores[fold == number] = part
-        return scores
+        of_folds = [compute(member, events[fold == number]) for number, member in enumerate(self.members)]
+        found = np.empty((events.n_rows, *of_folds[0].shape[1:]))  # a column for each score, where there are several
+        for number, own in enumerate(of_folds):
+            found[fold == number] = own
+        return found
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """Mean of the scores of all members, for events of which none took part in the training.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,12 @@ class Ensemble:
     features: tuple[str, ...]
     trees: tuple[Tree, ...]
 
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """No names of scores: there is one, for the signal strength."""
+
+    strengths: ClassVar[tuple[str, ...]] = ()
+    """No names of signals: there is one."""
+
     @property
     def weights(self) -> Floats:
         """Tree weights W."""
@@ -119,10 +125,14 @@ class Ensemble:
         """Upper bound on the error of a score, from that of the sum."""
         return errors["score"]
 
-    def probabilities(self, score: Floats) -> Floats:
+    def classify(self, sums: Mapping[str, Floats]) -> Floats:
         """Probabilities of background and signal for equal yields: exp(score) estimates their weights' ratio."""
-        signal = 0.5 * (1.0 + np.tanh(0.5 * score))
+        signal = 0.5 * (1.0 + np.tanh(0.5 * sums["score"]))
         return np.stack([1.0 - signal, signal], axis=1)
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Probabilities of background and signal of every event."""
+        return self.classify({"score": self.score(events, n_threads)})
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """The score: there is one model to average."""

@@ -106,7 +106,7 @@ def _contents(events: Events, name: str, edges: Floats) -> Floats:
     return contents.astype(np.float64)
 
 
-def correlate(dataset: Dataset, role: Role) -> NDArray[np.float64]:
+def correlate(dataset: Dataset, role: Role) -> Floats:
     """Linear correlations of all features of the events of a role, weighted by |w|, on rows where both are known."""
     columns = np.stack(
         [

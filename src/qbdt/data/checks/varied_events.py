@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.checks.distributions import Distribution, distance, distributions, paired_shifts, typical_size
 from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
@@ -47,7 +47,7 @@ def check_varied_events(dataset: Dataset) -> Found:
     for source in dataset.systematics:
         if source.kind is Kind.NORM:
             continue
-        moved: dict[tuple[str, str], NDArray[np.float64]] = {}
+        moved: dict[tuple[str, str], Floats] = {}
         for direction, _ in source.directions:
             for process, varied in dataset.varied(source.name, direction).items():
                 where = f"{source.name} {direction}, {process}"
@@ -124,7 +124,7 @@ def _mean_distance(first: Shapes, second: Shapes) -> float:
     return float(np.mean([distance(first[name], second[name]) for name in first]))
 
 
-def _sides(dataset: Dataset, source: str, moved: Mapping[tuple[str, str], NDArray[np.float64]]) -> Found:
+def _sides(dataset: Dataset, source: str, moved: Mapping[tuple[str, str], Floats]) -> Found:
     """Up and down that move events, or yields, the same way."""
     systematic = dataset.systematic(source)
     if not systematic.two_sided:
@@ -141,7 +141,7 @@ def _sides(dataset: Dataset, source: str, moved: Mapping[tuple[str, str], NDArra
             yield where, f"up and down change the yield the same way ({changes[0]:+.1%}, {changes[1]:+.1%})"
 
 
-def _across_processes(dataset: Dataset, source: str, moved: Mapping[tuple[str, str], NDArray[np.float64]]) -> Found:
+def _across_processes(dataset: Dataset, source: str, moved: Mapping[tuple[str, str], Floats]) -> Found:
     """Processes that one direction of a source moves in opposite ways."""
     for direction in ("up", "down"):
         shift = {process: s for (process, side), s in moved.items() if side == direction}
@@ -155,5 +155,5 @@ def _across_processes(dataset: Dataset, source: str, moved: Mapping[tuple[str, s
                 )
 
 
-def _cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _cosine(first: Floats, second: Floats) -> float:
     return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))

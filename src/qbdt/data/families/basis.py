@@ -42,7 +42,7 @@ class FamilyBasis:
     family: WeightFamily  # The family
     n_weights: int  # Length of the list of weights of every event
     # Directions × components; None for an envelope, which has its two sides instead
-    rotation: NDArray[np.float64] | None
+    rotation: Floats | None
     kept: Mapping[str, float]  # Share of the mean squared shift that is kept, by process
     size: Mapping[str, float]  # Root of the mean squared shift, by process
 
@@ -131,7 +131,7 @@ def find_basis(family: WeightFamily, n_weights: int, rows: Mapping[str, FamilyRo
     return FamilyBasis(family, n_weights, np.ascontiguousarray(vectors[:, :n_components]), kept, size)
 
 
-def _mean_products(rows: FamilyRows) -> NDArray[np.float64]:
+def _mean_products(rows: FamilyRows) -> Floats:
     weight = np.abs(rows.weight)
     total = float(weight.sum())
     products = (rows.shifts * weight[:, None]).T @ rows.shifts

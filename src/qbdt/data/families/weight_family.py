@@ -68,7 +68,7 @@ class WeightFamily:
             raise DataError(f"{label}: {self.name}: {chosen.shape[1]} weights do not make pairs of plus and minus")
         return chosen
 
-    def shifts(self, factors: NDArray[Any], central: Floats) -> NDArray[np.float64]:
+    def shifts(self, factors: NDArray[Any], central: Floats) -> Floats:
         """Relative shifts d of rows × directions; the squares of what they do to a yield add up to its variance."""
         values = np.asarray(factors, dtype=np.float64)
         match self.kind:

@@ -289,8 +289,8 @@ class _Piece:
         return values
 
     def _weights(
-        self, what: str, expression: Expression, branches: dict[str, Any], nominal: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+        self, what: str, expression: Expression, branches: dict[str, Any], nominal: Floats | None = None
+    ) -> Floats:
         names = {}
         for name in expression.names:
             given = nominal if name == NOMINAL and nominal is not None else self._plan.evaluate(name, branches)

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError, hint_at
 
@@ -40,7 +40,7 @@ def open_root(path: str, tree: str | None, share: Share) -> Iterator[TableFile]:
         yield opened
 
 
-def read_histogram(path: str, name: str) -> NDArray[np.float64]:
+def read_histogram(path: str, name: str) -> Floats:
     """Contents of the bins of a histogram in a ROOT file, without under- and overflow."""
     import uproot
 

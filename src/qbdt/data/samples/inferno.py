@@ -8,8 +8,8 @@ The article prints the signal mean as (1, 1); only (0, 0), as in its code, gives
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qbdt.arrays import Floats
 from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.folds import ModuloFolds
@@ -63,7 +63,7 @@ def inferno(
     position, spread = np.array([2.0, 0.0]), np.sqrt([5.0, 9.0])
     background = np.column_stack([random.normal(position, spread, (n, 2)), random.exponential(1 / NOMINAL_RATE, n)])
 
-    def events(x: NDArray[np.float64], total: float) -> Events:
+    def events(x: Floats, total: float) -> Events:
         return Events({f"x{i}": x[:, i] for i in range(3)}, np.full(n, total / n), {"event_number": np.arange(n)})
 
     def varied(r: float, rate: float) -> dict[str, Events]:
@@ -82,6 +82,6 @@ def inferno(
     return Dataset(samples, systematics, ModuloFolds(k, "event_number"))
 
 
-def shift_background(x: NDArray[np.float64], r: float, rate: float) -> NDArray[np.float64]:
+def shift_background(x: Floats, r: float, rate: float) -> Floats:
     """Background rows with x0 moved by r and x2 stretched to another rate."""
     return np.column_stack([x[:, 0] + r, x[:, 1], x[:, 2] * (NOMINAL_RATE / rate)])

@@ -106,7 +106,7 @@ def _find_bins(score: Floats, edges: tuple[float, ...]) -> NDArray[np.intp]:
     return np.clip(np.searchsorted(np.array(edges), score, side="right") - 1, 0, len(edges) - 2)
 
 
-def _quantiles(score: Floats, weight: Floats, levels: Floats) -> NDArray[np.float64]:
+def _quantiles(score: Floats, weight: Floats, levels: Floats) -> Floats:
     """Smallest scores with at least a share `levels` of the yield below; negative weights are smoothed over."""
     order = np.argsort(score, kind="stable")
     running = np.maximum.accumulate(np.cumsum(weight[order]))

@@ -106,7 +106,7 @@ def rows_of_events(model: Model, events: Events) -> Iterator[Rows]:
         yield Rows(values, {name: np.asarray(chunk.identifier(name)).astype(np.int64) for name in columns})
 
 
-def float32_at_least(thresholds: NDArray[np.float64]) -> NDArray[np.float32]:
+def float32_at_least(thresholds: Floats) -> NDArray[np.float32]:
     """Return the smallest single-precision numbers that are not below the thresholds.
 
     No single-precision number lies between a threshold and its result, so `x < c` decides alike with either for every

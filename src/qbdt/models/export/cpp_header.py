@@ -22,7 +22,6 @@ from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import ConfigError, OutputError
 from qbdt.training import Model, SingleModel
-from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble
 
 PREAMBLE = """\
@@ -161,7 +160,7 @@ def header_text(model: Model, namespace: str) -> str:
         reduce(lambda text, change: text.replace(*change), SETS.items() if with_sets else (), WALK),
         *chain.from_iterable(_write_member(member, i, with_sets) for i, member in enumerate(model.members)),
         "}  // namespace detail",
-        *_write_parameters(model.members[0]),
+        *_write_parameters(model.parameters),
         *(_write_score(model.members[0]) if model.folds is None else _write_score_by_fold(model)),
         f"}}  // namespace {namespace}",
         f"#endif  // {guard}",
@@ -221,10 +220,9 @@ class CompiledHeader:
 def _write_member(member: SingleModel, number: int, with_sets: bool) -> list[str]:
     """Tables and score of one model."""
     lines: list[str] = []
-    several = isinstance(member, EfficientScores)
     for i, (name, ensemble) in enumerate(member.components.items()):
-        lines += _write_sum(ensemble, f"{f'part{i}' if several else name}_sum_{number}", with_sets)
-    if isinstance(member, EfficientScores):
+        lines += _write_sum(ensemble, f"{f'part{i}' if member.parameters else name}_sum_{number}", with_sets)
+    if member.parameters:
         return [*lines, _write_scores(member, number)]
     lines.append(f"inline double score_{number}(const double* x) {{")
     if member.constants:
@@ -239,32 +237,32 @@ def _write_member(member: SingleModel, number: int, with_sets: bool) -> list[str
     return [*lines, "}"]
 
 
-def _write_scores(member: EfficientScores, number: int) -> str:
+def _write_scores(member: SingleModel, number: int) -> str:
     calls = [f"part{i}_sum_{number}(x)" for i in range(len(member.components))]
-    n_ratios = len(member.ratios)
-    pairs = zip(calls[:n_ratios], member.log_odds, strict=True)
-    rows = member.ratio_coefficients.tolist()
+    numbers = {name: values.tolist() for name, values in member.constants.items()}
+    n_ratios = len(numbers["log_odds"])
+    pairs = zip(calls[:n_ratios], numbers["log_odds"], strict=True)
     return SCORES.format(
         number=number,
         n_ratios=n_ratios,
         n_scores=len(member.parameters),
         log_ratios=", ".join(f"{call} + {odds!r}" for call, odds in pairs),
         shifts=", ".join(calls[n_ratios:]),
-        coefficients=", ".join(f"{{{', '.join(map(repr, row))}}}" for row in rows),
-        centres=", ".join(map(repr, member.centres.tolist())),
-        widths=", ".join(map(repr, member.widths.tolist())),
+        coefficients=", ".join(f"{{{', '.join(map(repr, row))}}}" for row in numbers["ratio_coefficients"]),
+        centres=", ".join(map(repr, numbers["centres"])),
+        widths=", ".join(map(repr, numbers["widths"])),
     )
 
 
-def _write_parameters(member: SingleModel) -> list[str]:
-    """Names of the scores, where there are several."""
-    if not isinstance(member, EfficientScores):
+def _write_parameters(parameters: tuple[str, ...]) -> list[str]:
+    """Names of the scores, where they have some."""
+    if not parameters:
         return []
     return [
-        f"constexpr int n_scores = {len(member.parameters)};",
+        f"constexpr int n_scores = {len(parameters)};",
         "// Parameter that a score measures best; functions of scores fill n_scores numbers from `out` on.",
         "inline const char* parameter(int i) {",
-        f"  static const char* const names[] = {{{', '.join(map(_quote, member.parameters))}}};",
+        f"  static const char* const names[] = {{{', '.join(map(_quote, parameters))}}};",
         "  return names[i];",
         "}",
     ]
@@ -301,7 +299,7 @@ def _write_sum(ensemble: Ensemble, function: str, with_sets: bool) -> list[str]:
 
 def _write_score(member: SingleModel) -> list[str]:
     lines = ["// Score of an event; x holds the features in order, NaN where one is missing."]
-    if isinstance(member, EfficientScores):
+    if member.parameters:
         return [*lines, "inline void score(const double* x, double* out) { detail::score_0(x, out); }"]
     lines.append("inline double score(const double* x) { return detail::score_0(x); }")
     if member.constants:
@@ -316,7 +314,7 @@ def _write_score(member: SingleModel) -> list[str]:
 def _write_score_by_fold(model: Model) -> list[str]:
     rule = model.folds
     assert rule is not None
-    k, several = rule.k, isinstance(model.members[0], EfficientScores)
+    k, several = rule.k, bool(model.parameters)
     kind, declared_out, out = ("void", ", double* out", ", out") if several else ("double", "", "")
     ids = [f"id{i}" for i in range(len(rule.columns))]
     declared = ", ".join(f"std::int64_t {name}" for name in ids)

@@ -24,7 +24,6 @@ from qbdt.models.export.probes import make_probes
 from qbdt.models.export.tmva_xml import read_tmva, write_tmva
 from qbdt.models.export.xgboost_json import read_xgboost, write_xgboost
 from qbdt.training import Model
-from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
 FORMATS = {"onnx": ".onnx", "xgboost": ".json", "tmva": ".xml", "cpp": ".h"}
@@ -105,7 +104,7 @@ def export_model(
     """
     if to not in FORMATS:
         raise ConfigError(f"to={to}: there are: {', '.join(FORMATS)}")
-    if to in SINGLE and any(isinstance(member, EfficientScores) for member in model.members):
+    if to in SINGLE and model.parameters:
         raise ConfigError(
             f"to={to}: only models of one signal strength are exported so; onnx and cpp take those of other parameters"
         )
@@ -148,7 +147,7 @@ class _OneFile:
             ),
             default=0.0,
         )
-        smallest = min([1.0, *(float(m.widths.min()) for m in model.members if isinstance(m, EfficientScores))])
+        smallest = min([1.0, *(m.constants["widths"].min() for m in model.members if model.parameters)])
         self.bound = DOUBLE_BOUND * max(1.0, largest) / smallest  # several scores are in units of their widths
 
     def write(self) -> list[Path]:
@@ -164,8 +163,7 @@ class _OneFile:
         if CompiledHeader.compiler() is None:
             return None
         columns = () if self.model.folds is None else self.model.folds.columns
-        first = self.model.members[0]
-        n_scores = len(first.parameters) if isinstance(first, EfficientScores) else None
+        n_scores = len(self.model.parameters) or None
         return CompiledHeader(self._file, namespace_of(self._file.stem), columns, self._scratch, n_scores)
 
     def warnings(self, result: ExportComparison | None) -> list[str]:

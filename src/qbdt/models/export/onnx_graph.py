@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from qbdt.arrays import Floats
 from qbdt.data import FoldRule, HashFolds, SplitFolds
 from qbdt.errors import DataError, require
 from qbdt.training import Model, SingleModel
-from qbdt.training.profile import EfficientScores
 from qbdt.trees import Ensemble, Tree
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 9
@@ -37,7 +36,7 @@ def write_onnx(model: Model, path: Path) -> list[Path]:
     graph = _Graph()
     scores = [graph.score(member) for member in model.members]
     inputs = [graph.tensor_info("features", "DOUBLE", ["rows", len(model.features)])]
-    n_scores = _count_scores(model)
+    n_scores = max(len(model.parameters), 1)
     outputs = [graph.tensor_info("score", "DOUBLE", ["rows", n_scores])]
     if model.folds is not None:
         clash = {"features", "score", "average"} & set(model.folds.columns)
@@ -67,16 +66,10 @@ def read_onnx(path: Path, n_threads: int = 1) -> Callable[[Floats, dict[str, NDA
     return outputs
 
 
-def _count_scores(model: Model) -> int:
-    """Scores of an event: one for each parameter of interest."""
-    first = model.members[0]
-    return len(first.parameters) if isinstance(first, EfficientScores) else 1
-
-
 def _facts(model: Model) -> dict[str, str]:
     facts = {"qbdt": version("qbdt"), "features": json.dumps(model.features)}
-    if isinstance(model.members[0], EfficientScores):
-        facts["scores"] = json.dumps(model.members[0].parameters)
+    if model.parameters:
+        facts["scores"] = json.dumps(model.parameters)
     if model.folds is not None:
         facts["folds"] = json.dumps(model.folds.to_dict())
     return facts
@@ -124,8 +117,8 @@ class _Graph:
     def score(self, member: SingleModel) -> str:
         """Score of a single model, as (row, 1), or with a column for each parameter of interest."""
         sums = {name: self._trees(component) for name, component in member.components.items()}
-        if isinstance(member, EfficientScores):
-            return self._efficient(member, list(sums.values()))
+        if member.parameters:
+            return self._combine_efficient(member.constants, list(sums.values()))
         return self._combine_profiled(member.constants, **sums) if member.constants else sums["score"]
 
     def by_fold(self, scores: list[str], fold: str, n_scores: int) -> None:
@@ -155,7 +148,7 @@ class _Graph:
             return self.node("Where", [low, self.constant(rule.k, np.int64), column])
         return self.node("Mod", [column, self.constant(rule.k, np.int64)])
 
-    def _combine_profiled(self, constants: dict[str, float], ratio: str, shift: str) -> str:
+    def _combine_profiled(self, constants: Mapping[str, float], ratio: str, shift: str) -> str:
         one = self.constant(1.0)
         exponent = self.node("Neg", [self.node("Add", [ratio, self.constant(constants["log_odds"])])])
         probability = self.node("Div", [one, self.node("Add", [one, self.node("Exp", [exponent])])])
@@ -163,20 +156,20 @@ class _Graph:
         above = self.node("Sub", [relative, one])
         return self.node("Div", [above, self.node("Add", [one, self.node("Abs", [above])])])
 
-    def _efficient(self, member: EfficientScores, sums: list[str]) -> str:
+    def _combine_efficient(self, constants: Mapping[str, Floats], sums: list[str]) -> str:
         """Scores (Σ_i a_ji r_0i − Σ_k c_jk f_k − m_j)/w_j with r_0i = exp(y_i)/(1 + Σ_j exp(y_j)); `find_shares`."""
-        n_ratios = len(member.ratios)
+        n_ratios = len(constants["log_odds"])
         log_ratios, shifts = (self.node("Concat", own, axis=1) for own in (sums[:n_ratios], sums[n_ratios:]))
-        y = self.node("Add", [log_ratios, self.array(np.array([member.log_odds]))])
+        y = self.node("Add", [log_ratios, self.array(constants["log_odds"][None])])
         axis = self.constant(1, np.int64)
         most = self.node("Max", [self.node("ReduceMax", [y, axis], keepdims=1), self.constant(0.0)])
         powers = self.node("Exp", [self.node("Sub", [y, most])])
         sum_of_powers = self.node("MatMul", [powers, self.array(np.ones((n_ratios, 1)))])
         total = self.node("Add", [self.node("Exp", [self.node("Neg", [most])]), sum_of_powers])
         shares = self.node("Div", [powers, total])
-        ratios = self.node("MatMul", [shares, self.array(np.ascontiguousarray(member.ratio_coefficients.T))])
-        t = self.node("Sub", [self.node("Sub", [ratios, shifts]), self.array(member.centres[None])])
-        return self.node("Div", [t, self.array(member.widths[None])])
+        ratios = self.node("MatMul", [shares, self.array(np.ascontiguousarray(constants["ratio_coefficients"].T))])
+        t = self.node("Sub", [self.node("Sub", [ratios, shifts]), self.array(constants["centres"][None])])
+        return self.node("Div", [t, self.array(constants["widths"][None])])
 
     def _hash_identifiers(self, rule: HashFolds) -> str:
         """Splitmix64 in operations that runtimes have: sums and products of signed words, shifts of unsigned ones.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qbdt.arrays import Floats
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
@@ -56,9 +56,9 @@ def compatibility(first: Any, first_variance: Any, second: Any, second_variance:
 
 def variable(
     title: str,
-    edges: NDArray[np.float64],
-    signal: tuple[NDArray[np.float64], NDArray[np.float64]],
-    background: tuple[NDArray[np.float64], NDArray[np.float64]],
+    edges: Floats,
+    signal: tuple[Floats, Floats],
+    background: tuple[Floats, Floats],
     labels: Labels = PLAIN,
 ) -> Any:
     """One input variable, signal dashed and background solid, both normalised to unit area, as the paper draws them.
@@ -111,7 +111,7 @@ def roc_curves(
 
 
 def _draw_differences(
-    axes: Any, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], baseline: NDArray[np.float64]
+    axes: Any, curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], baseline: Floats
 ) -> None:
     """Difference of the rejected shares 1 − ε_b to those of one method, in per cent."""
     differences = [100 * (np.asarray(rejected) - baseline) for _, rejected in curves.values()]
@@ -203,7 +203,7 @@ def _look(i: int) -> dict[str, Any]:
     return {"color": colours[i % len(colours)], "linestyle": LINES[(i // len(colours) + i) % len(LINES)]}
 
 
-def _groups(*contents: NDArray[np.float64]) -> list[int]:
+def _groups(*contents: Floats) -> list[int]:
     """First bins of groups in which both histograms have ten effective events."""
     w1, v1, w2, v2 = contents
     starts, begin = [0], 0
@@ -217,6 +217,6 @@ def _groups(*contents: NDArray[np.float64]) -> list[int]:
     return starts
 
 
-def _effective(content: NDArray[np.float64], variance: NDArray[np.float64]) -> float:
+def _effective(content: Floats, variance: Floats) -> float:
     total = float(variance.sum())
     return float(content.sum()) ** 2 / total if total > 0 else 0.0

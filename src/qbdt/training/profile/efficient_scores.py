@@ -84,9 +84,10 @@ class EfficientScores(SumsOfTrees):
         }
 
     @property
-    def constants(self) -> dict[str, float]:
+    def constants(self) -> dict[str, Floats]:
         """Numbers in the formulas of the scores besides the sums."""
-        return {f"log_odds of {name}": one for name, one in zip(self.strengths, self.log_odds, strict=True)}
+        formula = {"ratio_coefficients": self.ratio_coefficients, "centres": self.centres, "widths": self.widths}
+        return {"log_odds": np.array(self.log_odds), **formula}
 
     @cached_property
     def _shifts(self) -> tuple[Ensemble, ...]:
@@ -110,10 +111,9 @@ class EfficientScores(SumsOfTrees):
     def _average_shares(self) -> Floats:
         return find_shares(np.zeros((len(self.strengths), 1)), self.log_odds)[:, 0]
 
-    def shares(self, events: Events, n_threads: int | None = None, equal_yields: bool = False) -> Floats:
+    def shares(self, events: Events, n_threads: int | None = None) -> Floats:
         """Share of each strength's signal in all events like these, as (strength, event)."""
-        sums = np.stack([one.score(events, n_threads) for one in self.ratios])
-        return find_shares(sums, np.zeros(len(sums)).tolist() if equal_yields else self.log_odds)
+        return find_shares(np.stack([one.score(events, n_threads) for one in self.ratios]), self.log_odds)
 
     def combine(self, sums: Mapping[str, Floats]) -> Floats:
         """Scores from the sums of trees, as (event, parameter); of one parameter as (event)."""
@@ -131,11 +131,10 @@ class EfficientScores(SumsOfTrees):
         most = np.abs(self.ratio_coefficients).sum(axis=1) * ratios.sum() / 4
         return float(((most + shifts) / self.widths).max()) + 1e-15
 
-    def probabilities(self, score: Floats) -> Floats:
-        """Return (1 − u)/2 and (1 + u)/2, u the first score mapped to (−1, 1), which estimate no probability."""
-        first = score if score.ndim == 1 else score[:, 0]
-        mapped = first / (1.0 + np.abs(first))
-        return np.stack([0.5 * (1.0 - mapped), 0.5 * (1.0 + mapped)], axis=1)
+    def classify(self, sums: Mapping[str, Floats]) -> Floats:
+        """Shares of the background and of each strength's signal, where all have the same yield."""
+        shares = find_shares(np.stack([sums[name] for name in self._named_ratios]), [0.0] * len(self.ratios))
+        return np.column_stack([1.0 - shares.sum(axis=0), *shares])
 
     def of_parameter(self, number: int) -> ScoreTerms:
         """Return the two terms of one score."""

@@ -21,16 +21,15 @@ from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.profile.combination import BestNumber, Combination, ModelFrame, best_number, combine
-from qbdt.training.profile.efficient_scores import EfficientScores
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.integrals import Integrals
 from qbdt.training.profile.joint_end import JointEnd
 from qbdt.training.profile.parameters import Parameters, free_normalisations
-from qbdt.training.profile.profiled_events import ProfiledEvents, TermScorer
+from qbdt.training.profile.profiled_events import ProfiledEvents
 from qbdt.training.profile.ratio import FittedRatio, choose_size, end_together, fit_ratio, is_joint_end
-from qbdt.training.profile.score import ProfiledEnsemble
 from qbdt.training.profile.shifts import FittedShifts, fit_shifts
+from qbdt.training.profile.sums_of_trees import SumsOfTrees, TermScorer
 from qbdt.training.profile.turns import Turns
 from qbdt.training.settings import Settings
 from qbdt.trees import Tree
@@ -262,7 +261,7 @@ class _Profiling:
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(
-                [_one_score(model, number) for model in models], number, combination
+                [model.of_parameter(number) for model in models], number, combination
             )
             shares.append(share)
             expected.append(expectation)
@@ -281,21 +280,17 @@ class _Profiling:
         return share, expected
 
 
-def _one_score(model: ProfiledEnsemble | EfficientScores, number: int) -> TermScorer:
-    return model.of_parameter(number) if isinstance(model, EfficientScores) else model
-
-
 def _resume(
     resume: TrainedModel | None, settings: Settings, parameters: Parameters
 ) -> tuple[list[FittedRatio], list[FittedShifts]]:
     """Return the finished sums of an earlier training."""
     if resume is None:
         return [], []
-    assert isinstance(resume.ensemble, ProfiledEnsemble | EfficientScores)
+    assert isinstance(resume.ensemble, SumsOfTrees)  # as its settings say
     if resume.settings.n_trees != settings.n_trees:
         raise DataError("cannot resume: the sums of a profiled training stop by themselves; n_trees must be the same")
     model, ratios, folds = resume.ensemble, [], []
-    sums = [iter(one.trees) for one in (model.ratios if isinstance(model, EfficientScores) else (model.ratio,))]
+    sums = [iter(one.trees) for one in [*model.sums.values()][:-1]]
     shift = iter(zip(model.shift.trees, model.source_values, strict=True))
     sizes = (len(parameters.sources), len(parameters.strengths))
     for part in resume.data.get("parts", []):

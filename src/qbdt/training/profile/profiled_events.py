@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events
+from qbdt.data import Dataset
 from qbdt.threads import Workers
 from qbdt.training.inputs import describe_events
 from qbdt.training.partitions.protocol import Partitions
@@ -32,19 +32,13 @@ from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRow
 from qbdt.training.profile.segments import ShiftSegment, find_columns, nominal_segments, shift_segments
 from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
+from qbdt.training.profile.sums_of_trees import TermScorer
 from qbdt.training.profile.weight_sums import EventSums, WeightSums, sum_partition
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import smooth_weights
 from qbdt.trees import Binning
 from qbdt.trees.device import DeviceMemory
 from qbdt.trees.rows import Memory, Side, copy_values, in_memory
-
-
-class TermScorer(Protocol):
-    """Gives the two terms of the score r − g of events."""
-
-    def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
-        """Return r and g of every event."""
 
 
 class ProfiledEvents:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,6 +66,16 @@ class ProfiledEnsemble(SumsOfTrees):
         """Names of the features, in order."""
         return self.ratio.features
 
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """No names of scores: there is one, for the signal strength."""
+
+    strengths: ClassVar[tuple[str, ...]] = ()
+    """No names of signals: there is one."""
+
+    def of_parameter(self, number: int) -> ProfiledEnsemble:
+        """Return the two terms of the only score: the model itself."""
+        return self
+
     @property
     def sums(self) -> dict[str, Ensemble]:
         """The two sums of trees by name."""
@@ -98,8 +109,9 @@ class ProfiledEnsemble(SumsOfTrees):
         """Upper bound on the error of a score: |dp/dF| is at most 1/4, and |d score/du| at most 1."""
         return (errors["ratio"] / 4 + errors["shift"]) / self.share + 1e-15
 
-    def probabilities(self, score: Floats) -> Floats:
+    def classify(self, sums: Mapping[str, Floats]) -> Floats:
         """Return (1 − score)/2 and (1 + score)/2, which order events as t* does but estimate no probability."""
+        score = self.combine(sums)
         return np.stack([0.5 * (1.0 - score), 0.5 * (1.0 + score)], axis=1)
 
     def probability(self, log_ratio: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,33 @@ from qbdt.errors import require
 from qbdt.trees import Ensemble, Tree
 
 
+class TermScorer(Protocol):
+    """Gives the two terms of the score r − g of events."""
+
+    def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
+        """Return r and g of every event."""
+
+
 class SumsOfTrees(ABC):
     """One model, without folds, of several sums of trees."""
+
+    shift: Ensemble
+    """Trees of the shifts."""
+
+    source_values: tuple[Floats, ...]
+    """For every tree of `shift` an array (node, source) of what the node adds to the shift of the source."""
 
     folds: ClassVar[None] = None
     """No fold rule: one model scores all events."""
 
+    @abstractmethod
+    def of_parameter(self, number: int) -> TermScorer:
+        """Return the two terms of the score of one parameter of interest."""
+
     @property
     @abstractmethod
     def sums(self) -> dict[str, Ensemble]:
-        """Sums of trees by name, each tree once."""
+        """Sums of trees by name, each tree once: the ratio of densities of each strength, and last the shifts."""
 
     @property
     @abstractmethod
@@ -35,6 +52,10 @@ class SumsOfTrees(ABC):
     @abstractmethod
     def combine(self, sums: Mapping[str, Floats]) -> Floats:
         """Score from the values of the components."""
+
+    @abstractmethod
+    def classify(self, sums: Mapping[str, Floats]) -> Floats:
+        """Probabilities of background and of each signal from the values of the components, as (event, class)."""
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -53,7 +74,14 @@ class SumsOfTrees(ABC):
 
     def score(self, events: Events, n_threads: int | None = None) -> Floats:
         """Score of every event."""
-        return self.combine({name: one.score(events, n_threads) for name, one in self.components.items()})
+        return self.combine(self._find_sums(events, n_threads))
+
+    def probabilities(self, events: Events, n_threads: int | None = None) -> Floats:
+        """Probabilities of background and of each signal of every event."""
+        return self.classify(self._find_sums(events, n_threads))
+
+    def _find_sums(self, events: Events, n_threads: int | None) -> dict[str, Floats]:
+        return {name: one.score(events, n_threads) for name, one in self.components.items()}
 
     def average(self, events: Events, n_threads: int | None = None) -> Floats:
         """The score: there is one model to average."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.report.labels import PLAIN, Labels
@@ -56,7 +55,7 @@ def _draw_shape(axes: Any, edges: Floats, shape: SourceShape, name: str) -> None
     axes.set_ylabel("varied / nominal", loc="center")
 
 
-def feature_correlation(names: Sequence[str], matrix: NDArray[np.float64], title: str) -> Any:
+def feature_correlation(names: Sequence[str], matrix: Floats, title: str) -> Any:
     """Linear correlations of features, in per cent; NaN where a feature does not vary."""
     size = len(names)
     with styled():
