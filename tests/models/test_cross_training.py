@@ -1,6 +1,6 @@
 """Cross-training: no event is ever scored by a model that trained on it or on a shifted copy of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.samples import BUILTIN
 from qbdt.errors import ConfigError, DataError, ModelFileError, OutputError
 from qbdt.models.cross_training import cross_train, train_into
-from qbdt.models.model_file import read_cross_trained
+from qbdt.models.model_file import read_cross_trained, write_model
 from qbdt.training.ensembles import FoldedEnsemble
 from qbdt.training.inputs import describe_events
 from qbdt.training.model import CrossTrainedModel, End, TrainedModel
@@ -393,6 +393,21 @@ def test_the_profiled_method_is_cross_trained_and_goes_on_after_an_interruption(
     assert path.read_bytes() == (tmp_path / "whole.qbdt").read_bytes()
     events = small(k=2).sample("signal").events
     assert np.array_equal(read_cross_trained(path)[0].ensemble.score(events), whole.ensemble.score(events))
+
+
+@pytest.mark.parametrize("own", [{"free": ["background"]}, {"at": {"xs": 0.5}}, {"of_interest": ["xs"]}])
+def test_what_is_fitted_beside_the_strength_is_no_other_event(tmp_path, own):
+    """A free normalisation is a source that the events do not have, and a working point changes their yields."""
+    settings = replace(PROFILE, n_trees=1, **own)
+    dataset = small(k=2)
+    dataset = Dataset(dataset.samples, [Systematic.norm("xs", 0.1, processes=["background"])], dataset.folds)
+    whole = train_into(tmp_path / "whole.qbdt", dataset, settings, n_threads=1)
+    assert isinstance(whole, CrossTrainedModel)
+    write_model(tmp_path / "m.qbdt", CrossTrainedModel(whole.trainings[:1], whole.folds))
+    said: list[str] = []
+    train_into(tmp_path / "m.qbdt", dataset, settings, resume=True, n_threads=1, say=said.append)
+    assert said == ["train fold0: there already", "train fold1"]
+    assert (tmp_path / "m.qbdt").read_bytes() == (tmp_path / "whole.qbdt").read_bytes()
 
 
 def test_writing_unfinished_models_takes_a_small_share_of_the_time(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from qbdt.errors import DataError, OutputError
 from qbdt.files import require_place
 from qbdt.models.model_file import read_any_model, write_model
 from qbdt.progress import Progress, silent
-from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_events, train
+from qbdt.training import AnyTrainedModel, CrossTrainedModel, Settings, TrainedModel, describe_trained, train
 from qbdt.training.partitions import PartitionedEvents
 
 TREES_BETWEEN_WRITES = 10
@@ -73,7 +73,7 @@ def cross_train(
     for fold in range(rule.k):
         events = dataset.without_fold(fold)
         before = earlier[fold] if fold < len(earlier) else None
-        if before is not None and _is_finished(before, events, settings):
+        if before is not None and _is_finished(before, events, settings, n_threads):
             say(f"train fold{fold}: there already")
             done.append(before)
             continue
@@ -170,12 +170,14 @@ class _Writer:
             self._not_before = end + (end - start) / SHARE_OF_WRITING
 
 
-def _is_finished(earlier: TrainedModel, events: Dataset | PartitionedEvents, settings: Settings) -> bool:
+def _is_finished(
+    earlier: TrainedModel, events: Dataset | PartitionedEvents, settings: Settings, n_threads: int | None
+) -> bool:
     """Whether an earlier training is the one asked for; refused where it was on other events.
 
     Partitioned events are not read for this: whoever keeps a model with them must keep them unchanged.
     """
-    known = describe_events(events) if isinstance(events, Dataset) else {}
+    known = describe_trained(events, settings, n_threads) if isinstance(events, Dataset) else {}
     if {key: _drop_data(earlier.data.get(key)) for key in known} != {k: _drop_data(v) for k, v in known.items()}:
         raise DataError("cannot resume: the earlier training was on other events")
     return earlier.complete and earlier.settings == settings

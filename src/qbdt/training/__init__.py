@@ -5,8 +5,7 @@ whose `ensemble` scores events; a `CrossTrainedModel` holds one for each fold.
 """
 
 from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
-from qbdt.training.inputs import describe_events
-from qbdt.training.methods import train
+from qbdt.training.methods import describe_trained, train
 from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
 from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.partner import STRENGTH, Partner
@@ -26,7 +25,7 @@ __all__ = [
     "Settings",
     "SingleModel",
     "TrainedModel",
-    "describe_events",
+    "describe_trained",
     "gain_shares",
     "train",
 ]

@@ -8,12 +8,14 @@ from typing import Any
 from qbdt.data import Dataset
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
+from qbdt.training.inputs import describe_events
 from qbdt.training.model import TrainedModel
 from qbdt.training.monitor import Monitor
 from qbdt.training.paper.boosting import train_paper
 from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.profile.asymmetry import move_events
 from qbdt.training.profile.method import train_profiled
+from qbdt.training.profile.parameters import free_normalisations
 from qbdt.training.settings import Settings
 
 
@@ -71,3 +73,11 @@ def train(
     options: dict[str, Any] = {"n_threads": n_threads, "monitor": monitor, "progress": progress, "device": device}
     trained: TrainedModel = method(handed_over.pop(), settings, resume=resume, checkpoint=checkpoint, **options)
     return trained
+
+
+def describe_trained(dataset: Dataset, settings: Settings, n_threads: int | None = None) -> dict[str, Any]:
+    """Samples and sources as a training on these events keeps them: at its working point, with what is free."""
+    with Workers(n_threads) as workers:
+        moved = move_events(dataset, settings, workers)
+    assert isinstance(moved, Dataset)
+    return describe_events(free_normalisations(moved, settings.free))
