@@ -10,6 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from qbdt.errors import ClusterError
 
 Task = TypeVar("Task")
@@ -49,15 +51,17 @@ def run_tasks(
     """Yield each task with its result, as they are done by `n_jobs` processes; with 1 everything is done here.
 
     `work` does a task with what `load` read, once in each process; both are sent to other processes, like the tasks.
+    Matrices are multiplied on one thread: the last bit of a product depends on their number, which need not be the same
+    in two processes. Dask, for one, leaves OPENBLAS_NUM_THREADS=1 behind for all that its own starts later.
     """
     if n_jobs == 1 or len(tasks) < 2:
         if tasks:
             events = load()
             for task in tasks:
-                yield task, work(task, events)
+                yield task, _do(work, events, task)
         return
     with WorkerPool(n_jobs, initializer=_start, initargs=(work, load)) as pool:
-        waiting = {pool.submit(_do, task): task for task in tasks}
+        waiting = {pool.submit(_do_with_given, task): task for task in tasks}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -79,6 +83,11 @@ def _start(work: Callable[..., Any], load: Callable[[], Any]) -> None:
     _given[:] = [work, load()]
 
 
-def _do(task: Any) -> Any:
+def _do_with_given(task: Any) -> Any:
     work, events = _given
-    return work(task, events)
+    return _do(work, events, task)
+
+
+def _do(work: Callable[[Task, Events], Result], events: Events, task: Task) -> Result:
+    with threadpool_limits(1, user_api="blas"):
+        return work(task, events)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 from qbdt.analysis import parse_analysis
@@ -147,6 +148,19 @@ def test_fewer_processes_than_one_are_refused(tmp_path):
 def test_a_killed_process_is_one_message():
     with pytest.raises(ClusterError, match="jobs=2: a process ended without an answer"):
         list(run_tasks(end, [1, 2], dict, 2))
+
+
+def count_blas_threads(task, events):
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("outside", [1, 2])
+def test_matrices_are_multiplied_on_one_thread_in_every_process(outside, n_jobs, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", str(outside))
+    with threadpool_limits(outside, user_api="blas"):
+        found = [threads for _, threads in run_tasks(count_blas_threads, [1, 2], dict, n_jobs)]
+    assert all(threads <= {1} for threads in found)  # Apple's library names none
 
 
 @pytest.mark.parametrize(
