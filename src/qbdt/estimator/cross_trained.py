@@ -35,6 +35,7 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Examples
     --------
     >>> from qbdt.data import ModuloFolds
+    >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> y = np.repeat([1, 0], 200)
     >>> table = {"m": rng.normal(y, 1.0), "pt": rng.normal(-y, 1.0), "event_number": np.arange(400)}

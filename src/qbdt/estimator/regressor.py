@@ -50,6 +50,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(500, 2))
     >>> y = X[:, 0] + 0.1 * rng.normal(size=500)
