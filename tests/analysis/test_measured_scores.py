@@ -9,7 +9,7 @@ import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
-from qbdt.analysis.loader import load, load_regions, training_settings
+from qbdt.analysis.loader import describe_partner, load, load_regions, training_settings
 from qbdt.analysis.region_fit import read_control_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
@@ -174,6 +174,7 @@ def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
         training_settings(analysis)
     done = run_analysis(analysis, folder, folder / "regions", n_threads=1, figures=False)
     assert "control regions" in done.steps
+    assert "measured beside the trained region: mu, tilt, xs" in done.steps
     trained = read_any_model(folder / "regions" / "model.qbdt")[0].trainings[0]
     assert trained.settings.partner == partner
 
@@ -228,6 +229,13 @@ def test_a_partner_is_a_file_or_control_regions(folder):
     analysis = read_analysis(folder / "wrong.yaml")
     with pytest.raises(ConfigError, match="control regions: no region is one"):
         read_control_regions(load_regions(analysis, folder), analysis)
+
+
+def test_a_run_says_what_is_measured_beside_it():
+    """A source that has another name in the workspace is not noticed otherwise."""
+    analysis = parse_analysis(TEXT.replace("strengths: {mu_ggH: ggH, mu_VBF: VBF}", "free: ttbar"))
+    said = describe_partner(Partner(["mu", "xs", "jes"], np.eye(3).tolist()), analysis)
+    assert said == "measured beside the trained region: mu, xs; not there: tilt, norm_ttbar"
 
 
 def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):

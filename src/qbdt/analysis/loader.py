@@ -132,11 +132,25 @@ def _read_partner(analysis: Analysis) -> Partner | None:
 
 def _require_common(partner: Partner, analysis: Analysis) -> None:
     """Refuse a partner without a parameter of the training, where the file names all of these."""
+    if names := _name_parameters(analysis):
+        partner.require_common(names)
+
+
+def describe_partner(partner: Partner, analysis: Analysis) -> str:
+    """Say which parameters of the training a partner measures, and which not: their names may be spelled otherwise."""
+    names = _name_parameters(analysis) or partner.names
+    known = [name for name in names if name in partner.names]
+    missing = ", ".join(name for name in names if name not in known)
+    return f"measured beside the trained region: {', '.join(known)}" + (f"; not there: {missing}" if missing else "")
+
+
+def _name_parameters(analysis: Analysis) -> list[str]:
+    """Parameters of the training; none where the file does not name them all, as those of a family of weights."""
     training = analysis.training
-    if analysis.dataset is None and not any(isinstance(one, FamilySource) for one in analysis.systematics.values()):
-        sources = [*analysis.systematics] if training.systematics is None else training.systematics
-        free = map(Partner.name_free, training.free)
-        partner.require_common([*(training.strengths or (STRENGTH,)), *sources, *free])
+    if analysis.dataset is not None or any(isinstance(one, FamilySource) for one in analysis.systematics.values()):
+        return []
+    sources = [*analysis.systematics] if training.systematics is None else training.systematics
+    return [*(training.strengths or (STRENGTH,)), *sources, *map(Partner.name_free, training.free)]
 
 
 @dataclass(frozen=True)

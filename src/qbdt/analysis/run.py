@@ -19,6 +19,7 @@ from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.input_files import list_files, name_in_errors, refuse_inputs
 from qbdt.analysis.inputs import require_drawable
 from qbdt.analysis.loader import (
+    describe_partner,
     find_families,
     fold_rule,
     load_regions,
@@ -353,6 +354,8 @@ class _Job:
             training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
+        if settings.partner is not None:
+            self.note(describe_partner(settings.partner, self.analysis))
         models: dict[str, Model] = {}
         for model, own in events.items():
             with name_in_errors(name_training_regions(self.analysis.regions, model)):
