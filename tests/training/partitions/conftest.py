@@ -2,16 +2,22 @@
 
 from contextlib import suppress
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
 
 @pytest.fixture(scope="package")
 def client():
-    """Four worker processes of one thread; killed ones are started again."""
-    cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
-    client = Client(cluster, direct_to_workers=True)
-    yield client
-    with suppress(TimeoutError):  # on a busy machine a worker may take long to end; it ends with this process
-        client.close()
-        cluster.close()
+    """Four worker processes of one thread; killed ones are started again.
+
+    A cluster closes the place of a worker for good where, 15 s after the worker was lost, none of its name is there. That
+    happens where one that was killed and came back is killed again at that very moment, as tests do.
+    """
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
+        cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+        client = Client(cluster, direct_to_workers=True)
+        yield client
+        with suppress(TimeoutError):  # on a busy machine a worker may take long to end; it ends with this process
+            client.close()
+            cluster.close()
