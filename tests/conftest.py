@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# OpenBLAS takes other code for each kind of CPU, and rounds otherwise. Frozen results were recorded with that of AVX-512:
-# processes of pytest-xdist and of Dask, which start after this line, take it wherever the CPU can.
+# OpenBLAS has other code for each kind of CPU, which rounds otherwise. Frozen results were recorded with AVX-512:
+# processes of pytest-xdist and of Dask, which start after this line, use it wherever the CPU can.
 if Path("/proc/cpuinfo").is_file() and "avx512bw" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 

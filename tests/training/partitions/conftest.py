@@ -11,8 +11,8 @@ from distributed import Client, LocalCluster
 def client():
     """Four worker processes of one thread; killed ones are started again.
 
-    A cluster closes the place of a worker for good where, 15 s after the worker was lost, none of its name is there. That
-    happens where one that was killed and came back is killed again at that very moment, as tests do.
+    15 s after a worker was lost, a cluster closes its place for good if no worker of its name is there. Tests that kill
+    the same worker twice may have it gone at that very moment.
     """
     with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
         cluster = LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
