@@ -1,18 +1,20 @@
 """Predictions of what more simulated events give, beside what came out:  python -m validation.more_events.
 
 A learning curve on a quarter of the bundled sample predicts σ_μ of a training on all of it; one on 5 000 events of each
-side of the INFERNO problem predicts that of 50 000. All scores are evaluated on the same other events, so that only
-training differs. Takes some minutes.
+side of the INFERNO problem predicts that of 50 000. Then one sample alone has a quarter of its events, and what all of
+them give is predicted. Scores are evaluated on the same other events, so that only training differs. Takes ten minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from qbdt.analysis.diagnosis.curves import LearningCurve, thin_events
-from qbdt.analysis.diagnosis.simulation import extrapolate
+from qbdt.analysis.diagnosis.sample_gains import SHARE, measure_rise, predict_change, thin_process, thin_source
+from qbdt.analysis.diagnosis.simulation import extrapolate, weigh_exponents
 from qbdt.data import Dataset, Events, HashFolds
 from qbdt.data.samples import inferno, tautaugamma
 from qbdt.statistics import Sensitivity
@@ -22,6 +24,8 @@ from qbdt.training import Settings, train
 
 SHARES = (0.125, 0.25, 0.5)
 REPEATS = 3
+SEED = 100
+"""Of the quarter of one sample; those of the repeats are others, so that shares of it are drawn anew."""
 
 
 def bundled(share: int) -> tuple[Dataset, Dataset, Dataset]:
@@ -53,27 +57,58 @@ PROBLEMS: dict[str, tuple[Callable[[], tuple[Dataset, Dataset, Dataset]], float,
 }
 
 
-def main() -> None:
+def judge(data: Dataset, other: Dataset, scale: float) -> Sensitivity:
+    """σ_μ of other events with the score of a training."""
+    model = train(data, Settings()).ensemble
+    scored = other.with_folds(None).transform(lambda events: {"score": model.score(events)})
+    return measure_scores(scored, "equal_signal", 20, scale)
+
+
+def learn(few: Dataset, evaluate: Callable[[Dataset], Sensitivity]) -> LearningCurve:
+    """Learning curve of a sample."""
+    points = [(x, [evaluate(thin_events(few, x, seed)) for seed in range(REPEATS)]) for x in SHARES]
+    return LearningCurve.of("share of the training events", [*points, (1.0, [evaluate(few)])])
+
+
+def predict_all() -> Table:
+    """More of everything."""
     rows = []
     for name, (make, factor, scale) in PROBLEMS.items():
         few, many, other = make()
-
-        def judge(data: Dataset, other: Dataset = other, scale: float = scale) -> Sensitivity:
-            model = train(data, Settings()).ensemble
-            scored = other.with_folds(None).transform(lambda events: {"score": model.score(events)})
-            return measure_scores(scored, "equal_signal", 20, scale)
-
-        points = [(x, [judge(thin_events(few, x, seed)) for seed in range(REPEATS)]) for x in SHARES]
-        now = judge(few)
-        curve = LearningCurve.of("share of the training events", [*points, (1.0, [now])])
+        evaluate = partial(judge, other=other, scale=scale)
+        curve = learn(few, evaluate)
+        now = curve.full[-1]
         ratio, error = extrapolate(curve, REPEATS, factor)
         limit, limit_error = extrapolate(curve, REPEATS, None)
-        found = judge(many).sigma_full
         measured = ", ".join(f"{value:.3f}" for value in curve.full)
-        cells = (f"{now.sigma_full * ratio:.3f} ± {now.sigma_full * error:.3f}", f"{found:.3f}")
+        cells = (f"{now * ratio:.3f} ± {now * error:.3f}", f"{evaluate(many).sigma_full:.3f}")
         rows.append((name, measured, f"{factor:g} ×", *cells, f"{limit:.3f} ± {limit_error:.3f}"))
     header = ("problem", "σ_μ with 1/8, 1/4, 1/2, all", "then", "predicted", "came out", "limit/now")
-    show([Table("More simulated events: predictions", header, tuple(rows))])
+    return Table("More simulated events: predictions", header, tuple(rows))
+
+
+def predict_one() -> Table:
+    """Four times the events of one sample, where all others stay: half of the bundled sample."""
+    _, many, other = bundled(1)
+    evaluate, rows = partial(judge, other=other, scale=2.0), []
+    samples = [partial(thin_process, process=s.name) for s in many.samples] + [partial(thin_source, source="tes")]
+    there = evaluate(many).sigma_full
+    for thin in samples:
+        name = str(next(iter(thin.keywords.values())))
+        few = thin(many, share=0.25, seed=SEED)
+        curve = learn(few, evaluate)
+        found = [evaluate(thin(few, share=SHARE, seed=seed)).sigma_full for seed in range(REPEATS)]
+        base = extrapolate(curve, REPEATS, 1.0)[0] * curve.full[-1]
+        rise, error = measure_rise(found, curve)
+        change, change_error = predict_change(rise, error, weigh_exponents(curve, REPEATS), 4.0)
+        cells = (f"{base:.3f}", f"{base * (1 + rise):.3f}", f"{base * (1 + change):.3f} ± {base * change_error:.3f}")
+        rows.append((name, *cells, f"{there:.3f}"))
+    header = ("sample", "σ_μ with a quarter of its events", "with a sixteenth", "predicted with all", "came out")
+    return Table("More events of one sample: predictions", header, tuple(rows))
+
+
+def main() -> None:
+    show([predict_all(), predict_one()])
 
 
 if __name__ == "__main__":

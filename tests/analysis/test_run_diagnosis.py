@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def diagnosed(folder):
-    return diagnose_run(folder, repeats=1, n_threads=1)
+    return diagnose_run(folder, each_sample=True, repeats=1, n_threads=1)
 
 
 def test_what_is_left_in_the_folder(diagnosed, folder):
@@ -45,6 +45,18 @@ def test_what_is_left_in_the_folder(diagnosed, folder):
     assert diagnosed.sizes is not None
 
 
+def test_which_sample_to_generate(diagnosed, folder):
+    table = next(table for table in diagnosed.tables() if table.title.startswith("More events of one sample"))
+    assert {row[0] for row in table.rows} == {
+        "signal",
+        "background",
+        "r (its varied events)",
+        "rate (its varied events)",
+    }
+    with pytest.raises(ConfigError, match="each_sample needs the learning curve"):
+        diagnose_run(folder, sizes=False, each_sample=True, force=True)
+
+
 def test_it_is_not_replaced_unasked(diagnosed, folder):
     with pytest.raises(OutputError, match="force=True"):
         diagnose_run(folder)
@@ -54,7 +66,13 @@ def test_the_report_shows_it(diagnosed, folder):
     document = run_document(folder)
     section = next(section for section in document.sections if section.title == "Diagnosis")
     titles = [getattr(block, "title", getattr(block, "name", "")) for block in section.blocks]
-    assert {"σ_μ against trees", "features", "learning", "source-map"} <= set(titles)
+    assert {
+        "σ_μ against trees",
+        "More events of one sample: σ_μ would change by",
+        "features",
+        "learning",
+        "source-map",
+    } <= set(titles)
 
 
 def test_the_command(diagnosed, folder):

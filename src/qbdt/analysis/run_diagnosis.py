@@ -22,6 +22,7 @@ def diagnose_run(
     data: Path | str | None = None,
     *,
     sizes: bool = True,
+    each_sample: bool = False,
     repeats: int = 3,
     seed: int = 0,
     force: bool = False,
@@ -32,22 +33,22 @@ def diagnose_run(
 
     Parameters
     ----------
-    folder
-        Folder of the run.
-    data
-        Folder that the paths of the analysis start from; not needed for datasets that come with qbdt.
+    folder, data
+        Folder of the run, and the one that paths of its analysis start from, where it reads files.
     sizes
         Whether to train on shares of the events as well, for the curve against their number.
-    repeats, seed
-        As in `diagnose`.
+    each_sample
+        Whether to train on a quarter of one sample at a time, too: which is worth generating next.
     force
         Whether an earlier diagnosis may be replaced.
-    n_threads, progress
-        Threads; told how far it is.
+    repeats, seed, n_threads, progress
+        As in `diagnose`.
     """
     target = Path(folder) / DIAGNOSIS_FILE
     if target.exists() and not force:
         raise OutputError(f"{target} exists; force=True overwrites it")
+    if each_sample and not sizes:
+        raise ConfigError("each_sample needs the learning curve over all samples: sizes=True")
     run = read_run(Path(folder), None if data is None else Path(data), progress)
     if run.analysis is None or run.model is None:
         raise ConfigError(f"{folder}: no models of a finished qbdt run")
@@ -64,6 +65,7 @@ def diagnose_run(
         run.model.ensemble,
         run.analysis.fit,
         trainer=trainer if sizes else None,
+        each_sample=each_sample,
         repeats=repeats,
         seed=seed,
         n_threads=n_threads,

@@ -17,6 +17,10 @@ def diagnose(
         Path | None, typer.Option("--data", help="Folder that the paths of the analysis start from.")
     ] = None,
     sizes: Annotated[bool, typer.Option(help="Train on shares of the events too, for the curve against size.")] = True,
+    each_sample: Annotated[
+        bool,
+        typer.Option("--each-sample", help="Train with a quarter of each sample in turn: which to generate next."),
+    ] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Times that a feature is scrambled and shares are drawn.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     threads: Threads = None,
@@ -36,6 +40,7 @@ def diagnose(
         folder,
         data,
         sizes=sizes,
+        each_sample=each_sample,
         repeats=repeats,
         seed=seed,
         force=force,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from qbdt.analysis.diagnosis.curves import compute_size_curve, compute_tree_curve, thin_events
+from qbdt.analysis.diagnosis.curves import Draws, compute_size_curve, compute_tree_curve, thin_events
 from qbdt.analysis.diagnosis.diagnosis import Diagnosis, diagnose
 from qbdt.analysis.diagnosis.figures import diagnosis_figures
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
@@ -59,12 +59,12 @@ def test_identifiers_that_do_not_tell_events_apart():
 
 
 def test_sizes(dataset, trainer, fit, whole):
-    curve = compute_size_curve(dataset, trainer, fit, shares=(0.25,), repeats=2, whole=whole, n_threads=1)
+    curve = compute_size_curve(Draws(dataset, trainer, fit, repeats=2, n_threads=1), (0.25,), whole)
     assert curve.at == (0.25, 1.0)
     assert curve.full_spread[0] > 0 == curve.full_spread[1]
     assert curve.full[1] == whole.sigma_full
     with pytest.raises(DataError, match="needs folds"):
-        compute_size_curve(dataset.with_folds(None), trainer, fit)
+        compute_size_curve(Draws(dataset.with_folds(None), trainer, fit))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events
+from qbdt.data import Dataset, Events, FoldRule
 from qbdt.errors import DataError
 from qbdt.inference import FitSettings
 from qbdt.progress import Progress, silent
@@ -72,41 +73,48 @@ def compute_tree_curve(
     return LearningCurve.of("trees", points)
 
 
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Trainings on shares of the events of a dataset, each drawn some times."""
+
+    dataset: Dataset
+    trainer: Trainer
+    settings: FitSettings
+    repeats: int = 3
+    seed: int = 0
+    n_threads: int | None = None
+    progress: Progress = silent
+
+    def evaluate(self, what: str, thins: Sequence[Callable[[int], Dataset]]) -> list[list[Sensitivity]]:
+        """Thin the events in each way, with one seed after the other; σ_μ of all events with models of those drawn."""
+        if self.dataset.folds is None:
+            raise DataError("a learning curve needs folds")
+        with self.progress(what, len(thins) * self.repeats * self.dataset.folds.k) as advance:
+            seeds = range(self.seed, self.seed + self.repeats)
+            return [[self._evaluate(thin(seed), self.dataset.folds, advance) for seed in seeds] for thin in thins]
+
+    def _evaluate(self, drawn: Dataset, folds: FoldRule, advance: Callable[[int], None]) -> Sensitivity:
+        """All events are scored, each by a model that is trained on the events drawn of the other folds."""
+        ensembles = []
+        for fold in range(folds.k):
+            ensembles.append(self.trainer(drawn.without_fold(fold)))
+            advance(1)
+        models = FoldedEnsemble(tuple(ensembles), folds)
+        scored = self.dataset.transform(lambda events: {"score": models.score(events, self.n_threads)})
+        return compute_sensitivity(scored, self.settings)
+
+
 def compute_size_curve(
-    dataset: Dataset,
-    trainer: Trainer,
-    settings: FitSettings,
-    *,
-    shares: Sequence[float] = (0.125, 0.25, 0.5),
-    repeats: int = 3,
-    seed: int = 0,
-    whole: Sensitivity | None = None,
-    n_threads: int | None = None,
-    progress: Progress = silent,
+    draws: Draws, shares: Sequence[float] = (0.125, 0.25, 0.5), whole: Sensitivity | None = None
 ) -> LearningCurve:
     """σ_μ of out-of-fold scores of models that are trained on shares of the training events.
 
-    Each share is drawn `repeats` times; its weights are scaled up, so that it stands for the whole. All held-out events
-    are scored at every point. `whole` is σ_μ with all events, the last point: it is not trained anew.
+    Weights of a share are scaled up, so that it stands for the whole. All held-out events are scored at every point.
+    `whole` is σ_μ with all events, the last point: it is not trained anew.
     """
-    if dataset.folds is None:
-        raise DataError("a learning curve needs folds")
-    points: list[tuple[float, Sequence[Sensitivity]]] = []
-    with progress("training on shares", len(shares) * repeats * dataset.folds.k) as advance:
-        for share in shares:
-            found = []
-            for repeat in range(repeats):
-                drawn, ensembles = thin_events(dataset, share, seed + repeat), []
-                for fold in range(dataset.folds.k):
-                    ensembles.append(trainer(drawn.without_fold(fold)))
-                    advance(1)
-                models = FoldedEnsemble(tuple(ensembles), dataset.folds)
-                scored = dataset.transform(lambda e, m=models: {"score": m.score(e, n_threads)})  # type: ignore[misc]
-                found.append(compute_sensitivity(scored, settings))
-            points.append((share, found))
-    if whole is not None:
-        points.append((1.0, [whole]))
-    return LearningCurve.of("share of the training events", points)
+    found = draws.evaluate("training on shares", [partial(thin_events, draws.dataset, share) for share in shares])
+    points: list[tuple[float, Sequence[Sensitivity]]] = list(zip(shares, found, strict=True))
+    return LearningCurve.of("share of the training events", [*points, *([] if whole is None else [(1.0, [whole])])])
 
 
 def thin_events(dataset: Dataset, share: float, seed: int = 0) -> Dataset:

@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from qbdt.analysis.diagnosis.curves import LearningCurve, Trainer, compute_size_curve, compute_tree_curve
+from qbdt.analysis.diagnosis.curves import Draws, LearningCurve, Trainer, compute_size_curve, compute_tree_curve
 from qbdt.analysis.diagnosis.features import FeatureRank, rank_features
 from qbdt.analysis.diagnosis.overtraining import OverTraining, check_over_training
+from qbdt.analysis.diagnosis.sample_gains import SampleGain, gain_table, measure_gains
 from qbdt.analysis.diagnosis.sensitivity import compute_template_sensitivity
 from qbdt.analysis.diagnosis.simulation import (
     MoreEvents,
@@ -57,6 +58,7 @@ class Diagnosis:
     more: tuple[MoreEvents, ...] = ()  # What more simulated events would give; nothing without `sizes`
     # What the MC statistics of each process's templates cost; nothing where the fit leaves them out
     statistics: tuple[ProcessStatistics, ...] = ()
+    gains: tuple[SampleGain, ...] = ()  # What more events of one sample would give; nothing where it was not asked for
 
     @property
     def curves(self) -> list[LearningCurve]:
@@ -74,6 +76,7 @@ class Diagnosis:
             self._shifts(),
             *curves,
             *simulation,
+            gain_table(self.gains),
         )
         return tuple(table for table in tables if table.rows)
 
@@ -133,6 +136,7 @@ def diagnose(
     settings: FitSettings,
     *,
     trainer: Trainer | None = None,
+    each_sample: bool = False,
     repeats: int = 3,
     seed: int = 0,
     n_threads: int | None = None,
@@ -140,8 +144,9 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose trained models: one per fold of the dataset, each trained without it.
 
-    `trainer` trains on given events, for the curve against their number; without it that curve is left out. Features
-    are scrambled, and shares of the events drawn, `repeats` times.
+    `trainer` trains on given events, for the curve against their number; without it that curve is left out. With
+    `each_sample` one sample at a time is thinned as well, to say which is worth generating next. Features are
+    scrambled, and shares of the events drawn, `repeats` times.
     """
     if dataset.folds != models.folds:
         raise DataError(f"the events are divided by {dataset.folds}, the models by {models.folds}")
@@ -153,22 +158,16 @@ def diagnose(
     trees, sizes = None, None
     if all(len(model.components) == 1 for model in models.members):
         trees = compute_tree_curve(dataset, models, settings, n_threads=n_threads, progress=progress)
+    statistics = describe_statistics(templates) if settings.mc_stat else ()
+    gains: tuple[SampleGain, ...] = ()
     if trainer is not None:
-        sizes = compute_size_curve(
-            dataset,
-            trainer,
-            settings,
-            repeats=repeats,
-            seed=seed,
-            whole=strength,
-            n_threads=n_threads,
-            progress=progress,
-        )
+        draws = Draws(dataset, trainer, settings, repeats, seed, n_threads, progress)
+        sizes = compute_size_curve(draws, whole=strength)
+        gains = measure_gains(draws, sizes, statistics) if each_sample else ()
     effects = describe_sources(dataset, templates, settings)
     more = () if sizes is None else expect_more(sizes, templates, repeats, settings.mc_stat)
-    statistics = describe_statistics(templates) if settings.mc_stat else ()
     edges = tuple(templates.edges.tolist())
-    return Diagnosis(strength, tests, ranks, effects, edges, trees, sizes, more, statistics)
+    return Diagnosis(strength, tests, ranks, effects, edges, trees, sizes, more, statistics, gains)
 
 
 def read_diagnosis(folder: Path) -> Diagnosis | None:

@@ -80,25 +80,40 @@ def extrapolate(curve: LearningCurve, repeats: int, factor: float | None) -> tup
     >>> abs(ratio - 1.01 / 1.1) < 2 * error
     True
     """
-    x, y = np.array(curve.at), np.array(curve.full)
-    n_trainings = np.append(np.full(len(x) - 1, repeats), 1)  # all events are trained on once
-    errors = _pool_spreads(x, y, np.array(curve.full_spread)) / np.sqrt(n_trainings)
-    fits = [_fit(x, y, errors, float(exponent), factor) for exponent in EXPONENTS]
-    chi2, values, variances = (np.array(column) for column in zip(*fits, strict=True))
-    weight = np.exp(-0.5 * (chi2 - chi2.min()))
-    weight /= weight.sum()
+    chi2, values, variances = _fit_exponents(curve, repeats, factor)
+    weight, now = _normalise(chi2), float(curve.full[-1])
     mean = float(weight @ values)
     error = float(np.sqrt(weight @ (variances + (values - mean) ** 2)))
-    return mean / float(y[-1]), error / float(y[-1])
+    return mean / now, error / now
 
 
-def _pool_spreads(x: Floats, y: Floats, spread: Floats) -> Floats:
-    """Error of one training with a share x of the events, from the spreads over repeats at all shares but the last.
+def weigh_exponents(curve: LearningCurve, repeats: int) -> Floats:
+    """Likelihood of each of `EXPONENTS` in a learning curve, of sum 1."""
+    return _normalise(_fit_exponents(curve, repeats, None)[0])
+
+
+def pool_spreads(curve: LearningCurve) -> Floats:
+    """Error of one training with each share x of the events, from the spreads over repeats at all shares but the last.
 
     Three repeats say little of their spread, so it is taken to be s₀/√x, with one s₀ for all.
     """
+    x, y, spread = np.array(curve.at), np.array(curve.full), np.array(curve.full_spread)
     pooled = np.sqrt(np.mean(x[:-1] * spread[:-1] ** 2) / x)
     return np.asarray(np.hypot(pooled, LEAST_ERROR * y))
+
+
+def _fit_exponents(curve: LearningCurve, repeats: int, factor: float | None) -> tuple[Floats, Floats, Floats]:
+    """Fit the curve with every exponent; return χ², the values at `factor` and their variances."""
+    n_trainings = np.append(np.full(len(curve.at) - 1, repeats), 1)  # all events are trained on once
+    x, y, errors = np.array(curve.at), np.array(curve.full), pool_spreads(curve) / np.sqrt(n_trainings)
+    fits = [_fit(x, y, errors, float(exponent), factor) for exponent in EXPONENTS]
+    chi2, values, variances = (np.array(column) for column in zip(*fits, strict=True))
+    return chi2, values, variances
+
+
+def _normalise(chi2: Floats) -> Floats:
+    weight = np.exp(-0.5 * (chi2 - chi2.min()))
+    return np.asarray(weight / weight.sum())
 
 
 def _fit(x: Floats, y: Floats, errors: Floats, exponent: float, factor: float | None) -> tuple[float, float, float]:
