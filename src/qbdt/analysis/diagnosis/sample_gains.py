@@ -179,5 +179,5 @@ def gain_table(gains: Sequence[SampleGain]) -> Table:
         )
         for one in gains
     )
-    header = ("sample", "2 × its events (%)", "10 × (%)", "of it in templates alone (%)")
+    header = ("sample", "2 × its events (%)", "10 × (%)", "10 × in templates alone (%)")
     return Table("More events of one sample: σ_μ would change by", header, rows)
