@@ -108,3 +108,16 @@ def test_every_sample_is_thinned_in_turn(dataset, trainer, fit):
     assert {one.sample for one in gains} == {"signal", "background", "r", "rate"}
     assert [one.tenfold for one in gains] == sorted(one.tenfold for one in gains)
     assert all(one.doubled_error > 0 for one in gains)
+
+
+def test_samples_whose_quarter_cannot_be_trained_on_are_left_out(dataset, trainer, fit):
+    """A quarter of this background may have no yield."""
+    n = 300
+    weight = np.where(np.arange(n) < 4, 20.0, 0.0)
+    few = Events({name: np.zeros(n) for name in dataset.features}, weight, {"event_number": np.arange(n)})
+    both = Dataset([*dataset.samples, Sample("few", Role.BACKGROUND, few)], folds=dataset.folds)
+    values = (0.5, 0.4, 0.35, 0.32)
+    curve = LearningCurve("share", AT, values, (0.01,) * 4, values, (0.01,) * 4)
+    assert ("few", False) in list_samples(both)
+    gains = measure_gains(Draws(both, trainer, fit, repeats=2, n_threads=1), curve)
+    assert {one.sample for one in gains} == {"signal", "background"}

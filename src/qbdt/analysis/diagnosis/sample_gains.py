@@ -24,6 +24,7 @@ from qbdt.analysis.diagnosis.simulation import (
 )
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role, Systematic
+from qbdt.errors import DataError
 from qbdt.tables import Table
 
 SHARE = 0.25
@@ -55,17 +56,30 @@ def measure_gains(
 ) -> tuple[SampleGain, ...]:
     """Thin one sample after the other; the most worthwhile first.
 
-    `curve` is the learning curve for which all samples were thinned, `statistics` what their templates cost.
+    `curve` is the learning curve for which all samples were thinned, `statistics` what their templates cost. Samples
+    of which a quarter is not enough to train on are left out.
     """
-    samples = list_samples(draws.dataset)
-    thins = [
-        partial(thin_source if of_source else thin_process, draws.dataset, name, SHARE) for name, of_source in samples
-    ]
+    thins = {sample: _name_thinning(draws.dataset, *sample) for sample in list_samples(draws.dataset)}
+    seeds = range(draws.seed, draws.seed + draws.repeats)
+    thins = {sample: thin for sample, thin in thins.items() if all(_is_trainable(thin(seed)) for seed in seeds)}
+    found = draws.evaluate("thinned samples", [*thins.values()])
     gains = []
-    for (name, of_source), found in zip(samples, draws.evaluate("thinned samples", thins), strict=True):
+    for (name, of_source), judged in zip(thins, found, strict=True):
         own = None if of_source else next((one for one in statistics if one.process == name), None)
-        gains.append(predict_gain(name, of_source, [one.sigma_full for one in found], curve, own))
+        gains.append(predict_gain(name, of_source, [one.sigma_full for one in judged], curve, own))
     return tuple(sorted(gains, key=lambda one: one.tenfold + one.in_templates[1]))
+
+
+def _name_thinning(dataset: Dataset, name: str, of_source: bool) -> Callable[[int], Dataset]:
+    return partial(thin_source if of_source else thin_process, dataset, name, SHARE)
+
+
+def _is_trainable(dataset: Dataset) -> bool:
+    try:
+        dataset.require_trainable_folds()
+    except DataError:
+        return False
+    return True
 
 
 def predict_gain(
