@@ -14,7 +14,7 @@ import numpy as np
 
 from qbdt.analysis.diagnosis.curves import LearningCurve, thin_events
 from qbdt.analysis.diagnosis.sample_gains import SHARE, measure_rise, predict_change, thin_process, thin_source
-from qbdt.analysis.diagnosis.simulation import extrapolate, weigh_exponents
+from qbdt.analysis.diagnosis.simulation import extrapolate, pool_spreads, weigh_exponents
 from qbdt.data import Dataset, Events, HashFolds
 from qbdt.data.samples import inferno, tautaugamma
 from qbdt.statistics import Sensitivity
@@ -102,7 +102,7 @@ def predict_one() -> Table:
         rise, error = measure_rise(found, curve)
         change, change_error = predict_change(rise, error, weigh_exponents(curve, REPEATS), 4.0)
         cells = (f"{base:.3f}", f"{base * (1 + rise):.3f}", f"{base * (1 + change):.3f} ± {base * change_error:.3f}")
-        rows.append((name, *cells, f"{there:.3f}"))
+        rows.append((name, *cells, f"{there:.3f} ± {pool_spreads(curve)[-1]:.3f}"))  # one training has its luck, too
     header = ("sample", "σ_μ with a quarter of its events", "with a sixteenth", "predicted with all", "came out")
     return Table("More events of one sample: predictions", header, tuple(rows))
 
