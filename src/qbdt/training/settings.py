@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Real
 from textwrap import fill, indent
 from typing import Any
 
 import numpy as np
 
-from qbdt.errors import ConfigError, hint_at
+from qbdt.errors import ConfigError, hint_at, is_number
 from qbdt.training.partner import Partner
 from qbdt.trees import BinningChoice
 
@@ -47,9 +46,9 @@ class Rule:
         """Refuse a value that the setting cannot have."""
         if self.choices and value not in self.choices:
             raise ConfigError(f"{name}={value!r}: must be one of {', '.join(self.choices)}")
-        if self.whole and (not _is_number(value) or value != int(value)):
+        if self.whole and (not is_number(value) or value != int(value)):
             raise ConfigError(f"{name}={value!r}: must be a whole number")
-        if self.bounds and not (_is_number(value) and self._is_inside(value)):
+        if self.bounds and not (is_number(value) and self._is_inside(value)):
             needed = " and ".join(f"{word} {bound:g}" for word, bound in self.bounds.items())
             raise ConfigError(f"{name}={value!r}: must be {needed}")
 
@@ -293,7 +292,7 @@ def _read_working_point(given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
         raise ConfigError(f"at={given!r}: must say for some sources which value they have")
     for name, value in given.items():
-        if not _is_number(value):
+        if not is_number(value):
             raise ConfigError(f"at: {name}: {value!r}: must be a number of standard deviations")
     return {str(name): float(given[name]) for name in sorted(given) if given[name] != 0}
 
@@ -311,18 +310,9 @@ def _sort_directions(constraints: Any) -> dict[str, int]:
     if not isinstance(constraints, Mapping):
         raise ConfigError(f"monotonic_constraints={constraints!r}: must say +1 or -1 for names of features")
     for name, direction in constraints.items():
-        if not _is_number(direction) or direction not in (-1, 0, 1):
+        if not is_number(direction) or direction not in (-1, 0, 1):
             raise ConfigError(f"monotonic_constraints: {name}: {direction!r}: must be 1, -1, or 0 for none")
     return {str(name): int(constraints[name]) for name in sorted(constraints) if constraints[name] != 0}
-
-
-def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
 
 
 def _choose_names(choice: Any, features: Sequence[str], what: str) -> list[str]:
