@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Tally, Va
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.kernels.weights import ALL_ROWS
-from qbdt.training.partitions.protocol import Builder, Call, Partitions, total
+from qbdt.training.partitions.protocol import Builder, Call, Find, Found, Merge, Partitions, total
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import PairRows, fixed_scale
@@ -48,7 +48,6 @@ same everywhere, the best has a χ² of 10 to 12: a cut that is made is there.""
 FLOOR = 0.05
 """Least ρ: that of 1000 events is known to 0.03, and a region that cancels by chance is not empty."""
 
-Found = TypeVar("Found")
 P = ParamSpec("P")
 
 
@@ -249,7 +248,7 @@ def _find_in_smoothed(
     number: int,
     dataset: Dataset,
     workers: Workers,
-    find: Callable[[int, Dataset, Workers], Found],
+    find: Find[Found],
     smoothing: Smoothing,
 ) -> Found:
     return find(number, smoothing.apply(dataset, workers.n_threads), workers)
@@ -272,9 +271,7 @@ class _SmoothedPartitions:
     def __init__(self, partitions: Partitions, smoothing: Smoothing) -> None:
         self._partitions, self._smoothing = partitions, smoothing
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Find something in the smoothed events."""
         return self._partitions.reduce(partial(_find_in_smoothed, find=find, smoothing=self._smoothing), merge, name)
 
