@@ -25,7 +25,7 @@ from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled, require_none_shared
 from qbdt.analysis.region_fit import fit_regions, require_parameters
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
+from qbdt.analysis.scored_files import choose_score_name, write_description, write_scored_tables
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.errors import ConfigError
@@ -235,7 +235,7 @@ def _score(
     """Write a scored partition; return its events without rows."""
     name = choose_score_name(events.whole.samples[0].events)
     scored = events.score(lambda model, each: name_scores(models[model], each, name, n_threads))
-    write_tables(scored, folder, f".part{number:05}")
+    write_scored_tables(scored, folder, f".part{number:05}")
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 
 

@@ -1,6 +1,6 @@
 """Training on E[w | x] where weights are negative: weights that are positive and have the same expectations.
 
-What a density at x is made of is E[w | x], not the sign of one event. So where a process has negative weights, its
+A density at x is made of E[w | x], not of the sign of one event. So where a process has negative weights, its
 events are divided into a few large regions, the leaves of one tree, and in each of them every w is replaced by
 
     |w| ρ,    ρ = Σw / Σ|w| over the region.
@@ -32,7 +32,7 @@ from qbdt.training.profile.pair_rows import PairRows, fixed_scale
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, Ensemble, Tree
 from qbdt.trees.growth import LeafGrowth, RowStore, TreeGrower
-from qbdt.trees.kernels import LIMBS, binned_sums, exact_sum, round_sums
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums, sum_in_bins
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
 ENTRIES = 1000.0
@@ -142,7 +142,7 @@ def _sum_regions(number: int, dataset: Dataset, workers: Workers, regions: Regio
     for key, events, nodes in _weight_sets(dataset, regions, workers.n_threads):
         size = len(regions[key.process].trees[0].nodes)
         values = (events.weight, np.abs(events.weight))
-        sums[key] = np.stack([binned_sums(one, nodes.astype(np.int64), size) for one in values])
+        sums[key] = np.stack([sum_in_bins(one, nodes.astype(np.int64), size) for one in values])
     return sums
 
 

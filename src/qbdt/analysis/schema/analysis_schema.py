@@ -21,13 +21,13 @@ from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.analysis.schema.training_schema import Training
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import ConfigError, find_repeated, hint_at
-from qbdt.settings import OptionalNames, Section
+from qbdt.settings import OptionalNames, SettingsSection
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
 
 
-class Folds(Section):
+class Folds(SettingsSection):
     """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
 
     by: Literal["modulo", "hash", "split", "content", "position"] = Field(
@@ -58,7 +58,7 @@ class Folds(Section):
         return FoldRule.from_dict(self.model_dump())
 
 
-class BuiltinDataset(Section):
+class BuiltinDataset(SettingsSection):
     """A dataset that comes with qbdt, instead of samples in files."""
 
     name: str = Field(description="for example inferno")
@@ -76,7 +76,7 @@ _AFTER_TRAINING: Any = {
 """Keys that a training does not depend on."""
 
 
-class Analysis(Section):
+class Analysis(SettingsSection):
     """One analysis: features, samples, systematic sources, folds, training, fit."""
 
     name: str = Field("analysis", description="what reports call it")

@@ -14,7 +14,7 @@ from qbdt.analysis.schema.schema_fields import SOURCE_LABEL, ExpressionText, Lab
 from qbdt.data import Expression, Systematic
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import DataError
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, SettingsSection
 
 ALL_PROCESSES: Any = Field(["*"], description="processes it acts on; wildcards allowed; all simulated ones by default")
 DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
@@ -42,7 +42,7 @@ SizeOrSizes = Annotated[
 NORM: Any = Field({}, description="processes whose normalisation it changes instead, and by how much: {wjets: 0.1}")
 
 
-class SourceEras(Section):
+class SourceEras(SettingsSection):
     """In which eras a source acts, and whether with one nuisance parameter; on which processes, and how."""
 
     eras: OptionalNames = Field([], description="eras in which it acts; all by default")
@@ -93,7 +93,7 @@ class SourceEras(Section):
         return {}
 
 
-class ShapeVariation(Section):
+class ShapeVariation(SettingsSection):
     """Another set of events. What is not given is as in the nominal sample.
 
     In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.

@@ -1,4 +1,4 @@
-"""`Parameters` of the measurement that a score is trained for, and what is known of them besides the trained events.
+"""`Parameters` of the measurement that a score is trained for, and the information on them besides the trained events.
 
 With d_a(x) the derivative of the expected density n(x) by parameter a, the trained events know I_ab = ∫ d_a d_b / n.
 Everything else, constraints of sources, other regions and channels, knows J_ab. For a parameter of interest φ and all
@@ -50,7 +50,7 @@ class Parameters:
     interest
         Numbers of the parameters of interest, among strengths and sources.
     known
-        J over all parameters: constraints, and what the partner knows.
+        J over all parameters: constraints, and the information of the partner.
     constrained
         Which parameters have a constraint.
     """
@@ -118,7 +118,7 @@ class Parameters:
         gone = [len(self.strengths) + k for k in left_out]
         kept = [i for i in range(len(rows)) if i not in gone]
         information = (rows[kept] / variance) @ rows[kept].T + self.known[np.ix_(kept, kept)]
-        return math.sqrt(float(invert(information)[kept.index(parameter), kept.index(parameter)]))
+        return math.sqrt(float(invert_information(information)[kept.index(parameter), kept.index(parameter)]))
 
     @property
     def are_strengths(self) -> bool:
@@ -163,7 +163,7 @@ def free_normalisations(dataset: Dataset, processes: Sequence[str]) -> Dataset:
     return Dataset(dataset.samples, (*dataset.systematics, *sources), dataset.folds)
 
 
-def invert(information: Floats) -> Floats:
+def invert_information(information: Floats) -> Floats:
     """Return the covariance of all parameters, scaled to a unit diagonal first."""
     matrix = information + WEAK * np.eye(len(information))
     size = 1.0 / np.sqrt(np.diag(matrix))

@@ -135,9 +135,9 @@ class ShiftRows(PairRows):
             i: _Nominal(one, self.n_sources, n_ratios, memory) for i, one in enumerate(segments) if one.segment.nominal
         }
         self._coefficients: Floats = np.zeros(self.n_sources)
-        self._gram = self._integrated(held, shares)
+        self._gram = self._integrate(held, shares)
 
-    def _integrated(self, held: Sequence[ShiftSegment], shares: Callable[[Events], Floats]) -> Fixed:
+    def _integrate(self, held: Sequence[ShiftSegment], shares: Callable[[Events], Floats]) -> Fixed:
         """Keep each r₀ of nominal rows that are held out; returns the exact sums of n f g over them, see `gram`."""
         found = []
         for i, one in enumerate(held):
