@@ -30,6 +30,7 @@ __all__ = [
     "hint_at",
     "is_number",
     "require",
+    "require_known",
 ]
 
 
@@ -113,6 +114,14 @@ def hint_at(name: str, known: Iterable[str], most: int = 30) -> str:
         return f"did you mean {close[0]}?"
     more = f", … ({len(names)} in all)" if len(names) > most else ""
     return f"there are: {', '.join(names[:most]) or 'none'}{more}"
+
+
+def require_known(key: str, names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuse names, given under a key of the settings, that are not among those known."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{key}: no {what} {name}; {hint_at(name, known)}")
 
 
 def is_number(value: Any) -> bool:

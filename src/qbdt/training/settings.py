@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.errors import ConfigError, hint_at, is_number
-from qbdt.training.partner import Partner
+from qbdt.errors import ConfigError, is_number, require_known
+from qbdt.training.partner import STRENGTH, Partner
 from qbdt.trees import BinningChoice
 
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, "n_leaves": 15}}
@@ -227,9 +227,21 @@ class Settings:
             "monotonic_constraints": tuple(self.monotonic_constraints),
         }
         for setting, names in asked.items():
-            for name in names:
-                if name not in features:
-                    raise ConfigError(f"{setting}: no feature {name}; {hint_at(name, features)}")
+            require_known(setting, names, features, "feature")
+
+    def require_parameters(self, signals: Sequence[str], sources: Sequence[str]) -> None:
+        """Refuse strengths and parameters of interest that these signals and sources do not have."""
+        assigned = [process for processes in self.strengths.values() for process in processes]
+        require_known("strengths", assigned, signals, "signal process")
+        for process in signals if self.strengths else ():
+            if assigned.count(process) != 1:
+                times = "no strength" if process not in assigned else "more than one strength"
+                raise ConfigError(f"strengths: signal process {process} has {times}; each needs one")
+        if both := [name for name in self.strengths or (STRENGTH,) if name in sources]:
+            raise ConfigError(f"strengths: {both[0]} is a source too")
+        require_known(
+            "of_interest", self.of_interest, (*(self.strengths or (STRENGTH,)), *sources), "strength or source"
+        )
 
     @classmethod
     def rules(cls) -> dict[str, Rule]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.schema.measurement_names import (
-    require_figure,
-    require_interest,
-    require_known,
-    require_measured,
-    require_strengths,
-)
+from qbdt.analysis.schema.measurement_names import require_figure, require_measured
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.analysis.schema.training_schema import Training
 from qbdt.data import FoldRule, HashFolds
-from qbdt.errors import ConfigError, find_repeated, hint_at
+from qbdt.errors import ConfigError, find_repeated, hint_at, require_known
 from qbdt.settings import OptionalNames, SettingsSection
 
 if TYPE_CHECKING:
@@ -281,12 +276,17 @@ class Analysis(SettingsSection):
                 [name for name, sample in self.samples.items() if sample.role == role]
                 for role in ("signal", "background")
             )
-            require_strengths(training.strengths, signals, sources)
-            require_known("training.free", training.free, backgrounds, "background process")
-            trained = (
-                sources if training.systematics is None else [name.partition("#")[0] for name in training.systematics]
-            )
-            require_interest(training.of_interest, training.strengths, trained)
+            trained = sources if training.systematics is None else [n.partition("#")[0] for n in training.systematics]
+            if twice := find_repeated(training.of_interest):
+                raise ValueError(f"training.of_interest: {twice[0]} is given twice")
+            interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
+            try:
+                if training.method == "profile":
+                    settings = replace(training.settings(self.categorical), of_interest=interest)
+                    settings.require_parameters(signals, trained)
+                require_known("free", training.free, backgrounds, "background process")
+            except ConfigError as error:
+                raise ValueError(f"training.{error}") from error
             require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
         if self.fit.binning == "cells":
             measured = self.fit.of_interest or list(self.fit.parameters)

@@ -19,7 +19,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role, Systematic
-from qbdt.errors import ConfigError, DataError, hint_at
+from qbdt.errors import DataError, require_known
 from qbdt.statistics import profiled_information
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
@@ -65,13 +65,11 @@ class Parameters:
     @classmethod
     def of(cls, settings: Settings, dataset: Dataset) -> Parameters:
         """Return the parameters of a training; names that it does not have are refused."""
-        strengths = _assign_strengths(settings, dataset)
+        signals = tuple(sample.name for sample in dataset.of_role(Role.SIGNAL))
         sources = tuple(source.name for source in dataset.systematics)
+        settings.require_parameters(signals, sources)
+        strengths = {name: tuple(own) for name, own in settings.strengths.items()} or {STRENGTH: signals}
         names = (*strengths, *sources)
-        for name in strengths:
-            if name in sources:
-                raise ConfigError(f"strengths: {name} is a source too")
-        _require_known("of_interest", settings.of_interest, names, "strength or source")
         chosen = settings.of_interest or tuple(strengths)
         unconstrained = {*strengths, *map(Partner.name_free, settings.free), *chosen}
         constrained = tuple(name not in unconstrained for name in names)
@@ -158,7 +156,7 @@ def free_normalisations(dataset: Dataset, processes: Sequence[str]) -> Dataset:
     if not processes:
         return dataset
     backgrounds = [sample.name for sample in dataset.of_role(Role.BACKGROUND)]
-    _require_known("free", processes, backgrounds, "background process")
+    require_known("free", processes, backgrounds, "background process")
     sources = [Systematic.norm(Partner.name_free(process), FREE_SIZE, processes=[process]) for process in processes]
     return Dataset(dataset.samples, (*dataset.systematics, *sources), dataset.folds)
 
@@ -168,26 +166,6 @@ def invert_information(information: Floats) -> Floats:
     matrix = information + WEAK * np.eye(len(information))
     size = 1.0 / np.sqrt(np.diag(matrix))
     return np.asarray(np.linalg.inv(matrix * np.outer(size, size)) * np.outer(size, size))
-
-
-def _assign_strengths(settings: Settings, dataset: Dataset) -> dict[str, tuple[str, ...]]:
-    """Signal processes of each strength; every one has a strength, and one only."""
-    signals = tuple(sample.name for sample in dataset.of_role(Role.SIGNAL))
-    if not settings.strengths:
-        return {STRENGTH: signals}
-    assigned = [process for processes in settings.strengths.values() for process in processes]
-    _require_known("strengths", assigned, signals, "signal process")
-    for process in signals:
-        if assigned.count(process) != 1:
-            times = "no strength" if process not in assigned else "more than one strength"
-            raise ConfigError(f"strengths: signal process {process} has {times}; each needs one")
-    return {name: tuple(processes) for name, processes in settings.strengths.items()}
-
-
-def _require_known(setting: str, names: Sequence[str], known: Sequence[str], what: str) -> None:
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"{setting}: no {what} {name}; {hint_at(name, known)}")
 
 
 def find_sigma(signal: Floats, shifts: Floats, variance: Floats) -> float:
