@@ -1,4 +1,4 @@
-"""Errors that people see, hints in their messages, and the gate for optional packages.
+"""Errors that people see, what checks of input share, and the gate for optional packages.
 
 Every message names what is wrong, where, and what to do. The library raises these; the command line prints one line.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 from collections import Counter
 from collections.abc import Iterable
+from numbers import Real
 from types import ModuleType
+from typing import Any
 
 __all__ = [
     "EXTRAS",
@@ -25,7 +28,9 @@ __all__ = [
     "QBDTError",
     "find_repeated",
     "hint_at",
+    "is_number",
     "require",
+    "require_known",
 ]
 
 
@@ -109,6 +114,30 @@ def hint_at(name: str, known: Iterable[str], most: int = 30) -> str:
         return f"did you mean {close[0]}?"
     more = f", … ({len(names)} in all)" if len(names) > most else ""
     return f"there are: {', '.join(names[:most]) or 'none'}{more}"
+
+
+def require_known(key: str, names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Refuse names, given under a key of the settings, that are not among those known."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{key}: no {what} {name}; {hint_at(name, known)}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number that a float holds; True and False are none.
+
+    Examples
+    --------
+    >>> is_number(1), is_number(float("nan")), is_number(True), is_number(10**400)
+    (True, False, False, False)
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def require(module: str, purpose: str) -> ModuleType:

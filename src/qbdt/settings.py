@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-__all__ = ["Names", "OptionalNames", "Section", "as_list", "one_or_many"]
+__all__ = ["Names", "OptionalNames", "SettingsSection", "as_list", "one_or_many"]
 
 
 def as_list(value: Any) -> Any:
@@ -23,7 +23,7 @@ Names = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), one_
 OptionalNames = Annotated[list[str], BeforeValidator(as_list), one_or_many("string")]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A section of an analysis file; unknown keys are errors, a key without a value counts as not given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from qbdt import Dataset, Events, Sample
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.run import run_analysis
-from qbdt.analysis.run_histograms import fill_variable
+from qbdt.analysis.run_histograms import fill_unit_area
 from qbdt.analysis.run_page import run_document
 from qbdt.data import Role
 from qbdt.errors import ConfigError
@@ -64,10 +64,10 @@ def test_numbers_of_something_have_a_bin_each():
     rng = np.random.default_rng(1)
     events = Events({"jets": rng.integers(0, 4, 500), "x": rng.normal(0, 1, 500)}, np.ones(500))
     data = Dataset([Sample("s", Role.SIGNAL, events), Sample("b", Role.BACKGROUND, events)], [])
-    edges, shapes = fill_variable(data, "jets")
+    edges, shapes = fill_unit_area(data, "jets")
     assert edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5]
     assert shapes[Role.SIGNAL][0].sum() == pytest.approx(1)
-    assert len(fill_variable(data, "x")[0]) == 41
+    assert len(fill_unit_area(data, "x")[0]) == 41
 
 
 def test_a_fit_alone_has_a_report_without_training(folder):

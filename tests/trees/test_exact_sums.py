@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbdt.trees.kernels.exact_sums import binned_sums, exact_sum, round_sums
+from qbdt.trees.kernels.exact_sums import exact_sum, round_sums, sum_in_bins
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -24,7 +24,7 @@ def nearest(values):
 def test_sums_are_those_of_fractions_however_values_are_divided(rows, cut):
     values = np.array([value for value, _ in rows], dtype=np.float64)
     bins = np.array([where for _, where in rows], dtype=np.int64)
-    found = binned_sums(values[:cut], bins[:cut], 3) + binned_sums(values[cut:], bins[cut:], 3)
+    found = sum_in_bins(values[:cut], bins[:cut], 3) + sum_in_bins(values[cut:], bins[cut:], 3)
     expected = [nearest([value for value, where in rows if where == i]) for i in range(3)]
     assert round_sums(found).tolist() == expected
 

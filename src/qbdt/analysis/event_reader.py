@@ -50,7 +50,7 @@ from qbdt.data.readers import (
     open_with_friends,
     read_family_rows,
     read_request,
-    require_same_rows,
+    require_same_values,
 )
 from qbdt.errors import DataError
 from qbdt.files import digest
@@ -290,7 +290,7 @@ class EventReader:
             raise DataError(f"{key}: folds by position: {len(varied)} files, {len(nominal)} nominal ones")
         for one, other in zip(nominal, varied, strict=True):
             trees = (files.tree or self._analysis.tree, tree or self._analysis.tree)
-            require_same_rows((one, trees[0]), (other, trees[1]), rule.columns, key)
+            require_same_values((one, trees[0]), (other, trees[1]), rule.columns, key)
 
     def _check_columns(self, key: str, variation: ShapeVariation, request: Request) -> None:
         plan = ColumnPlan(request.derived, (), "")

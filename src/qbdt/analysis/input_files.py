@@ -53,7 +53,7 @@ def divide_files(files: Sequence[str], number: int, count: int) -> list[tuple[st
 
 
 def list_files(analysis: Analysis, folder: Path) -> list[tuple[str, int, int]]:
-    """Path, size and time of change of every file that an analysis reads; what is missing is the reader's to report."""
+    """Path, size and time of change of every file that an analysis reads; the reader reports missing ones."""
     with suppress(DataError):
         acts_on = match_sources(analysis)
         eras = split_eras(analysis, acts_on).values()

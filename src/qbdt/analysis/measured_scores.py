@@ -30,7 +30,7 @@ def name_scores(
 
 
 def require_measurable(analysis: Analysis) -> None:
-    """Refuse, before anything is read, what no fit of the scores of a run can do."""
+    """Refuse, before anything is read, settings that no fit of the scores of a run can have."""
     fit, training = analysis.fit, analysis.training
     strengths = fit.parameters or [fit.poi]
     sources = [name for name in fit.of_interest if name in analysis.systematics and name not in fit.fixed]

@@ -25,7 +25,7 @@ from qbdt.analysis.measured_scores import name_scores
 from qbdt.analysis.region_events import RegionEvents, list_models, require_filled, require_none_shared
 from qbdt.analysis.region_fit import fit_regions, require_parameters
 from qbdt.analysis.schema import Analysis
-from qbdt.analysis.scored_files import choose_score_name, write_description, write_tables
+from qbdt.analysis.scored_files import choose_score_name, write_description, write_scored_tables
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Sample
 from qbdt.data.checks import Finding, find_faults
 from qbdt.errors import ConfigError
@@ -56,6 +56,8 @@ _Counts: TypeAlias = tuple[Counter[tuple[str, str]], Counter[str]]
 
 Found = TypeVar("Found")
 Reader: TypeAlias = Callable[[], RegionEvents]
+Find: TypeAlias = Callable[[int, RegionEvents], Found]
+Merge: TypeAlias = Callable[[Found, Found], Found]
 
 
 class PartitionedRun(ABC):
@@ -71,13 +73,7 @@ class PartitionedRun(ABC):
     _files: Sequence[tuple[str, int, int]] = ()
 
     @abstractmethod
-    def _reduce(
-        self,
-        partitions: Sequence[Reader],
-        find: Callable[[int, RegionEvents], Found],
-        merge: Callable[[Found, Found], Found],
-        name: str,
-    ) -> Found:
+    def _reduce(self, partitions: Sequence[Reader], find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Compute `find(number, events)` of every partition and merge the results, in their order."""
 
     @abstractmethod
@@ -171,13 +167,7 @@ class ClusterRun(PartitionedRun):
     def __post_init__(self) -> None:
         require_device(self.client, self.device)
 
-    def _reduce(
-        self,
-        partitions: Sequence[Reader],
-        find: Callable[[int, RegionEvents], Found],
-        merge: Callable[[Found, Found], Found],
-        name: str,
-    ) -> Found:
+    def _reduce(self, partitions: Sequence[Reader], find: Find[Found], merge: Merge[Found], name: str) -> Found:
         return map_reduce(self.client, partitions, find, merge, name)
 
     def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OnCluster:
@@ -202,13 +192,7 @@ class DiskRun(PartitionedRun):
 
     where = "partition by partition"
 
-    def _reduce(
-        self,
-        partitions: Sequence[Reader],
-        find: Callable[[int, RegionEvents], Found],
-        merge: Callable[[Found, Found], Found],
-        name: str,
-    ) -> Found:
+    def _reduce(self, partitions: Sequence[Reader], find: Find[Found], merge: Merge[Found], name: str) -> Found:
         return reduce(merge, (find(number, read()) for number, read in enumerate(partitions)))
 
     def _place(self, partitions: Sequence[FilePartition], rule: FoldRule) -> OutOfCore:
@@ -251,7 +235,7 @@ def _score(
     """Write a scored partition; return its events without rows."""
     name = choose_score_name(events.whole.samples[0].events)
     scored = events.score(lambda model, each: name_scores(models[model], each, name, n_threads))
-    write_tables(scored, folder, f".part{number:05}")
+    write_scored_tables(scored, folder, f".part{number:05}")
     return replace(scored, whole=copy_rows(scored.whole, slice(0, 0)))
 
 

@@ -31,7 +31,7 @@ def fit_regions(
 ) -> FitResult:
     """Fit all regions of an analysis together.
 
-    Its regions say how each is binned, its sources what they are decorrelated by, its fit all the rest. Where the
+    Bins are settings of its regions, correlations of its sources, everything else of its fit. Where the
     scored `events` are only a sample, `filler` fills templates from all events.
     """
     fit, regions = analysis.fit, analysis.regions or {analysis.fit.channel: Region()}
@@ -74,7 +74,7 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
 
 
 def _restrict(analysis: Analysis, templates: Mapping[str, TemplateSet]) -> Analysis:
-    """Leave out of the fit what some of its regions do not have, and what only matters for its results."""
+    """Leave out of the fit all names that these regions do not have, and settings that only matter for its results."""
     fit, regions = analysis.fit, templates.values()
     backgrounds = {process.name for region in regions for process in region.of_role(Role.BACKGROUND)}
     sources = {source for region in regions for source in region.sources}

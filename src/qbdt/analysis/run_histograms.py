@@ -20,7 +20,7 @@ RANGE = (0.002, 0.995)
 """Quantiles between which a variable is drawn, so that a long tail does not squeeze the rest."""
 
 
-def fill_variable(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
+def fill_unit_area(data: Dataset, name: str) -> tuple[Floats, dict[Role, Shape]]:
     """Bin edges of a variable, and its unit-area histograms of signal and background; the outer bins are open."""
     columns = {role: _collect(data, role, name) for role in (Role.SIGNAL, Role.BACKGROUND)}
     finite = np.concatenate([values[np.isfinite(values)] for values, _ in columns.values()])

@@ -17,7 +17,7 @@ from qbdt.analysis.blinding import describe_blinding
 from qbdt.analysis.diagnosis import diagnosis_blocks
 from qbdt.analysis.region_variables import draw_region_variables
 from qbdt.analysis.run_folder import RunFolder, read_run
-from qbdt.analysis.run_histograms import fill_variable
+from qbdt.analysis.run_histograms import fill_unit_area
 from qbdt.analysis.run_scores import draw_scores
 from qbdt.analysis.schema import Analysis
 from qbdt.data import Dataset, Role
@@ -201,7 +201,7 @@ def _variables(run: RunFolder) -> list[Block]:
 
 
 def _variable(data: Dataset, name: str, word: str, labels: Labels) -> Figure:
-    edges, shapes = fill_variable(data, name)
+    edges, shapes = fill_unit_area(data, name)
     columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
     columns |= {str(role): shape[0].tolist() for role, shape in shapes.items()}
     drawn = variable(labels.variable(name), edges, shapes[Role.SIGNAL], shapes[Role.BACKGROUND], labels)

@@ -29,12 +29,12 @@ def write_scored(scored: RegionEvents, folder: Path | str, analysis: Analysis) -
     returned.
     """
     with replace_folder(Path(folder)) as scratch:
-        write_tables(scored, scratch)
+        write_scored_tables(scored, scratch)
         write_description(scored, scratch, analysis)
     return Path(folder) / ANALYSIS_FILE
 
 
-def write_tables(scored: RegionEvents, folder: Path, ending: str = "") -> None:
+def write_scored_tables(scored: RegionEvents, folder: Path, ending: str = "") -> None:
     """Write the tables of scored events, or of a partition of them whose files have an ending of their own."""
     import pyarrow as pa
     import pyarrow.parquet as pq

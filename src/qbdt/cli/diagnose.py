@@ -1,4 +1,4 @@
-"""The command that asks what a training is worth and why."""
+"""The command that diagnoses the models of a run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def diagnose(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what the models of a run are worth, out of fold: over-training, features, sources, learning curves.
+    """Diagnose the models of a run on held-out events: over-training, features, sources, learning curves.
 
-    Features are ranked by gain and by what the uncertainty of the fit loses when one is scrambled. Numbers and figures
+    Features are ranked by gain, and by the increase of the fit's uncertainty when one is scrambled. Numbers and figures
     go to the folder `diagnosis` of the run, and `qbdt report` shows them.
     """
     from qbdt.analysis import diagnose_run

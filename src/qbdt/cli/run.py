@@ -1,4 +1,4 @@
-"""The command that does everything."""
+"""The command that runs an analysis from its files to results."""
 
 from __future__ import annotations
 

@@ -274,9 +274,9 @@ class Dataset:
 
     def summary(self) -> DatasetSummary:
         """Rows, yields and effects of the sources, as tables a physicist can read."""
-        from qbdt.data.summary import summarise
+        from qbdt.data.summary import summarise_dataset
 
-        return summarise(self)
+        return summarise_dataset(self)
 
     @staticmethod
     def concatenate(datasets: Sequence[Dataset]) -> Dataset:

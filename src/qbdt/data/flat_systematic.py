@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -40,6 +41,13 @@ class FlatSystematic:
             for side in (self.up, self.down):
                 if side is not None and (not isinstance(side, tuple) or len(side) != 3):
                     raise DataError(f"systematic {self.name}: a shape variation is a tuple (X, y, weight)")
+
+    def map_tables(self, change: Callable[..., LabelledTable]) -> FlatSystematic:
+        """Return a shape source with the tables, labels and weights of its sides changed; other sources stay."""
+        if self.kind is not Kind.SHAPE:
+            return self
+        up, down = (None if side is None else change(*side) for side in (self.up, self.down))
+        return replace(self, up=up, down=down)
 
     def __repr__(self) -> str:
         return f"Systematic({self.name}: {self.kind}, {'up only' if self.down is None else 'up and down'})"

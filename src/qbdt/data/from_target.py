@@ -71,7 +71,7 @@ def _split(columns: Any, y: ArrayLike, weight: ArrayLike | None, apart: Apart, c
 
 
 def _read_numbers(target: NDArray[Any], context: str) -> Floats:
-    """Targets as numbers; refuse what is none, and what has no square."""
+    """Targets as numbers; refuse others, and numbers without a finite square."""
     try:
         found = target.astype(np.float64)
     except (TypeError, ValueError):

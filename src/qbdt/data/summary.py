@@ -104,7 +104,7 @@ def _format(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def summarise(dataset: Dataset) -> DatasetSummary:
+def summarise_dataset(dataset: Dataset) -> DatasetSummary:
     """Rows, yields, missing values and effects of the sources of a dataset, with the findings of all checks."""
     samples = tuple(_summarise_sample(dataset, sample) for sample in dataset.samples)
     sources = tuple(row for source in dataset.systematics for row in _summarise_source(dataset, source.name))

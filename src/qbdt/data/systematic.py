@@ -340,6 +340,10 @@ class Systematic:
         """Kind of a source that has several: the one that says most about its events."""
         return next(kind for kind in (Kind.SHAPE, Kind.WEIGHT, Kind.NORM) if kind in kinds)
 
+    def map_tables(self, change: Callable[..., LabelledTable]) -> Systematic:
+        """Return the source as it is: its events are bound, only a `FlatSystematic` has tables."""
+        return self
+
     @property
     def is_symmetric_norm(self) -> bool:
         """Whether it only scales yields, by the same size up and down."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, FlatSystematic, FoldRule, Kind, Systematic
+from qbdt.data import Dataset, FlatSystematic, FoldRule, Systematic
 from qbdt.data.columns import as_columns, drop_columns, has_names, name_columns, number_categories, require_unmasked
 from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.estimator.labels import (
@@ -286,19 +285,15 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
     def _encode_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
         """Return a shape source with its labels written as those of y are."""
-        if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
-            return source
 
-        def encode(side: Any) -> Any:
-            table, labels, weight = side
+        def encode(table: Any, labels: ArrayLike, weight: ArrayLike | None) -> tuple[Any, ArrayLike, ArrayLike | None]:
             known, table = find_signal(labels, self.classes_, source.name), number_categories(table, self.categories_)
             if len(self.classes_) > 2:
                 named = table if has_names(table) else as_columns(table, self._names())
                 table = add_process(named, labels, self.classes_)
             return table, known, weight
 
-        sides = [None if side is None else encode(side) for side in (source.up, source.down)]
-        return replace(source, up=sides[0], down=sides[1])
+        return source.map_tables(encode)
 
     def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:

@@ -20,7 +20,7 @@ PROCESS = "process of the label"
 
 
 class ScoringClassifier(Protocol):
-    """A fitted classifier: its model, the labels it was trained on, and what it says of rows."""
+    """A fitted classifier: its model, its labels, and its scores of rows."""
 
     classes_: NDArray[Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from qbdt.arrays import Floats
-from qbdt.data import FlatSystematic, Kind, Systematic, from_target
+from qbdt.data import FlatSystematic, Systematic, from_target
 from qbdt.data.columns import as_columns, drop_columns, name_columns, number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
@@ -134,7 +133,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         weight = None if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
         settings = self._make_settings()
         Systematic.require_list(systematics)
-        sources = [self._number_source(source) for source in systematics]
+        sources = [source.map_tables(self._number_categories) for source in systematics]
         columns = {**table, **as_columns(X, apart)} if apart else table
         dataset = from_target(columns, target, weight, sources, event_id)
         self.training_ = train_regression(
@@ -175,15 +174,9 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
         values = {name: getattr(self, name) for name in self._settings()}
         return self._resolve_settings(values)
 
-    def _number_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
-        """Return a shape source with its categories as numbers."""
-        if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
-            return source
-        sides = [
-            None if side is None else (number_categories(side[0], self.categories_), *side[1:])
-            for side in (source.up, source.down)
-        ]
-        return replace(source, up=sides[0], down=sides[1])
+    def _number_categories(self, table: Any, *others: Any) -> Any:
+        """Write the categories of a varied table as numbers."""
+        return number_categories(table, self.categories_), *others
 
 
 if QBDTRegressor.__doc__:  # absent under python -OO

@@ -77,7 +77,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         return {kind: self._with_summary(text) if kind == "text/html" else text for kind, text in bundle.items()}
 
     def _with_summary(self, diagram: str) -> str:
-        """Put what was trained above scikit-learn's picture of the parameters, which is folded away."""
+        """Put a summary of the training above scikit-learn's picture of the parameters, which is folded away."""
         if not hasattr(self, "training_"):
             return diagram
         return f"{self.training_._repr_html_()}<details><summary>Parameters</summary>{diagram}</details>"

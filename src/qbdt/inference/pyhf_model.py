@@ -136,6 +136,12 @@ class PyhfModel:
         """Names of the parameters of one kind."""
         return tuple(p.name for p in self.parameters if p.kind == kind)
 
+    def prior_covariance(self, fixed: Collection[str] = ()) -> Floats:
+        """Covariance of all parameters before a fit: the squared widths of constraints, zero where there are none."""
+        free = ("poi", "free")
+        widths = [0.0 if p.kind in free or p.name in fixed else p.width for p in self.parameters]
+        return np.diag(np.square(widths))
+
     def expected(self, values: Floats) -> Floats:
         """Expected events per bin at a point; not finite where an interpolation overflows."""
         with np.errstate(all="ignore"):

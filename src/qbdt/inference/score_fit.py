@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data import Dataset, Events, FlatSystematic, FoldRule, Kind, Systematic
+from qbdt.data import Dataset, Events, FlatSystematic, FoldRule, Systematic
 from qbdt.data.columns import as_columns, drop_columns
 from qbdt.errors import DataError
 from qbdt.inference.fit import run_fit
@@ -98,13 +98,12 @@ class _ScoredTables:
 
     def score_source(self, source: FlatSystematic | Systematic) -> FlatSystematic | Systematic:
         """Return a source whose tables, if it has any, are scored."""
-        if not isinstance(source, FlatSystematic) or source.kind is not Kind.SHAPE:
-            return source
 
-        def score(side: Any) -> Any:
-            return None if side is None else (self.score(side[0], f"systematic {source.name}: "), *side[1:])
+        def score(table: Any, *others: Any) -> Any:
+            return self.score(table, f"systematic {source.name}: "), *others
 
-        return replace(source, up=score(source.up), down=score(source.down), event_id=(None, None))
+        scored = source.map_tables(score)
+        return replace(scored, event_id=(None, None)) if isinstance(scored, FlatSystematic) else scored
 
 
 def _score_events(model: Any) -> Callable[[Events], dict[str, Any]]:

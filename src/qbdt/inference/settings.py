@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from qbdt.settings import Section
+from qbdt.settings import SettingsSection
 
 Binning = Literal["uniform", "equal_signal", "equal_background", "edges", "optimised", "cells", "categories"]
 
@@ -17,7 +17,7 @@ LONGEST_WORD = 100
 """Letters of the name of a region or parameter: file systems take names of up to 255 bytes."""
 
 
-class FitSettings(Section):
+class FitSettings(SettingsSection):
     """How scores become templates and templates a fit; the defaults are the paper's.
 
     Examples

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.analytic_likelihood import fit_from
+from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_from
 from qbdt.inference.fit_summary import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
@@ -57,6 +57,13 @@ class BestFit:
     def is_strength(self) -> bool:
         """Whether it is a strength; otherwise it is a source without constraint, such as a mass."""
         return self.likelihood.parameters[self.index].is_factor
+
+    @property
+    def analytic(self) -> AnalyticLikelihood:
+        """The likelihood, where it can fit many sets of counts at once; refused where it is pyhf's."""
+        if not isinstance(self.likelihood, AnalyticLikelihood):
+            raise FitError("limits, scans, toys and yields need the likelihood with derivatives by formula")
+        return self.likelihood
 
     def value(self, name: str) -> float:
         """Best value of one parameter."""
@@ -155,8 +162,6 @@ def summarise(
     covariance = likelihood.covariance(best.minimum, best.hessian)
     errors = np.sqrt(np.diag(covariance))
     scale = np.where(errors > 0, errors, 1.0)
-    fixed = best.minimum.fixed
-    prior = [0.0 if p.kind in ("poi", "free") or p.name in fixed else p.width for p in likelihood.parameters]
     strengths = [replace(best, poi=name) for name in of_interest or (best.poi,)]
     return FitSummary(
         data=data,
@@ -167,7 +172,7 @@ def summarise(
         counts=likelihood.data,
         postfit=likelihood.expected_by_process(values),
         postfit_error=expected_error(likelihood, values, covariance),
-        prefit_error=expected_error(likelihood, likelihood.start, np.diag(np.square(prior))),
+        prefit_error=expected_error(likelihood, likelihood.start, likelihood.prior_covariance(best.minimum.fixed)),
         twice_nll=best.minimum.twice_nll,
     )
 

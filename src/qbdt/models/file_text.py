@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from qbdt.errors import ModelFileError
+from qbdt.errors import ModelFileError, is_number
 
 FORMAT = "qbdt model"
 FORMAT_VERSION = 3
@@ -79,7 +79,7 @@ def get(content: Mapping[str, Any], key: str, kind: type) -> Any:
 
 def number(value: Any, what: str, most: float = math.inf) -> float:
     """Return a finite number, of a size that can be computed with where `most` is given."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+    if not is_number(value):
         raise ModelFileError(f"{what}: {repr(value)[:40]} is not a finite number")
     if abs(value) > most:
         raise ModelFileError(f"{what}: {value} is larger than {most:g}")
@@ -124,10 +124,3 @@ def _format(content: Mapping[str, Any]) -> str:
 def _format_tree(tree: Mapping[str, Any]) -> str:
     nodes = ",\n".join(f"    {json.dumps(node, allow_nan=False)}" for node in tree["nodes"])
     return f'  {{"weight": {json.dumps(tree["weight"], allow_nan=False)}, "nodes": [\n{nodes}\n  ]}}'
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False

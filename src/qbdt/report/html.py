@@ -23,7 +23,7 @@ _SYMBOL = re.compile(
 """A Greek letter with a short index, or any letter with a Greek one or k: no name of a column looks like that."""
 
 
-def render_html(document: Document, pictures: Mapping[str, bytes]) -> str:
+def render_page(document: Document, pictures: Mapping[str, bytes]) -> str:
     """Return the page, with the SVG of each figure by its name; the template engine escapes every name from outside."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["kind"] = _kind

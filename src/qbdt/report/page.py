@@ -11,7 +11,7 @@ from qbdt.errors import OutputError
 from qbdt.files import replace_file, write_text
 from qbdt.progress import Progress, silent
 from qbdt.report.document import Block, Code, Document, Figure, Fold, Statement, Text
-from qbdt.report.html import render_html, svg
+from qbdt.report.html import render_page, svg
 from qbdt.report.style import styled
 from qbdt.tables import Table
 
@@ -45,7 +45,7 @@ def write_report(document: Document, folder: Path, progress: Progress = silent) 
                 with replace_file(folder / "figures" / f"{figure.name}.svg") as scratch:
                     scratch.write_bytes(pictures[figure.name])
                 advance(1)
-        write_text(page, render_html(document, pictures))
+        write_text(page, render_page(document, pictures))
         write_text(folder / "report.md", render_markdown(document))
         _write_pdf(document, folder / "figures.pdf")
     except OSError as error:

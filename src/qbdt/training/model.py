@@ -69,7 +69,7 @@ class TrainedModel:
     end
         How the training ended.
     data
-        What it was trained on: rows and yield of each sample, names of the sources.
+        Events of the training: rows and yield of each sample, names of the sources.
     expectations
         For each parameter of interest its expected σ and what each source does to it; of the profiled method only.
     """

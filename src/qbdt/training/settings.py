@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Real
 from textwrap import fill, indent
 from typing import Any
 
 import numpy as np
 
-from qbdt.errors import ConfigError, hint_at
-from qbdt.training.partner import Partner
+from qbdt.errors import ConfigError, is_number, require_known
+from qbdt.training.partner import STRENGTH, Partner
 from qbdt.trees import BinningChoice
 
 SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, "n_leaves": 15}}
@@ -47,9 +46,9 @@ class Rule:
         """Refuse a value that the setting cannot have."""
         if self.choices and value not in self.choices:
             raise ConfigError(f"{name}={value!r}: must be one of {', '.join(self.choices)}")
-        if self.whole and (not _is_number(value) or value != int(value)):
+        if self.whole and (not is_number(value) or value != int(value)):
             raise ConfigError(f"{name}={value!r}: must be a whole number")
-        if self.bounds and not (_is_number(value) and self._is_inside(value)):
+        if self.bounds and not (is_number(value) and self._is_inside(value)):
             needed = " and ".join(f"{word} {bound:g}" for word, bound in self.bounds.items())
             raise ConfigError(f"{name}={value!r}: must be {needed}")
 
@@ -228,9 +227,21 @@ class Settings:
             "monotonic_constraints": tuple(self.monotonic_constraints),
         }
         for setting, names in asked.items():
-            for name in names:
-                if name not in features:
-                    raise ConfigError(f"{setting}: no feature {name}; {hint_at(name, features)}")
+            require_known(setting, names, features, "feature")
+
+    def require_parameters(self, signals: Sequence[str], sources: Sequence[str]) -> None:
+        """Refuse strengths and parameters of interest that these signals and sources do not have."""
+        assigned = [process for processes in self.strengths.values() for process in processes]
+        require_known("strengths", assigned, signals, "signal process")
+        for process in signals if self.strengths else ():
+            if assigned.count(process) != 1:
+                times = "no strength" if process not in assigned else "more than one strength"
+                raise ConfigError(f"strengths: signal process {process} has {times}; each needs one")
+        if both := [name for name in self.strengths or (STRENGTH,) if name in sources]:
+            raise ConfigError(f"strengths: {both[0]} is a source too")
+        require_known(
+            "of_interest", self.of_interest, (*(self.strengths or (STRENGTH,)), *sources), "strength or source"
+        )
 
     @classmethod
     def rules(cls) -> dict[str, Rule]:
@@ -293,7 +304,7 @@ def _read_working_point(given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
         raise ConfigError(f"at={given!r}: must say for some sources which value they have")
     for name, value in given.items():
-        if not _is_number(value):
+        if not is_number(value):
             raise ConfigError(f"at: {name}: {value!r}: must be a number of standard deviations")
     return {str(name): float(given[name]) for name in sorted(given) if given[name] != 0}
 
@@ -311,18 +322,9 @@ def _sort_directions(constraints: Any) -> dict[str, int]:
     if not isinstance(constraints, Mapping):
         raise ConfigError(f"monotonic_constraints={constraints!r}: must say +1 or -1 for names of features")
     for name, direction in constraints.items():
-        if not _is_number(direction) or direction not in (-1, 0, 1):
+        if not is_number(direction) or direction not in (-1, 0, 1):
             raise ConfigError(f"monotonic_constraints: {name}: {direction!r}: must be 1, -1, or 0 for none")
     return {str(name): int(constraints[name]) for name in sorted(constraints) if constraints[name] != 0}
-
-
-def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
 
 
 def _choose_names(choice: Any, features: Sequence[str], what: str) -> list[str]:

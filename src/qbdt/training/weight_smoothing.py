@@ -1,6 +1,6 @@
 """Training on E[w | x] where weights are negative: weights that are positive and have the same expectations.
 
-What a density at x is made of is E[w | x], not the sign of one event. So where a process has negative weights, its
+A density at x is made of E[w | x], not of the sign of one event. So where a process has negative weights, its
 events are divided into a few large regions, the leaves of one tree, and in each of them every w is replaced by
 
     |w| ρ,    ρ = Σw / Σ|w| over the region.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,14 @@ from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Tally, Va
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.kernels.weights import ALL_ROWS
-from qbdt.training.partitions.protocol import Builder, Call, Partitions, total
+from qbdt.training.partitions.protocol import Builder, Call, Find, Found, Merge, Partitions, total
 from qbdt.training.partitions.survey import Survey
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import PairRows, fixed_scale
 from qbdt.training.settings import Settings
 from qbdt.trees import Binning, Ensemble, Tree
 from qbdt.trees.growth import LeafGrowth, RowStore, TreeGrower
-from qbdt.trees.kernels import LIMBS, binned_sums, exact_sum, round_sums
+from qbdt.trees.kernels import LIMBS, exact_sum, round_sums, sum_in_bins
 from qbdt.trees.rows import Memory, Segment, Side, in_memory
 
 ENTRIES = 1000.0
@@ -48,7 +48,6 @@ same everywhere, the best has a χ² of 10 to 12: a cut that is made is there.""
 FLOOR = 0.05
 """Least ρ: that of 1000 events is known to 0.03, and a region that cancels by chance is not empty."""
 
-Found = TypeVar("Found")
 P = ParamSpec("P")
 
 
@@ -143,7 +142,7 @@ def _sum_regions(number: int, dataset: Dataset, workers: Workers, regions: Regio
     for key, events, nodes in _weight_sets(dataset, regions, workers.n_threads):
         size = len(regions[key.process].trees[0].nodes)
         values = (events.weight, np.abs(events.weight))
-        sums[key] = np.stack([binned_sums(one, nodes.astype(np.int64), size) for one in values])
+        sums[key] = np.stack([sum_in_bins(one, nodes.astype(np.int64), size) for one in values])
     return sums
 
 
@@ -249,7 +248,7 @@ def _find_in_smoothed(
     number: int,
     dataset: Dataset,
     workers: Workers,
-    find: Callable[[int, Dataset, Workers], Found],
+    find: Find[Found],
     smoothing: Smoothing,
 ) -> Found:
     return find(number, smoothing.apply(dataset, workers.n_threads), workers)
@@ -272,9 +271,7 @@ class _SmoothedPartitions:
     def __init__(self, partitions: Partitions, smoothing: Smoothing) -> None:
         self._partitions, self._smoothing = partitions, smoothing
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Find something in the smoothed events."""
         return self._partitions.reduce(partial(_find_in_smoothed, find=find, smoothing=self._smoothing), merge, name)
 

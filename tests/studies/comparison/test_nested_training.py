@@ -11,7 +11,7 @@ from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
-from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, cross_train, rescale_scores
+from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, cross_train_tuned, rescale_scores
 from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
@@ -24,7 +24,7 @@ def divided(inner=5, outer=5, seed=1, data=None):
 def test_every_event_is_scored_by_a_model_that_did_not_see_it(tmp_path, n_inner, outer, models):
     witness = Witness()
     division = divided(n_inner, outer)
-    training = cross_train(witness.contestant(), division, 2, Cache(tmp_path))
+    training = cross_train_tuned(witness.contestant(), division, 2, Cache(tmp_path))
     assert len(witness.trainings) == 2 * models + outer  # a model without inner folds i and j serves both outer folds
     assert len(training.settings) == outer
     assert training.scored.folds == division.rule
@@ -34,7 +34,7 @@ def test_every_event_is_scored_by_a_model_that_did_not_see_it(tmp_path, n_inner,
 
 def test_scores_are_those_of_each_folds_model_in_order(tmp_path):
     division = divided()
-    training = cross_train(Witness().contestant(), division, 1, Cache(tmp_path))
+    training = cross_train_tuned(Witness().contestant(), division, 1, Cache(tmp_path))
     varied = training.scored.varied("tes", "up")["background"]
     for number in range(5):
         scorer = Witness().fit(division.training_events(number), {"feature": 0}, 1).score
@@ -111,9 +111,9 @@ def flip_a_bit(content):
 
 
 def test_a_second_run_trains_nothing(tmp_path):
-    first = cross_train(Witness().contestant(), divided(), 2, Cache(tmp_path))
+    first = cross_train_tuned(Witness().contestant(), divided(), 2, Cache(tmp_path))
     witness = Witness()
-    second = cross_train(witness.contestant(), divided(), 2, Cache(tmp_path))
+    second = cross_train_tuned(witness.contestant(), divided(), 2, Cache(tmp_path))
     assert witness.trainings == []
     for one, other in zip(first.scored.samples, second.scored.samples, strict=True):
         np.testing.assert_array_equal(one.events.column("score"), other.events.column("score"))
@@ -121,11 +121,11 @@ def test_a_second_run_trains_nothing(tmp_path):
 
 @pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: b"", flip_a_bit])
 def test_damaged_results_are_computed_anew(tmp_path, damage):
-    first = cross_train(Witness().contestant(), divided(), 2, Cache(tmp_path))
+    first = cross_train_tuned(Witness().contestant(), divided(), 2, Cache(tmp_path))
     for path in tmp_path.iterdir():
         path.write_bytes(damage(path.read_bytes()))
     witness = Witness()
-    second = cross_train(witness.contestant(), divided(), 2, Cache(tmp_path))
+    second = cross_train_tuned(witness.contestant(), divided(), 2, Cache(tmp_path))
     assert witness.trainings
     assert second.settings == first.settings
     for one, other in zip(first.scored.samples, second.scored.samples, strict=True):
@@ -134,20 +134,20 @@ def test_damaged_results_are_computed_anew(tmp_path, damage):
 
 def test_another_seed_or_other_events_are_trained_anew(tmp_path):
     cache = Cache(tmp_path)
-    cross_train(Witness().contestant(), divided(), 1, cache)
+    cross_train_tuned(Witness().contestant(), divided(), 1, cache)
     for division in (divided(seed=2), divided(data=imitation(300, 900, seed=6))):
         witness = Witness()
-        cross_train(witness.contestant(), division, 1, cache)
+        cross_train_tuned(witness.contestant(), division, 1, cache)
         assert len(witness.trainings) == 5
 
 
 def test_training_can_be_told_of_some_sources_only(tmp_path):
     witness = Witness()
     ours = witness.contestant(method="profile")
-    training = cross_train(ours, divided(), 1, Cache(tmp_path), sources=("tes",))
+    training = cross_train_tuned(ours, divided(), 1, Cache(tmp_path), sources=("tes",))
     assert witness.told == [["tes"]] * 5
     assert len(training.scored.systematics) == 7
-    cross_train(ours, divided(), 1, Cache(tmp_path))
+    cross_train_tuned(ours, divided(), 1, Cache(tmp_path))
     assert len(witness.trainings) == 10
 
 

@@ -10,10 +10,10 @@ from qbdt.errors import ConfigError
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.report.document import Verdict
 from qbdt.studies.paper import numbers as paper
-from qbdt.studies.paper.measurement import measure_templates, score_events, smooth
+from qbdt.studies.paper.measurement import measure_templates, score_dataset, smooth
 from qbdt.studies.paper.paper_methods import METHODS, get_method
 from qbdt.studies.paper.paper_tables import format_cell
-from qbdt.studies.paper.random_halves import Difference, compare, standard_deviations
+from qbdt.studies.paper.random_halves import Difference, compare_pairs, standard_deviations
 from qbdt.studies.paper.statements import judge
 from tests.studies.paper.events import imitation
 
@@ -88,7 +88,7 @@ def test_rows_that_a_source_only_reweights_are_scored_once():
         return np.asarray(events.column("pt_tau"), dtype=float)
 
     data = imitation(50, 100)
-    scored = score_events(score, data)
+    scored = score_dataset(score, data)
     assert len(calls) == 2 + 4  # signal, background, four sources that move events
     assert scored.varied("tauid", "up")["background"].total > scored.sample("background").events.total
 
@@ -98,11 +98,11 @@ def test_differences_are_paired_and_swaps_count_once():
     common = rng.normal(0, 1, 40)
     first = {i: [common[i] + 0.1 + 0.01 * rng.normal(), common[i] + 0.1] for i in range(40)}
     second = {i: [common[i], common[i]] for i in range(40)}
-    found = compare(first, second)
+    found = compare_pairs(first, second)
     assert found.n == 40
     assert found.mean == pytest.approx(0.1, abs=0.005)
     assert found.error < 0.01
-    assert math.isnan(compare({0: [1.0]}, {0: [0.5]}).error)
+    assert math.isnan(compare_pairs({0: [1.0]}, {0: [0.5]}).error)
 
 
 def test_few_halves_are_not_sure_of_anything():

@@ -8,7 +8,7 @@ import pytest
 from qbdt.data.events import Events
 from qbdt.threads import Workers
 from qbdt.training.partitions.local import InMemoryPartitions, OnePartition
-from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows, ordered
+from qbdt.training.profile.score_rows import HeldScores, ScoredSegment, ScoreRows, make_keys
 from qbdt.training.profile.segments import ShiftSegment
 from qbdt.trees.rows.layout import Segment, Side
 
@@ -89,4 +89,4 @@ def test_nothing_is_below_the_smallest_key():
 
 def test_keys_are_ordered_as_numbers():
     values = np.random.default_rng(1).normal(size=200) * 10.0 ** np.arange(-100, 100)
-    assert np.array_equal(np.argsort(ordered(values)), np.argsort(values))
+    assert np.array_equal(np.argsort(make_keys(values)), np.argsort(values))

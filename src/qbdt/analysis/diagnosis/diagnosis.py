@@ -43,7 +43,7 @@ CERTAIN = 10
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Sensitivity of a training and the reasons for it."""
+    """Sensitivity of a training, and its causes: over-training, features, sources, number of events."""
 
     strength: Sensitivity  # σ_μ of the out-of-fold scores
     over_training: tuple[OverTraining, ...]  # Test of signal and of background

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.schema.measurement_names import (
-    require_figure,
-    require_interest,
-    require_known,
-    require_measured,
-    require_strengths,
-)
+from qbdt.analysis.schema.measurement_names import require_figure, require_measured
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
 from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.analysis.schema.training_schema import Training
 from qbdt.data import FoldRule, HashFolds
-from qbdt.errors import ConfigError, find_repeated, hint_at
-from qbdt.settings import OptionalNames, Section
+from qbdt.errors import ConfigError, find_repeated, hint_at, require_known
+from qbdt.settings import OptionalNames, SettingsSection
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
 
 
-class Folds(Section):
+class Folds(SettingsSection):
     """How events are divided for cross-training: by identifiers, so that shifted copies stay together."""
 
     by: Literal["modulo", "hash", "split", "content", "position"] = Field(
@@ -58,7 +53,7 @@ class Folds(Section):
         return FoldRule.from_dict(self.model_dump())
 
 
-class BuiltinDataset(Section):
+class BuiltinDataset(SettingsSection):
     """A dataset that comes with qbdt, instead of samples in files."""
 
     name: str = Field(description="for example inferno")
@@ -76,7 +71,7 @@ _AFTER_TRAINING: Any = {
 """Keys that a training does not depend on."""
 
 
-class Analysis(Section):
+class Analysis(SettingsSection):
     """One analysis: features, samples, systematic sources, folds, training, fit."""
 
     name: str = Field("analysis", description="what reports call it")
@@ -281,12 +276,17 @@ class Analysis(Section):
                 [name for name, sample in self.samples.items() if sample.role == role]
                 for role in ("signal", "background")
             )
-            require_strengths(training.strengths, signals, sources)
-            require_known("training.free", training.free, backgrounds, "background process")
-            trained = (
-                sources if training.systematics is None else [name.partition("#")[0] for name in training.systematics]
-            )
-            require_interest(training.of_interest, training.strengths, trained)
+            trained = sources if training.systematics is None else [n.partition("#")[0] for n in training.systematics]
+            if twice := find_repeated(training.of_interest):
+                raise ValueError(f"training.of_interest: {twice[0]} is given twice")
+            interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
+            try:
+                if training.method == "profile":
+                    settings = replace(training.settings(self.categorical), of_interest=interest)
+                    settings.require_parameters(signals, trained)
+                require_known("free", training.free, backgrounds, "background process")
+            except ConfigError as error:
+                raise ValueError(f"training.{error}") from error
             require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
         if self.fit.binning == "cells":
             measured = self.fit.of_interest or list(self.fit.parameters)

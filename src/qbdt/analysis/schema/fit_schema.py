@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText
 from qbdt.inference import FitSettings
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, SettingsSection
 
 
 class Fit(FitSettings):
@@ -57,7 +57,7 @@ class Fit(FitSettings):
         return self
 
 
-class Variable(Section):
+class Variable(SettingsSection):
     """How figures call a feature, and how it is drawn; with an expression, something that is drawn and no feature."""
 
     label: LabelText | None = Field(None, description="title of the axis; formulas between dollar signs")
@@ -78,7 +78,7 @@ class Variable(Section):
         return f"{label} ({self.unit})" if self.unit else label
 
 
-class FigureText(Section):
+class FigureText(SettingsSection):
     """The line above the axes of figures."""
 
     experiment: str = Field("", description="in bold on the left, such as CMS")

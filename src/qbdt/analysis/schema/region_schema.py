@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from qbdt.analysis.schema.schema_fields import ExpressionText, LabelText, as_text
 from qbdt.data import Expression
 from qbdt.inference import FitSettings
-from qbdt.settings import Section, as_list, one_or_many
+from qbdt.settings import SettingsSection, as_list, one_or_many
 
 SCORE, YIELD = "score", "yield"
 
@@ -39,7 +39,7 @@ Decorrelate = Annotated[
 """Ways to split a source's nuisance parameter."""
 
 
-class Region(Section):
+class Region(SettingsSection):
     """Events that make one histogram of the fit.
 
     Examples

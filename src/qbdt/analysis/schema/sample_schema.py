@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from qbdt.analysis.schema.schema_fields import Colour, ExpressionText, LabelText
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, SettingsSection
 
 
-class Generated(Section):
+class Generated(SettingsSection):
     """How many events were generated, or the sum of their weights, before any selection.
 
     A number, or what is summed over all files of the sample: an expression over the events of a tree, or a histogram.
@@ -43,7 +43,7 @@ def _as_generated(value: Any) -> Any:
 GeneratedEvents = Annotated[Generated, BeforeValidator(_as_generated)]
 
 
-class SampleEra(Section):
+class SampleEra(SettingsSection):
     """Differences of a sample in one era."""
 
     files: OptionalNames = Field([], description="paths or wildcards; those of the sample, with {era}, by default")
@@ -55,7 +55,7 @@ class SampleEra(Section):
     generated: GeneratedEvents | None = Field(None, description="generated events, or their sum of weights")
 
 
-class Era(Section):
+class Era(SettingsSection):
     """One year of running, or any other period with files of its own."""
 
     luminosity: float | None = Field(None, gt=0, allow_inf_nan=False, description="integrated luminosity in fb⁻¹")
@@ -63,14 +63,14 @@ class Era(Section):
     selection: ExpressionText | None = Field(None, description="selection in this era, instead of the one at the top")
 
 
-class TransferRatio(Section):
+class TransferRatio(SettingsSection):
     """Two selections whose yields, data less simulation, make a factor."""
 
     numerator: ExpressionText = Field(description="selection of the events above the line")
     denominator: ExpressionText = Field(description="selection of the events below the line")
 
 
-class DataDriven(Section):
+class DataDriven(SettingsSection):
     """A background made of other samples' events in another selection."""
 
     samples: Names = Field(description="samples whose events are taken: recorded data, most often")
@@ -96,7 +96,7 @@ class DataDriven(Section):
         return self
 
 
-class FriendFiles(Section):
+class FriendFiles(SettingsSection):
     """Another tree, of the same file or of others, with more columns of the same events."""
 
     files: str | None = Field(
@@ -112,7 +112,7 @@ class FriendFiles(Section):
         return self
 
 
-class SampleFiles(Section):
+class SampleFiles(SettingsSection):
     """One process and where its events are."""
 
     role: Literal["signal", "background", "data"] = Field(description="what the sample is")

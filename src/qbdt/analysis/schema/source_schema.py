@@ -14,7 +14,7 @@ from qbdt.analysis.schema.schema_fields import SOURCE_LABEL, ExpressionText, Lab
 from qbdt.data import Expression, Systematic
 from qbdt.data.families import ONE_SIGMA, FamilyKind, WeightFamily
 from qbdt.errors import DataError
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, SettingsSection
 
 ALL_PROCESSES: Any = Field(["*"], description="processes it acts on; wildcards allowed; all simulated ones by default")
 DECORRELATE: Any = Field([], description="region, process or both: a nuisance parameter of its own for each")
@@ -42,13 +42,13 @@ SizeOrSizes = Annotated[
 NORM: Any = Field({}, description="processes whose normalisation it changes instead, and by how much: {wjets: 0.1}")
 
 
-class SourceEras(Section):
-    """In which eras a source acts, and whether with one nuisance parameter; on which processes, and how."""
+class BaseSource(SettingsSection):
+    """Keys and properties that sources of all kinds have."""
 
     eras: OptionalNames = Field([], description="eras in which it acts; all by default")
     correlated: bool = Field(True, description="one nuisance parameter for all eras; false: one for each")
 
-    if TYPE_CHECKING:  # each kind has its own, in its own place
+    if TYPE_CHECKING:  # each kind declares it itself: a run writes keys in the order of their declaration
         processes: list[str]
 
     @property
@@ -93,7 +93,7 @@ class SourceEras(Section):
         return {}
 
 
-class ShapeVariation(Section):
+class ShapeVariation(SettingsSection):
     """Another set of events. What is not given is as in the nominal sample.
 
     In paths {process} stands for the process's name and {file} for its nominal files, without folder and ending.
@@ -112,7 +112,7 @@ class ShapeVariation(Section):
         return self
 
 
-class _JoinedSource(SourceEras):
+class _JoinedSource(BaseSource):
     """A source that may be a normalisation of other processes at the same time."""
 
     if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class ShapeSource(_JoinedSource):
     norm: Sizes = NORM
 
 
-class NormSource(SourceEras):
+class NormSource(BaseSource):
     """A relative size on chosen processes."""
 
     kind: Literal["norm"]
@@ -201,7 +201,7 @@ class NormSource(SourceEras):
         return self
 
 
-class FamilySource(SourceEras):
+class FamilySource(BaseSource):
     """A family of weights, such as those of parton densities, as one or a few sources."""
 
     kind: Literal["replicas", "hessian", "envelope"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from qbdt.settings import Names, OptionalNames, Section
+from qbdt.settings import Names, OptionalNames, SettingsSection
 from qbdt.training import Partner, Settings
 
 CONTROL_REGIONS = "control regions"
@@ -20,7 +20,7 @@ def _as_partner(value: Any) -> Any:
     return {"file": value} if isinstance(value, str) else value
 
 
-class _Partner(Section):
+class _Partner(SettingsSection):
     """Other regions and channels that are fitted together with the trained one."""
 
     file: str | None = Field(None, description="pyhf workspace; a path relative to the analysis file")
@@ -58,7 +58,7 @@ def _fields_of_settings() -> dict[str, Any]:
     return found
 
 
-_Training: Any = create_model("_Training", __base__=Section, **_fields_of_settings())
+_Training: Any = create_model("_Training", __base__=SettingsSection, **_fields_of_settings())
 
 
 class Training(_Training):

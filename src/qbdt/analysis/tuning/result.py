@@ -107,7 +107,7 @@ class Tuning:
 
 
 def best_section(found: Tuning, analysis: Analysis) -> str:
-    """Return the `training:` section with the best settings, and in a comment what they are worth."""
+    """Return the `training:` section with the best settings, and their expected σ_μ in a comment."""
     section: dict[str, Any] = analysis.training.model_dump(mode="json", exclude_defaults=True)
     section |= {"method": found.method, **found.best.settings}
     where = f"qbdt {version('qbdt')}"

@@ -57,7 +57,7 @@ class FamilyBasis:
         return 2 if self.rotation is None else self.n_components
 
     def describe(self) -> str:
-        """Say in one sentence what the family became."""
+        """Describe the components of the family in one sentence."""
         if not self.kept:
             return f"{self.family.name}: {self.n_weights} weights that do not vary"
         sources = f"{self.n_components} source{'s' * (self.n_components > 1)}"

@@ -8,7 +8,7 @@ from qbdt.data.readers.friends import Friend, open_with_friends
 from qbdt.data.readers.request import NOMINAL, Request, family_column, read_events, read_family_rows, read_request
 from qbdt.data.readers.root import read_histogram
 from qbdt.data.readers.table import Share, expand, write_tables
-from qbdt.data.readers.whole_columns import read_columns, require_same_rows, sum_expression
+from qbdt.data.readers.whole_columns import read_columns, require_same_values, sum_expression
 
 __all__ = [
     "NOMINAL",
@@ -24,7 +24,7 @@ __all__ = [
     "read_family_rows",
     "read_histogram",
     "read_request",
-    "require_same_rows",
+    "require_same_values",
     "sum_expression",
     "write_tables",
 ]

@@ -25,7 +25,7 @@ def read_columns(path: str | PathLike[str], columns: Sequence[str], tree: str | 
     return stack.finish()
 
 
-def require_same_rows(
+def require_same_values(
     nominal: tuple[str, str | None], varied: tuple[str, str | None], columns: Sequence[str], what: str
 ) -> None:
     """Refuse two files, each with its tree, whose rows do not have the same values of `columns` in the same order."""

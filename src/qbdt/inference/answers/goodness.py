@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from qbdt.errors import FitError
-from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.pseudo_experiments import draw_experiments, fit_experiments
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
@@ -50,8 +48,6 @@ def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessO
     p_value = float(chdtrc(degrees, statistic)) if degrees > 0 else float("nan")
     if not n_toys:
         return GoodnessOfFit(statistic, degrees, p_value)
-    if not isinstance(likelihood, AnalyticLikelihood):
-        raise FitError("toys need the likelihood with derivatives by formula")
-    drawn = draw_experiments(likelihood, best.minimum.values, n_toys, np.random.default_rng(seed))
-    found = fit_experiments(likelihood, drawn).twice_nll
+    drawn = draw_experiments(best.analytic, best.minimum.values, n_toys, np.random.default_rng(seed))
+    found = fit_experiments(best.analytic, drawn).twice_nll
     return GoodnessOfFit(statistic, degrees, p_value, float(np.mean(found >= statistic)), n_toys)

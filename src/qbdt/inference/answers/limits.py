@@ -16,7 +16,6 @@ from scipy.special import ndtr, ndtri
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.pseudo_experiments import draw_experiments, measure_tilde
 from qbdt.inference.likelihood import Minimum
 from qbdt.inference.summary import BestFit
@@ -86,6 +85,7 @@ def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points
     >>> from qbdt.data import Role
     >>> from qbdt.inference.templates import ProcessTemplates, TemplateSet
     >>> from qbdt.inference.workspace import build_workspace
+    >>> from qbdt.inference.analytic_likelihood import AnalyticLikelihood
     >>> from qbdt.inference.summary import fit_freely
     >>> s = ProcessTemplates("s", Role.SIGNAL, np.array([10.0]), np.zeros(1))
     >>> b = ProcessTemplates("b", Role.BACKGROUND, np.array([100.0]), np.array([25.0]))
@@ -121,13 +121,11 @@ def find_limit_with_toys(
     """CLs limit with the distributions of the test statistic drawn: for few events, where the formulae fail.
 
     `n_toys` pseudo-experiments are drawn at each strength and hypothesis; CLs is interpolated between `points`
-    strengths. The likelihood must be an `AnalyticLikelihood`.
+    strengths.
     """
     guess = find_limit(best, level, observed, points=2)
     rng = np.random.default_rng(seed)
-    likelihood = best.likelihood
-    if not isinstance(likelihood, AnalyticLikelihood):
-        raise FitError("limits with toys need the likelihood with derivatives by formula")
+    likelihood = best.analytic
     base = best if observed else make_null(best, observed=False)
     ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
     mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)

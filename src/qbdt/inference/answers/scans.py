@@ -10,7 +10,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_many
+from qbdt.inference.analytic_likelihood import fit_many
 from qbdt.inference.summary import BestFit
 
 LEVELS = {0.68: 2.2957, 0.95: 5.9915}
@@ -95,9 +95,7 @@ def _choose_values(best: BestFit, parameter: str, points: int) -> Floats:
 
 def _profile(best: BestFit, hold: Mapping[str, Floats]) -> Floats:
     """−2 Δln L with parameters held at many values."""
-    likelihood = best.likelihood
-    if not isinstance(likelihood, AnalyticLikelihood):
-        raise FitError("scans need the likelihood with derivatives by formula")
+    likelihood = best.analytic
     n = len(next(iter(hold.values())))
     counts = np.repeat(likelihood.data[None], n, axis=0)
     centres = np.repeat(likelihood.constraints.centres[None], n, axis=0)

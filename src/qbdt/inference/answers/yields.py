@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.likelihood import Likelihood
@@ -88,14 +87,8 @@ def _round(events: float, error: float) -> str:
 
 def measure_yields(best: BestFit, recorded: bool = False) -> Yields:
     """Yields before and after a fit, uncertainties by linear propagation of all parameters with their correlations."""
-    likelihood = best.likelihood
-    if not isinstance(likelihood, AnalyticLikelihood):
-        raise FitError("yields need the likelihood with derivatives by formula")
-    constrained = [p.kind in ("source", "mc_stat") and p.name not in best.minimum.fixed for p in likelihood.parameters]
-    prior = np.diag(
-        [p.width**2 if is_free else 0.0 for p, is_free in zip(likelihood.parameters, constrained, strict=True)]
-    )
-    before = _propagate(likelihood, likelihood.start, prior)
+    likelihood = best.analytic
+    before = _propagate(likelihood, likelihood.start, likelihood.prior_covariance(best.minimum.fixed))
     after = _propagate(likelihood, best.minimum.values, likelihood.covariance(best.minimum, best.hessian))
     rows = tuple(Yield(*key, *before[key], *after[key]) for key in before)
     data = {name: float(counts.sum()) for name, counts in likelihood.split(likelihood.data).items()}
@@ -142,7 +135,7 @@ def predict(measurement: Measurement, summary: FitSummary) -> FitSummary:
     """
     spec = describe_measurement(measurement)
     likelihood = Likelihood(spec, data=measurement.asimov)
-    prior = np.array([0.0 if p.kind in ("poi", "free") else p.width**2 for p in likelihood.parameters])
+    prior = likelihood.prior_covariance()
     values, covariance = _take_over(likelihood, summary, prior)
     return replace(
         summary,
@@ -150,7 +143,7 @@ def predict(measurement: Measurement, summary: FitSummary) -> FitSummary:
         counts=likelihood.data,
         postfit=likelihood.expected_by_process(values),
         postfit_error=expected_error(likelihood, values, covariance),
-        prefit_error=expected_error(likelihood, likelihood.start, np.diag(prior)),
+        prefit_error=expected_error(likelihood, likelihood.start, prior),
     )
 
 
@@ -159,7 +152,7 @@ def _take_over(likelihood: Likelihood, summary: FitSummary, prior: Floats) -> tu
     fitted = {p.name: i for i, p in enumerate(summary.parameters) if p.kind != "mc_stat"}
     shared = [(i, fitted[name]) for i, name in enumerate(likelihood.names) if name in fitted]
     mine, its = (np.array([pair[k] for pair in shared], dtype=np.intp) for k in (0, 1))
-    values, covariance = likelihood.start.copy(), np.diag(prior)
+    values, covariance = likelihood.start.copy(), prior.copy()
     values[mine] = [summary.parameters[i].value for i in its]
     errors = np.array([summary.parameters[i].error for i in its])
     covariance[np.ix_(mine, mine)] = summary.correlation[np.ix_(its, its)] * np.outer(errors, errors)

@@ -1,7 +1,7 @@
 """A category for each signal: every event goes where its score is largest, and is binned in that score.
 
 The simple alternative to cells of several scores: a histogram per strength, which everybody can read, for some loss
-of what the fit can know. The bins of a category are those that are best for its own strength, with the other signals
+of information. The bins of a category are those that are best for its own strength, with the other signals
 counted as background; they are chosen as those of a single score are.
 """
 

@@ -1,4 +1,4 @@
-"""Cells of several scores: few regions that keep what a fit can know of several parameters together.
+"""Cells of several scores: few regions that keep the information on several parameters together.
 
 The space of the scores is first cut into a fine grid (`score_grid`). With a the derivatives of the expected events of a
 box by all parameters, v their variance and C the covariance of the parameters, y = C_φ a/v is the efficient score of
@@ -208,7 +208,7 @@ def choose_cells(
     n_cells
         Largest number of cells.
     target
-        What the cells are to keep.
+        Information that the cells are to keep.
     min_entries
         Smallest effective number of simulated background events in a cell.
     by_folds

@@ -75,7 +75,9 @@ class ExportComparison:
         self.beyond += int((difference > self._bound).sum())
 
 
-def compare(model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool) -> ExportComparison:
+def compare_rows(
+    model: Model, outputs: Outputs, batches: Iterable[Rows], bound: float, *, single: bool
+) -> ExportComparison:
     """Compare an export, read back, with the model on rows; `bound` is the difference that rounding explains.
 
     With `single`, features are rounded to single precision first, as the export does.

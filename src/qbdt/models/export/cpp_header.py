@@ -377,6 +377,6 @@ def _write_rule(rule: FoldRule, ids: list[str]) -> list[str]:
 
 
 def _quote(text: str) -> str:
-    """Return a string as C++ writes it; what is not plain ASCII as bytes in octal, which ends after three digits."""
+    """Return a string as C++ writes it; other characters than plain ASCII are bytes in octal, with three digits."""
     plain = (chr(b) if 32 <= b < 127 and b not in b'"?\\' else f"\\{b:03o}" for b in text.encode())
     return f'"{"".join(plain)}"'

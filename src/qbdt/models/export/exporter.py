@@ -17,7 +17,14 @@ from qbdt.arrays import Floats
 from qbdt.data import Events
 from qbdt.errors import ConfigError, OutputError
 from qbdt.files import replace_file, require_place, scratch_folder
-from qbdt.models.export.comparison import Check, ExportComparison, Outputs, bound_rounding, compare, rows_of_events
+from qbdt.models.export.comparison import (
+    Check,
+    ExportComparison,
+    Outputs,
+    bound_rounding,
+    compare_rows,
+    rows_of_events,
+)
 from qbdt.models.export.cpp_header import CompiledHeader, header_text, namespace_of
 from qbdt.models.export.onnx_graph import read_onnx, write_onnx
 from qbdt.models.export.probes import make_probes
@@ -303,7 +310,7 @@ def _check(exporter: _OneFile | _FilePerSum, events: Iterable[tuple[str, Events]
     if outputs is None:
         return [], exporter.warnings(None)
     model, bound, single = exporter.model, exporter.bound, exporter.single
-    around = compare(model, outputs, make_probes(model, fractions=not single), bound, single=single)
+    around = compare_rows(model, outputs, make_probes(model, fractions=not single), bound, single=single)
     if around.largest > bound or (around.largest_missing > bound and exporter.holds_missing):
         raise OutputError(
             f"the {exporter.to} file does not agree with the model: scores differ by "
@@ -314,7 +321,7 @@ def _check(exporter: _OneFile | _FilePerSum, events: Iterable[tuple[str, Events]
         checks.append(Check("missing values", around.rows_missing, around.largest_missing))
     warnings = exporter.warnings(around)
     for name, own in events:
-        result = compare(model, outputs, rows_of_events(model, own), bound, single=False)
+        result = compare_rows(model, outputs, rows_of_events(model, own), bound, single=False)
         checks.append(Check(name, result.rows, max(result.largest, result.largest_missing)))
         if result.beyond:
             warnings.append(f"{name}: {result.beyond} of {result.rows} events take another way through the trees")

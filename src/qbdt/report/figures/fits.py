@@ -11,6 +11,7 @@ import numpy as np
 from qbdt.files import choose_file_names
 from qbdt.inference import FitResult, FitSummary, Scan
 from qbdt.inference.answers import LEVELS, PairScan, UpperLimit
+from qbdt.report.figures.panels import draw_matrix
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import COLOURS, DOWN, SIGNAL, UP, figure, save, styled
@@ -95,17 +96,7 @@ def correlation(summary: FitSummary, labels: Labels = PLAIN) -> Any:
     size = len(kept)
     with styled():
         drawn, axes = figure(max(5.0, 2.6 + 0.52 * size), max(4.2, 1.8 + 0.52 * size))
-        image = axes.imshow(100 * matrix, cmap="RdBu_r", vmin=-100, vmax=100)
-        if size <= 25:
-            for i in range(size):
-                for j in range(size):
-                    value = round(100 * matrix[i, j])
-                    colour = "white" if abs(value) > 60 else "black"
-                    axes.text(j, i, f"{value}", ha="center", va="center", color=colour, fontsize=9.5)
-        axes.set_xticks(range(size), names, rotation=60, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(size), names)
-        axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
-        drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
+        draw_matrix(drawn, axes, names, matrix)
         narrow = size <= NARROW  # no room for luminosity and energy beside the experiment
         (replace(labels, energy=None, luminosity=None) if narrow else labels).write_above(axes)
     return drawn

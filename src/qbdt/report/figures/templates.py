@@ -11,8 +11,9 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet
+from qbdt.report.figures.panels import draw_band, draw_points, draw_stack, make_panels, mark_hidden, round_scale
 from qbdt.report.labels import PLAIN, Labels
-from qbdt.report.style import DOWN, SIGNAL, UP, figure, styled
+from qbdt.report.style import DOWN, SIGNAL, UP, styled
 
 NARROW = 0.01
 """Bins narrower than this share of the axis are drawn with equal widths: they could not be seen otherwise."""
@@ -49,13 +50,13 @@ def stacked(
     total, axis = np.sum(list(yields.values()), axis=0), _Axis.of(templates)
     counts = summary.counts if shown is None else shown
     with styled():
-        drawn, (main, ratio) = _with_ratio()
-        _draw_stack(main, templates, yields, axis, labels)
-        _band(main, axis.edges, total - error, total + error, "uncertainty")
+        drawn, (main, ratio) = make_panels()
+        _draw_processes(main, templates, yields, axis, labels)
+        draw_band(main, axis.edges, total - error, total + error, "uncertainty")
         kind = "data" if summary.data == "recorded" or shown is not None else "Asimov data"
-        _points(main, axis.edges, counts, np.sqrt(counts), kind)
+        draw_points(main, axis.edges, counts, np.sqrt(counts), kind)
         for axes in (main, ratio):
-            _mark_hidden(axes, axis.edges, counts)
+            mark_hidden(axes, axis.edges, counts)
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
         before = "before the fit, μ = 1" if _has_one_strength(summary) else "before the fit"
@@ -78,48 +79,28 @@ def _has_one_strength(summary: FitSummary) -> bool:
     return len(summary.strengths) == 1 and summary.strengths[0].is_strength
 
 
-def _mark_hidden(axes: Any, edges: Floats, counts: Floats) -> None:
-    """Mark bins whose data are hidden."""
-    hidden = np.flatnonzero(np.isnan(counts))
-    for number in hidden:
-        label = "blind" if number == hidden[0] else None
-        axes.axvspan(edges[number], edges[number + 1], color="grey", alpha=0.25, linewidth=0, zorder=0, label=label)
-
-
-def _draw_stack(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, labels: Labels) -> None:
-    """Backgrounds from the smallest up, signals on top, and the line of all signals together times a round number."""
-    import mplhep
-
-    backgrounds = sorted((p.name for p in templates.of_role(Role.BACKGROUND)), key=lambda n: yields[n].sum())
+def _draw_processes(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, labels: Labels) -> None:
+    """All processes as a stack, and the line of all signals together times a round number."""
+    names = draw_stack(axes, templates, yields, axis.edges, labels)
     signals = [p.name for p in templates.of_role(Role.SIGNAL)]
-    colours = labels.fill_colours(backgrounds[::-1], signals)
-    names = [*backgrounds, *signals]
-    mplhep.histplot(
-        [yields[name] for name in names],
-        axis.edges,
-        ax=axes,
-        stack=True,
-        histtype="fill",
-        color=[colours[name] for name in names],
-        label=[labels.process(name) for name in names],
-        edges=False,
-    )
     signal, total = np.sum([yields[name] for name in signals], axis=0), np.sum(list(yields.values()), axis=0)
     top = float(total.max())
-    scale = _round_scale(top, float(signal.max()))
+    scale = round_scale(top, float(signal.max()))
     label = labels.process(signals[0]) if len(signals) == 1 else "signal"
     if scale > 1:
-        axes.stairs(scale * signal, axis.edges, color=colours[signals[0]], linewidth=2, label=f"{label} × {scale:g}")
+        colour = labels.fill_colours(names[: -len(signals)][::-1], signals)[signals[0]]
+        axes.stairs(scale * signal, axis.edges, color=colour, linewidth=2, label=f"{label} × {scale:g}")
     axes.set_yscale("log")
-    floor = min(float(np.min(v[v > 0])) for v in (yields[backgrounds[-1]], total))
+    largest = yields[names[-len(signals) - 1]]
+    floor = min(float(np.min(v[v > 0])) for v in (largest, total))
     low, rows = max(0.1 * floor, 1e-3), 2 + len(names) // 2
     axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
 
 
 def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: Floats) -> None:
     """Data over expectation; the range holds the points, their errors and the band."""
-    _band(axes, edges, 1 - error / total, 1 + error / total, None)
-    _points(axes, edges, counts / total, np.sqrt(counts) / total, None)
+    draw_band(axes, edges, 1 - error / total, 1 + error / total, None)
+    draw_points(axes, edges, counts / total, np.sqrt(counts) / total, None)
     axes.axhline(1, color="black", linewidth=0.8)
     furthest = np.fmax(np.abs(counts / total - 1) + np.sqrt(counts) / total, error / total)
     reach = min(max(0.1, 1.15 * float(np.max(furthest))), 1.0)
@@ -140,14 +121,14 @@ def envelope(templates: TemplateSet, source: str, labels: Labels = PLAIN) -> Any
     up, down = (templates.total(role, source, side) for side in ("up", "down"))
     axis, name = _Axis.of(templates), labels.source(source)
     with styled():
-        drawn, (main, ratio) = _with_ratio()
+        drawn, (main, ratio) = make_panels()
         mplhep.histplot(up, axis.edges, ax=main, color=UP, linestyle="--", label=f"{name} up", edges=False)
         mplhep.histplot(down, axis.edges, ax=main, color=DOWN, linestyle=":", label=f"{name} down", edges=False)
         if role is Role.BACKGROUND and signal.any():
-            scale = _round_scale(float(nominal.max()), float(signal.max()))
+            scale = round_scale(float(nominal.max()), float(signal.max()))
             label = f"signal × {scale:g}" if scale != 1 else "signal"
             mplhep.histplot(scale * signal, axis.edges, ax=main, color=SIGNAL, label=label, edges=False)
-        _points(main, axis.edges, nominal, mc_error, str(role))
+        draw_points(main, axis.edges, nominal, mc_error, str(role))
         main.set_yscale("log")
         shown = np.concatenate([nominal, up, down])
         main.set_ylim(0.3 * float(shown[shown > 0].min()), 12 * float(shown.max()))
@@ -157,7 +138,7 @@ def envelope(templates: TemplateSet, source: str, labels: Labels = PLAIN) -> Any
         filled = np.where(nominal > 0, nominal, np.nan)  # a signal may have empty bins
         mplhep.histplot(up / filled, axis.edges, ax=ratio, color=UP, linestyle="--", edges=False)
         mplhep.histplot(down / filled, axis.edges, ax=ratio, color=DOWN, linestyle=":", edges=False)
-        _points(ratio, axis.edges, np.ones_like(nominal), mc_error / filled, None)
+        draw_points(ratio, axis.edges, np.ones_like(nominal), mc_error / filled, None)
         largest = float(np.nanmax(np.abs(np.concatenate([up, down]) / np.tile(filled, 2) - 1)))
         reach = min(max(0.02, 1.4 * largest, 1.4 * float(np.nanmedian(mc_error / filled))), 1.0)
         ratio.set_ylim(1 - reach, 1 + reach)
@@ -199,25 +180,3 @@ class _Axis:
 
 def _count(n: int) -> list[str]:
     return [str(i + 1) for i in range(n)]
-
-
-def _with_ratio() -> tuple[Any, Any]:
-    return figure(6.5, 6.0, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1], "hspace": 0.03})
-
-
-def _points(axes: Any, edges: Floats, values: Floats, errors: Floats, label: str | None) -> None:
-    centres = (edges[:-1] + edges[1:]) / 2
-    axes.errorbar(centres, values, yerr=errors, fmt="o", color="black", label=label, linewidth=1.2)
-    axes.set_xlim(edges[0], edges[-1])
-
-
-def _band(axes: Any, edges: Floats, low: Floats, high: Floats, label: str | None) -> None:
-    axes.stairs(
-        high, edges, baseline=low, fill=True, hatch="////", facecolor="none", edgecolor="grey", linewidth=0, label=label
-    )
-
-
-def _round_scale(background: float, signal: float) -> float:
-    """Power of ten that brings the signal near the background; 1 where a region has no signal."""
-    ratio = background / signal if signal > 0 else 1.0
-    return float(10 ** max(0, int(np.floor(np.log10(max(ratio, 1.0))))))

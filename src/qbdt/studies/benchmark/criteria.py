@@ -17,7 +17,7 @@ from qbdt.statistics import FittedSensitivity
 from qbdt.studies.benchmark.physics import IDLE, NO_SOURCES, NOISY, REAL, SYNTHETIC
 from qbdt.studies.benchmark.results import ALL_SOURCES, BINNINGS, FitRecord, PhysicsResults, average
 from qbdt.studies.comparison.contestants import CONTESTANTS, OURS
-from qbdt.studies.paper.random_halves import Difference, compare
+from qbdt.studies.paper.random_halves import Difference, compare_pairs
 
 BINS = 20
 """Number of bins of all criteria but those of P1."""
@@ -70,7 +70,7 @@ def compare_records(
     first: list[FitRecord], second: list[FitRecord], value: Callable[[FittedSensitivity], float]
 ) -> Difference:
     """Difference of two contestants on the same divisions."""
-    return compare(*({r.seed: [value(r.result)] for r in records} for records in (first, second)))
+    return compare_pairs(*({r.seed: [value(r.result)] for r in records} for records in (first, second)))
 
 
 def _pairs(

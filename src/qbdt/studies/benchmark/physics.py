@@ -36,7 +36,7 @@ from qbdt.studies.benchmark.results import (
 )
 from qbdt.studies.benchmark.synthetic import measure_exact, measure_synthetic
 from qbdt.studies.comparison.contestants import OURS, Contestant, select_contestants
-from qbdt.studies.comparison.nested_training import Cache, cross_train, judge_settings
+from qbdt.studies.comparison.nested_training import Cache, cross_train_tuned, judge_settings
 from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.studies.worker_pool import run_tasks
 from qbdt.trees.device import open_device
@@ -203,7 +203,7 @@ def _run_trial(name: str, options: BenchmarkOptions, trial: Trial, data: Dataset
         return list(_run_without_sources(problem, data, contestant, seed, budget, cache)), []
     if trial.setup == "noise":
         return list(_run_with_noise(problem, data, contestant, seed, cache)), []
-    outcome = cross_train(contestant, problem.division(data, seed), budget, cache)
+    outcome = cross_train_tuned(contestant, problem.division(data, seed), budget, cache)
     fits = list(_fit_scores(problem, ALL_SOURCES, contestant, seed, outcome.scored))
     chosen = [dict(settings) for settings in outcome.settings]
     return fits, [{"problem": name, "contestant": contestant.name, "seed": seed, "settings": chosen}]
@@ -223,11 +223,11 @@ def _run_without_sources(
 ) -> Iterator[FitRecord]:
     """Trainings that know of no source, or only of idle ones, and fits without sources; peers are tuned for this."""
     division = problem.division(data, seed)
-    outcome = cross_train(contestant, division, budget, cache, sources=(), by="z_stat")
+    outcome = cross_train_tuned(contestant, division, budget, cache, sources=(), by="z_stat")
     yield from _fit_scores(problem, NO_SOURCES, contestant, seed, outcome.scored.with_systematics([]))
     if contestant.ours:
         idle = problem.division(replace_by_idle_sources(data, 7), seed)
-        outcome = cross_train(contestant, idle, budget, cache)
+        outcome = cross_train_tuned(contestant, idle, budget, cache)
         yield from _fit_scores(problem, IDLE, contestant, seed, outcome.scored.with_systematics([]))
 
 
@@ -239,7 +239,7 @@ def _run_with_noise(
     names = [source.name for source in real.systematics]
     noisy = add_sources(real, [*make_shuffled_sources(data, 13, seed), *make_resampled_sources(data, 12, seed)])
     for told, training in ((names, REAL), (None, NOISY)):
-        outcome = cross_train(contestant, problem.division(noisy, seed), 1, cache, sources=told)
+        outcome = cross_train_tuned(contestant, problem.division(noisy, seed), 1, cache, sources=told)
         for fitted, fit in ((names, REAL), ([s.name for s in noisy.systematics], NOISY)):
             setup = f"trained with {training}, fitted with {fit}"
             yield from _fit_scores(problem, setup, contestant, seed, outcome.scored.with_systematics(fitted))

@@ -15,7 +15,7 @@ from qbdt.data import Dataset, Events, Role
 from qbdt.data.samples import BACKGROUND_YIELD, NOMINAL_RATE, SIGNAL_YIELD, inferno
 from qbdt.inference.templates import ScoreBins, TemplateSet, equal_yield_edges, fill, optimise_edges
 from qbdt.studies.comparison.contestants import Contestant
-from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, collect_scores
+from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, collect_all_scores
 from qbdt.studies.trainers import Parameters, Scorer
 
 COLUMNS = ("B0", "B1", "B2", "B3", "B4")
@@ -118,7 +118,7 @@ def _scores(
     contestant: Contestant, division: Division, settings: Parameters, choose: Dataset, test: Dataset
 ) -> list[Floats]:
     trained = contestant.fit(division.data.with_folds(None), settings, division.seed)
-    return [scores for events in (choose, test) for scores in collect_scores(trained, events)]
+    return [scores for events in (choose, test) for scores in collect_all_scores(trained, events)]
 
 
 def _measure(choose: Dataset, test: Dataset) -> dict[tuple[str, int], Floats]:

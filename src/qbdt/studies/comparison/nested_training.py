@@ -207,13 +207,13 @@ def score_fold(
         start = time.process_time()
         trained = contestant.fit(division.training_events(fold), settings, division.seed)
         cache.seal(timing, {"seconds": time.process_time() - start})
-        return collect_scores(trained, division.data.with_folds(division.rule).fold(fold))
+        return collect_all_scores(trained, division.data.with_folds(division.rule).fold(fold))
 
     arrays = cache.get_arrays(f"scores {contestant.name}", full_key, compute)
     return arrays, cache.find_sealed(timing).get("seconds", math.nan)
 
 
-def cross_train(
+def cross_train_tuned(
     contestant: Contestant,
     division: Division,
     budget: int,
@@ -303,7 +303,7 @@ def _judge(contestant: Contestant, division: Division, settings: Parameters) -> 
     return {"settings": dict(settings), "folds": found}
 
 
-def collect_scores(trained: Trained, data: Dataset) -> list[Floats]:
+def collect_all_scores(trained: Trained, data: Dataset) -> list[Floats]:
     """Scores of nominal and varied events, in the order in which `Dataset.transform` asks for them."""
     collected: list[Floats] = []
 
@@ -316,7 +316,7 @@ def collect_scores(trained: Trained, data: Dataset) -> list[Floats]:
 
 
 def _assemble(division: Division, arrays: Sequence[Sequence[Floats]]) -> Dataset:
-    """Put the scores of the outer folds, in the order of `collect_scores`, back to their events."""
+    """Put the scores of the outer folds, in the order of `collect_all_scores`, back to their events."""
     calls = iter(range(len(arrays[0])))
 
     def compute(events: Events) -> dict[str, Floats]:

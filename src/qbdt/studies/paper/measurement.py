@@ -34,7 +34,7 @@ EDGE_FOLDS, EDGE_SALT = 5, 20_000
 """Optimised edges of each fifth of the test half are chosen on the other four; the salt is none of the halves'."""
 
 
-def score_events(score: Scorer, data: Dataset) -> Dataset:
+def score_dataset(score: Scorer, data: Dataset) -> Dataset:
     """Score nominal and varied events; rows that a source only reweights are scored once."""
     known: dict[bytes, Floats] = {}
 

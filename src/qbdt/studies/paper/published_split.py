@@ -18,7 +18,7 @@ from qbdt.studies.paper.measurement import (
     make_templates,
     measure_in_optimised_bins,
     measure_templates,
-    score_events,
+    score_dataset,
     smooth,
 )
 from qbdt.studies.paper.numbers import CASES, SOURCES
@@ -47,9 +47,9 @@ def evaluate_published_split(
     """
     train_half, test_half = split_by_parity(data)
     trained = method.train(train_half, n_trees, seed)
-    scored = score_events(trained.score, test_half)
+    scored = score_dataset(trained.score, test_half)
     templates, c = make_templates(scored, method.c)
-    on_training = score_events(trained.score, train_half.with_systematics([]))
+    on_training = score_dataset(trained.score, train_half.with_systematics([]))
     if trained.training is not None:
         models.mkdir(parents=True, exist_ok=True)
         write_model(models / f"{method.key}.qbdt", trained.training, {})

@@ -13,7 +13,7 @@ from qbdt.data import Dataset, HashFolds
 from qbdt.files import StepFolder
 from qbdt.inference.templates import area_under_roc
 from qbdt.progress import Progress
-from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_events
+from qbdt.studies.paper.measurement import make_templates, measure_in_optimised_bins, measure_templates, score_dataset
 from qbdt.studies.paper.paper_methods import get_method
 from qbdt.studies.worker_pool import run_tasks
 
@@ -53,7 +53,7 @@ def evaluate_half(task: HalfTask, data: Dataset) -> dict[str, Any]:
     split = data.with_folds(HashFolds(2, ("event_number",), salt=1000 * task.seed + task.number))
     train_fold, test_fold = (0, 1) if task.swapped else (1, 0)
     trained = method.train(split.fold(train_fold), task.n_trees, task.seed)
-    scored = score_events(trained.score, split.fold(test_fold))
+    scored = score_dataset(trained.score, split.fold(test_fold))
     templates, c = make_templates(scored, None if method.c is None else "scan")
     return {**measure_templates(templates), **measure_in_optimised_bins(scored), "c": c, "auc": area_under_roc(scored)}
 
@@ -71,12 +71,12 @@ def run_halves(
     return {task: steps.get(task.name, dict) for task in tasks}
 
 
-def compare(first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]) -> Difference:
+def compare_pairs(first: Mapping[int, Sequence[float]], second: Mapping[int, Sequence[float]]) -> Difference:
     """Mean of first − second over divisions, with its error; both give for each division the values of its sides.
 
     Examples
     --------
-    >>> compare({0: [1.0, 1.2], 1: [1.1, 1.3]}, {0: [0.9, 1.1], 1: [1.1, 1.1]}).mean
+    >>> compare_pairs({0: [1.0, 1.2], 1: [1.1, 1.3]}, {0: [0.9, 1.1], 1: [1.1, 1.1]}).mean
     0.1
     """
     common = sorted(set(first) & set(second))

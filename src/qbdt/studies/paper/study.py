@@ -19,7 +19,7 @@ from qbdt.files import StepFolder, digest_file, provenance, write_text
 from qbdt.progress import Progress, silent
 from qbdt.studies.paper.paper_methods import METHODS, PaperMethod
 from qbdt.studies.paper.published_split import evaluate_published_split
-from qbdt.studies.paper.random_halves import Difference, HalfTask, compare, run_halves
+from qbdt.studies.paper.random_halves import Difference, HalfTask, compare_pairs, run_halves
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Study:
     def difference(self, first: str, second: str, quantity: str) -> Difference:
         """Paired difference of a quantity between two methods over the halves."""
         pair = ({i: [side[quantity] for side in sides] for i, sides in self.halves[m].items()} for m in (first, second))
-        return compare(*pair)
+        return compare_pairs(*pair)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as plain data, without timings."""

@@ -185,7 +185,7 @@ def _pair_output(top: float, bottom: float, ridge: float, low: float, high: floa
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pair_gain(top: float, bottom: float, ridge: float, output: float) -> float:
-    """What an output w gains: 2 w N − w² (D + λ), which is N²/(D + λ) for the best one."""
+    """Gain of an output w: 2 w N − w² (D + λ), which is N²/(D + λ) for the best one."""
     return output * (2.0 * top - output * (bottom + ridge))
 
 

@@ -177,7 +177,7 @@ class PaperCriterion:
             factor, present = self._formula.factor, (np.concatenate([s, b]) != 0).any(axis=0)
             return s.sum(axis=0) * factor[0], b.sum(axis=0) * factor[1], present
 
-        return self._features.arranged(histogram, features, self._nominal_places, yields)
+        return self._features.arrange(histogram, features, self._nominal_places, yields)
 
     def _bins(self, histogram: Fixed, quantity: int, feature: int, n: int) -> Fixed:
         """Channels of s (quantity 0) or b (1) in the first bins of a feature, as (channel, bin)."""

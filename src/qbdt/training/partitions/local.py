@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec
 
 from numpy.typing import NDArray
 
 from qbdt.data import Dataset
 from qbdt.threads import Workers
-from qbdt.training.partitions.protocol import Builder, Call, Partition, Results, combine, method_of
+from qbdt.training.partitions.protocol import Builder, Call, Find, Found, Merge, Partition, Results, combine, method_of
 from qbdt.training.partitions.spread import SpreadPartitions
 from qbdt.trees.device import DeviceMemory
 from qbdt.trees.growth import RowStore
 from qbdt.trees.rows import Memory, in_memory
 
-Found = TypeVar("Found")
 P = ParamSpec("P")
 
 
@@ -28,9 +27,7 @@ class OnePartition:
         self._workers, self._memory = workers, memory
         self._rows: Any = None
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Find something in the events."""
         return find(0, self._read(), self._workers)
 
@@ -74,9 +71,7 @@ class InMemoryPartitions(SpreadPartitions):
         self._partitions, self._workers = partitions, workers
         self._rows: list[Any] = []
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Pass over all partitions, one at a time."""
         return reduce(merge, (find(number, read(), self._workers) for number, read in enumerate(self._partitions)))
 

@@ -28,6 +28,11 @@ Partition: TypeAlias = Callable[[], Dataset]
 """Reads one partition of the events: some rows of every sample, and the same sources. Partitions follow each other in a
 fixed order, which is the order of their rows."""
 
+Find: TypeAlias = Callable[[int, Dataset, Workers], Found]
+"""Finds something in one partition, given its number."""
+
+Merge: TypeAlias = Callable[[Found, Found], Found]
+
 Results: TypeAlias = list[NDArray[Any] | None]
 """Results of calls, one for each; None for those that return nothing."""
 
@@ -105,9 +110,7 @@ class Builder(Protocol):
 class Partitions(Protocol):
     """Where the events and rows of a training live: in memory, on disk, or on the workers of a cluster."""
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Find something in the events of every partition, and merge it in their order; `name` is for people."""
 
     def build(self, build: Builder, final: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The profiled method: the score t* that keeps what a fit with profiled nuisance parameters can know.
+"""The profiled method: the score t* that keeps all information of a fit with profiled nuisance parameters.
 
 In: events, divided into inner folds (`profiled_events`, `inner_folds`), and the `parameters` of the measurement. Out: a
 `ProfiledEnsemble` of two sums of trees, the ratio of densities F (`ratio`, on `ratio_rows`) and the shifts Δ_k/n of all

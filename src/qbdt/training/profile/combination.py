@@ -47,7 +47,7 @@ class BestNumber:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is long ago that a number was the best."""
+        """Whether no better number was found for `JOINT_PATIENCE` trees."""
         return self._next - 1 - self.number >= JOINT_PATIENCE * max(len(self._parameters.interest), 1)
 
     def search(self, integrals: Callable[[int], Integrals], last: int) -> None:
@@ -127,7 +127,7 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class ModelFrame:
-    """What the models of all folds have in common; `categories` are by number of the feature.
+    """Common parts of the models of all folds; `categories` are by number of the feature.
 
     Where the rows of a training are on a device, `judging` is that memory and the bins, for models that score them.
     """
@@ -152,7 +152,7 @@ class ModelFrame:
         return Ratios(sums, self.log_odds)
 
 
-def combine(
+def combine_folds(
     ratios: Sequence[Sequence[Sequence[Nodes]]],
     folds: Sequence[FittedShifts],
     combination: Combination,

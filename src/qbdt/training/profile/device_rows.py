@@ -16,11 +16,10 @@ from qbdt.arrays import BINS, Fixed, Floats
 from qbdt.data import Events
 from qbdt.training.partitions.rows import DevicePartitionRows
 from qbdt.training.profile.device_scores import SOURCE, BinnedScores, ScoredRows, add_up_to, run_over
-from qbdt.training.profile.segments import ShiftSegment, variance
-from qbdt.training.profile.shift_rows import SumScales, SumSlots
+from qbdt.training.profile.segments import ShiftSegment
+from qbdt.training.profile.shift_rows import SumScales, SumSlots, sum_products
 from qbdt.trees import Binning
 from qbdt.trees.device import Device, DeviceArray, DeviceMemory
-from qbdt.trees.kernels import LIMBS, exact_sum
 from qbdt.trees.rows import Segment, Side
 
 MOST_SLOTS = 32
@@ -206,19 +205,16 @@ class DeviceShiftRows(DevicePairRows):
         self, segments: Sequence[ShiftSegment], shares: Callable[[Events], Floats]
     ) -> tuple[Fixed, dict[int, _Nominal]]:
         """State of nominal segments, and the exact sums of n f g over those held out, see `gram`."""
-        pairs = np.triu_indices(self._n_ratios + 1)
-        gram, nominal = np.zeros((len(pairs[0]), LIMBS), dtype=np.int64), {}
+        products, nominal = [], {}
         for i, one in enumerate(segments):
             if not one.segment.nominal:
                 continue
-            events, ratio = one.segment.events, np.zeros((self._n_ratios, one.segment.events.n_rows))
+            ratio = np.zeros((self._n_ratios, one.segment.events.n_rows))
             if i >= self._n_trained:
-                ratio, yields = shares(events), variance(events)
-                f = [*ratio, np.ones(events.n_rows)]
-                for j, (a, b) in enumerate(zip(*pairs, strict=True)):
-                    gram[j] += exact_sum(yields * (f[a] * f[b]))
+                ratio = shares(one.segment.events)
+                products.append(sum_products(one.segment.events, ratio))
             nominal[i] = _Nominal(one, self.n_sources, ratio, self.device)
-        return gram, nominal
+        return np.asarray(np.sum(products, axis=0)), nominal
 
     @property
     def holders(self) -> Sequence[Any]:

@@ -71,7 +71,7 @@ def _usable(signal: Floats, shifts: Floats, variance: Floats) -> Templates:
 
 
 def _costs(templates: Templates, parameters: Parameters, parameter: int) -> list[float]:
-    """What each source adds to σ of a parameter, in quadrature; nothing where it is that parameter itself."""
+    """Part of each source in σ of a parameter, in quadrature; nothing where it is that parameter itself."""
     full = parameters.expect_sigma(parameter, *templates, without=())
     own = parameter - len(parameters.strengths)
     others = [

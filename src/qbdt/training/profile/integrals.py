@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.training.profile.parameters import Parameters, invert
+from qbdt.training.profile.parameters import Parameters, invert_information
 from qbdt.training.profile.shift_sums import LeafSums
 
 RIDGE = 1e-3
@@ -119,7 +119,7 @@ class Integrals:
         interest = list(parameters.interest)
         rows = np.vstack([self.signal, self.shifts])
         solved = self._solve_gram(rows.T)  # G⁻¹ Rᵀ
-        covariance = invert(rows @ solved + parameters.known)
+        covariance = invert_information(rows @ solved + parameters.known)
         columns = covariance[:, interest] / np.diag(covariance)[interest]
         scores = (solved @ columns).T
         for v, parameter in zip(scores, interest, strict=True):

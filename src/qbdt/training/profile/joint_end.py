@@ -1,9 +1,9 @@
-"""`JointEnd`: sums of trees of all inner folds stop growing where what all of them found so far says so.
+"""`JointEnd`: the common end of the sums of trees of all inner folds.
 
-Folds report what their held-out events say after some numbers of trees. A fold alone has few events, so its own rule
-lets it grow long; all together know earlier that more trees gain nothing. Whether they do is a function of what was
-found up to some number of trees, and trees beyond the end are never taken. So results do not depend on which fold was
-ahead, nor on whether folds grow one after the other, where only the last can end early.
+Folds report results on their held-out events after some numbers of trees. A fold alone has few events, so its own rule
+lets it grow long; all folds together show earlier that more trees gain nothing. The decision depends only on results up
+to some number of trees, and trees beyond the end are never used. So results do not depend on which fold was ahead, nor
+on whether folds grow one after the other, where only the last can end early.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Found = TypeVar("Found")
 
 
 class JointEnd(Generic[Found]):
-    """What each fold found so far, and whether no fold needs more trees.
+    """Results of each fold so far, and whether no fold needs more trees.
 
     Parameters
     ----------
     n_folds
         Number of folds.
     is_end
-        Says, of what each fold found and a number of trees, whether it is the end: by what was found up to that number,
-        or, of a fold that grows no more, by the last before.
+        Decides whether a number of trees is the end, from the results of each fold up to that number (of a fold that
+        grows no more, from its last results).
     finished
-        What folds found in an earlier training.
+        Results of folds in an earlier training.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class JointEnd(Generic[Found]):
         self._lock = threading.Lock()
 
     def report(self, fold: int, found: Found, number: float = math.inf) -> None:
-        """Take what a fold found up to some number of trees, or up to the last it grows."""
+        """Take the results of a fold up to some number of trees, or up to its last tree."""
         with self._lock:
             before = min(self._numbers)
             self._found[fold], self._numbers[fold] = found, number

@@ -20,7 +20,7 @@ from qbdt.threads import Workers
 from qbdt.training.model import End, Ending, TrainedModel, require_resumable
 from qbdt.training.monitor import Monitor, TreeReport
 from qbdt.training.partitions.events import PartitionedEvents, place_events
-from qbdt.training.profile.combination import BestNumber, Combination, ModelFrame, best_number, combine
+from qbdt.training.profile.combination import BestNumber, Combination, ModelFrame, best_number, combine_folds
 from qbdt.training.profile.expectation import ALL, SHARES, choose_share, expect_result
 from qbdt.training.profile.folds_at_once import fit_at_once
 from qbdt.training.profile.integrals import Integrals
@@ -222,12 +222,12 @@ class _Profiling:
         return End(how, f"{self.n_done} of {self.n_sums} sums of trees")
 
     def result(self, end: End) -> TrainedModel:
-        """Return the model of the finished sums, or of F so far; its `parts` are what a training goes on with."""
+        """Return the model of the finished sums, or of F so far; a training goes on with its `parts`."""
         events, ratios, shifts = self.events, self.chosen_ratios, self.chosen_shifts
         expected: tuple[Expectation, ...] = ()
         if not self.shifts:
             trees = ratios or [[tuple(self.unfinished)]]
-            model = combine(trees, (), Combination.without_shifts(self.parameters), self.frame)
+            model = combine_folds(trees, (), Combination.without_shifts(self.parameters), self.frame)
         else:
             combination, information = Combination.of(shifts, events.n_folds, self.parameters), None
             if self.is_complete:
@@ -235,7 +235,7 @@ class _Profiling:
                 won = expected[0].sigma_full ** -2 - expected[0].unprofiled ** -2
                 information = (expected[0].sigma_stat ** -2, won)
                 combination = combination.times(shares)
-            model = combine(ratios, shifts, combination, self.frame, information)
+            model = combine_folds(ratios, shifts, combination, self.frame, information)
         data = {**events.data, "parts": self._parts()}
         return TrainedModel(model, events.binning, self.settings, (), end, data, expected)
 
@@ -257,7 +257,7 @@ class _Profiling:
     ) -> tuple[list[float], tuple[Expectation, ...]]:
         """Share of the shifts' coefficients of each score, and the result to expect of it."""
         folds = zip(ratios, shifts, strict=True)
-        models = [combine([ratio], [shift], combination, self.judging) for ratio, shift in folds]
+        models = [combine_folds([ratio], [shift], combination, self.judging) for ratio, shift in folds]
         shares, expected = [], []
         for number in range(len(self.parameters.interest)):
             share, expectation = self._expect_score(

@@ -90,7 +90,7 @@ class NewtonCriterion:
         limits: Limits = FREE,
     ) -> Split:
         """Largest gain over all cuts on some features; ties go to the first feature, then the lowest cut."""
-        arranged = self._arranged(histogram, features)
+        arranged = self._arrange(histogram, features)
         shares = np.array_split(features, max(1, min(self._workers.n_threads, len(features) // FEATURES_PER_SHARE)))
         lefts = np.zeros((len(shares), 2), dtype=np.int64)
         rules, work = (self._factor, self._ridge, self._least), list(zip(shares, lefts, strict=True))
@@ -104,7 +104,7 @@ class NewtonCriterion:
         splits = [Split(*one, left) for one, left in zip(found, lefts, strict=True)]
         return max(splits, key=Split.rank).under(self._features, arranged)
 
-    def _arranged(self, histogram: Fixed, features: Fixed) -> Arranged:
+    def _arrange(self, histogram: Fixed, features: Fixed) -> Arranged:
         """Put the categories of a node in the order of N/D."""
 
         def yields(feature: int, n: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -112,4 +112,4 @@ class NewtonCriterion:
             top, bottom = (pairs * self._factor).T
             return top, bottom, (pairs != 0).any(axis=1)
 
-        return self._features.arranged(histogram, features, CHANNELS, yields)
+        return self._features.arrange(histogram, features, CHANNELS, yields)

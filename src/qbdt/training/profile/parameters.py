@@ -1,4 +1,4 @@
-"""`Parameters` of the measurement that a score is trained for, and what is known of them besides the trained events.
+"""`Parameters` of the measurement that a score is trained for, and the information on them besides the trained events.
 
 With d_a(x) the derivative of the expected density n(x) by parameter a, the trained events know I_ab = ∫ d_a d_b / n.
 Everything else, constraints of sources, other regions and channels, knows J_ab. For a parameter of interest φ and all
@@ -19,7 +19,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role, Systematic
-from qbdt.errors import ConfigError, DataError, hint_at
+from qbdt.errors import DataError, require_known
 from qbdt.statistics import profiled_information
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
@@ -50,7 +50,7 @@ class Parameters:
     interest
         Numbers of the parameters of interest, among strengths and sources.
     known
-        J over all parameters: constraints, and what the partner knows.
+        J over all parameters: constraints, and the information of the partner.
     constrained
         Which parameters have a constraint.
     """
@@ -65,13 +65,11 @@ class Parameters:
     @classmethod
     def of(cls, settings: Settings, dataset: Dataset) -> Parameters:
         """Return the parameters of a training; names that it does not have are refused."""
-        strengths = _assign_strengths(settings, dataset)
+        signals = tuple(sample.name for sample in dataset.of_role(Role.SIGNAL))
         sources = tuple(source.name for source in dataset.systematics)
+        settings.require_parameters(signals, sources)
+        strengths = {name: tuple(own) for name, own in settings.strengths.items()} or {STRENGTH: signals}
         names = (*strengths, *sources)
-        for name in strengths:
-            if name in sources:
-                raise ConfigError(f"strengths: {name} is a source too")
-        _require_known("of_interest", settings.of_interest, names, "strength or source")
         chosen = settings.of_interest or tuple(strengths)
         unconstrained = {*strengths, *map(Partner.name_free, settings.free), *chosen}
         constrained = tuple(name not in unconstrained for name in names)
@@ -118,7 +116,7 @@ class Parameters:
         gone = [len(self.strengths) + k for k in left_out]
         kept = [i for i in range(len(rows)) if i not in gone]
         information = (rows[kept] / variance) @ rows[kept].T + self.known[np.ix_(kept, kept)]
-        return math.sqrt(float(invert(information)[kept.index(parameter), kept.index(parameter)]))
+        return math.sqrt(float(invert_information(information)[kept.index(parameter), kept.index(parameter)]))
 
     @property
     def are_strengths(self) -> bool:
@@ -158,36 +156,16 @@ def free_normalisations(dataset: Dataset, processes: Sequence[str]) -> Dataset:
     if not processes:
         return dataset
     backgrounds = [sample.name for sample in dataset.of_role(Role.BACKGROUND)]
-    _require_known("free", processes, backgrounds, "background process")
+    require_known("free", processes, backgrounds, "background process")
     sources = [Systematic.norm(Partner.name_free(process), FREE_SIZE, processes=[process]) for process in processes]
     return Dataset(dataset.samples, (*dataset.systematics, *sources), dataset.folds)
 
 
-def invert(information: Floats) -> Floats:
+def invert_information(information: Floats) -> Floats:
     """Return the covariance of all parameters, scaled to a unit diagonal first."""
     matrix = information + WEAK * np.eye(len(information))
     size = 1.0 / np.sqrt(np.diag(matrix))
     return np.asarray(np.linalg.inv(matrix * np.outer(size, size)) * np.outer(size, size))
-
-
-def _assign_strengths(settings: Settings, dataset: Dataset) -> dict[str, tuple[str, ...]]:
-    """Signal processes of each strength; every one has a strength, and one only."""
-    signals = tuple(sample.name for sample in dataset.of_role(Role.SIGNAL))
-    if not settings.strengths:
-        return {STRENGTH: signals}
-    assigned = [process for processes in settings.strengths.values() for process in processes]
-    _require_known("strengths", assigned, signals, "signal process")
-    for process in signals:
-        if assigned.count(process) != 1:
-            times = "no strength" if process not in assigned else "more than one strength"
-            raise ConfigError(f"strengths: signal process {process} has {times}; each needs one")
-    return {name: tuple(processes) for name, processes in settings.strengths.items()}
-
-
-def _require_known(setting: str, names: Sequence[str], known: Sequence[str], what: str) -> None:
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"{setting}: no {what} {name}; {hint_at(name, known)}")
 
 
 def find_sigma(signal: Floats, shifts: Floats, variance: Floats) -> float:

@@ -1,7 +1,4 @@
-"""Events of a profiled training, wherever they are: exact sums over all of them, and rows built of them.
-
-`ProfiledEvents` are all events; `SignalEvents` are those of one strength's signal and the background, for F.
-"""
+"""Events of a profiled training, wherever they are: exact sums over all of them, and rows built of them."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.device_rows import DeviceRatioRows, DeviceShiftRows
 from qbdt.training.profile.device_scores import DeviceScoreRows
 from qbdt.training.profile.inner_folds import N_FOLDS, InnerFolds, count_rows
-from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
+from qbdt.training.profile.noise import BlockSums, EventFunctions, HeldIntegrals, sum_blocks
 from qbdt.training.profile.pair_rows import fixed_scale
 from qbdt.training.profile.parameters import Parameters
 from qbdt.training.profile.ratio_rows import RatioRows
@@ -61,6 +58,7 @@ class ProfiledEvents:
             [i for i, one in enumerate(self._segments) if one.is_signal and one.segment.name in processes]
             for processes in self.parameters.processes
         ]
+        self._left_out: tuple[str, ...] = ()  # signal processes of other strengths, see `of_strength`
         self._folds, self._sums = self._divide(InnerFolds.of(survey))
         if self.n_folds < N_FOLDS:
             self.data["inner_folds"] = self.n_folds
@@ -100,37 +98,36 @@ class ProfiledEvents:
         sums = [[self._sums.of_side(self._segments, side, folds, names).first for side in Side] for names in others]
         return tuple(math.log(signal / background) for signal, background in sums)
 
-    def of_strength(self, number: int) -> SignalEvents:
-        """Return the background and the signal that one strength multiplies."""
-        return SignalEvents(self, self.parameters.other_processes(number))
+    def of_strength(self, number: int) -> ProfiledEvents:
+        """Return the same events and rows for F of one strength: of the signals, only those that it multiplies."""
+        own = copy(self)
+        own._left_out = self.parameters.other_processes(number)
+        return own
 
-    def trained(self, fold: int, side: Side, left_out: Sequence[str] = ()) -> WeightSums:
-        """Sums over the events of one side that are trained on where one fold is held out, but for some processes."""
-        return self._sums.of_side(self._segments, side, self._folds.trained(fold), left_out)
+    def trained(self, fold: int, side: Side) -> WeightSums:
+        """Sums over the events of one side that are trained on where one fold is held out."""
+        return self._sums.of_side(self._segments, side, self._folds.trained(fold), self._left_out)
 
     def means(self, fold: int) -> Floats:
         """Mean relative shift of each source in the events that are trained on where one fold is held out."""
         return self._sums.means(self._segments, self._folds.trained(fold))
 
-    def build_ratio_rows(
-        self, fold: int, factors: Sequence[float], left_out: Sequence[str] = ()
-    ) -> tuple[float, HeldScores]:
+    def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
         """Build nominal rows; those of one fold are held out, the others' weights multiplied by a factor for each side.
 
-        Some processes are `left_out`. Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores
-        of those held out.
+        Returns the scale of the trained rows' weights, see `fixed_scale`, and the scores of those held out.
         """
-        n_rows, largest = self._sums.nominal_bounds(self._segments, self._folds.trained(fold), left_out)
+        trained, left_out = self._folds.trained(fold), self._left_out
+        n_rows, largest = self._sums.nominal_bounds(self._segments, trained, left_out)
         most = max(factor * weight for factor, weight in zip(factors, largest, strict=True))
-        firsts = self._sums.count_before(self._folds.trained(fold))
-        scale = self._weight_scale
-        self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), scale, tuple(left_out)))
+        firsts, scale = self._sums.count_before(trained), self._weight_scale
+        self.rows.build(_RatioBuilder(self._folds, fold, firsts, self.binning, tuple(factors), scale, left_out))
         return fixed_scale(most, n_rows), HeldScores(self.rows, _without(self._nominal, left_out), 1)
 
     def build_shift_rows(self, fold: int, ratios: Ratios) -> ShiftSums:
         """Build all rows, those of one fold held out; the sums of trees `ratios` give each r₀."""
         means, firsts = self.means(fold), self._sums.count_before(self._folds.trained(fold))
-        self.rows.build(_ShiftBuilder(self._folds, fold, firsts, self.binning, means, ratios))
+        self.rows.build(ShiftBuilder(self._folds, fold, firsts, self.binning, means, ratios))
         return ShiftSums(self.rows, self._segments, self._signals, means, self._sums.bounds(self._segments))
 
     def held_integrals(self, fold: int, ratios: Ratios) -> HeldIntegrals:
@@ -171,37 +168,6 @@ class ProfiledEvents:
         return fixed_scale(max(bounds.weight, self._largest), bounds.n_rows)
 
 
-@dataclass(frozen=True, eq=False)
-class SignalEvents:
-    """The background and one signal of a training's events: all that F of this signal sees."""
-
-    events: ProfiledEvents
-    left_out: tuple[str, ...]
-
-    @property
-    def rows(self) -> Partitions:
-        """Rows of the events, wherever they are."""
-        return self.events.rows
-
-    @property
-    def binning(self) -> Binning:
-        """Bins of the features."""
-        return self.events.binning
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return self.events.features
-
-    def trained(self, fold: int, side: Side) -> WeightSums:
-        """Sums over the events of one side that are trained on where one fold is held out."""
-        return self.events.trained(fold, side, self.left_out)
-
-    def build_ratio_rows(self, fold: int, factors: Sequence[float]) -> tuple[float, HeldScores]:
-        """Build nominal rows, see `ProfiledEvents.build_ratio_rows`."""
-        return self.events.build_ratio_rows(fold, factors, self.left_out)
-
-
 def _without(segments: Sequence[ShiftSegment], left_out: Sequence[str]) -> list[ShiftSegment]:
     """Return nominal segments but for those of some processes."""
     return [one for one in segments if one.segment.name not in left_out]
@@ -217,7 +183,7 @@ class _RatioBuilder:
     binning: Binning
     factors: tuple[float, ...]
     scale: float
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...]
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
         trained, held = self.folds.split(number, dataset, self.fold, workers, nominal=True)
@@ -230,7 +196,7 @@ class _RatioBuilder:
 
 
 @dataclass(frozen=True, eq=False)
-class _ShiftBuilder:
+class ShiftBuilder:
     """Builds the rows of one partition that the shifts are trained on."""
 
     folds: InnerFolds
@@ -238,14 +204,15 @@ class _ShiftBuilder:
     firsts: Mapping[int, Sequence[int]]
     binning: Binning
     means: Floats
-    ratios: Ratios
+    functions: EventFunctions
 
     def __call__(self, number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> Any:
+        """Return the rows of one partition."""
         trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, self.fold, workers))
         pairs = zip(trained, self.firsts[number], strict=True)
         trained = [replace(one, segment=replace(one.segment, first=first)) for one, first in pairs]
-        shares = partial(self.ratios.shares, n_threads=workers.n_threads)
-        given = (self.means, shares, self.ratios.n_strengths)
+        shares = partial(self.functions.shares, n_threads=workers.n_threads)
+        given = (self.means, shares, self.functions.n_strengths)
         if isinstance(memory, DeviceMemory):
             trained, held = find_columns((trained, held), workers)
             return DeviceShiftRows(trained, held, self.binning, *given, memory)

@@ -128,7 +128,7 @@ def choose_size(folds: Sequence[FittedRatio]) -> int:
 
     A fold alone has too few events for this choice, and the smallest σ_μ of all of them together is mostly that of a
     fluctuation: it asks for too few trees. So this is the rule of one standard error, that of the mean difference of
-    information over the folds. (Their loss would stop too early for what a fit sees of F, the tail of pure signal.)
+    information over the folds. (Their loss would stop too early for the tail of pure signal, which matters in a fit.)
     """
     numbers, information = _collect_looks(end_together(folds))
     lost, error = _find_lost(information)
@@ -155,7 +155,7 @@ def _collect_looks(folds: Sequence[FittedRatio]) -> tuple[list[int], Floats]:
 
 
 def _find_lost(information: Floats) -> tuple[Floats, Floats]:
-    """Mean over the folds of what each look has less than the best, and its error."""
+    """Information that each look has less than the best, as the mean over the folds, and its error."""
     lost = information[np.argmax(information.mean(axis=1))] - information
     n_looks, n_folds = information.shape
     error = lost.std(axis=1, ddof=1) / math.sqrt(n_folds) if n_folds > 1 else np.zeros(n_looks)

@@ -17,7 +17,7 @@ from qbdt.threads import Workers
 from qbdt.training.kernels.residuals import add_up_to
 from qbdt.training.partitions.protocol import Partitions, total
 from qbdt.training.profile.segments import ShiftSegment, sum_shifts, sum_signals
-from qbdt.trees.kernels import LIMBS, binned_sums, round_sums
+from qbdt.trees.kernels import LIMBS, round_sums, sum_in_bins
 from qbdt.trees.rows import Memory, copy_values, in_memory
 
 BITS = 8
@@ -104,7 +104,7 @@ class ScoreRows:
         sums = np.zeros(len(keys) + 1, dtype=np.int64)
         for one in self._segments:
             if one.number in self._factors:
-                values, scale = ordered(one.ratio - share * one.shift), self._factors[one.number] * self._scale
+                values, scale = make_keys(one.ratio - share * one.shift), self._factors[one.number] * self._scale
                 add_up_to(values, one.weights[0], scale, keys[order], sums)
         found = np.empty_like(keys)
         found[order] = np.cumsum(sums[:-1])
@@ -123,10 +123,10 @@ class ScoreRows:
         sums = np.zeros((self._slots.size, n_bins, LIMBS), dtype=np.int64)
         for one in self._segments:
             bins = np.searchsorted(edges, one.ratio - share * one.shift, side="right")
-            sums[one.number] += binned_sums(one.weights[0], bins, n_bins)
+            sums[one.number] += sum_in_bins(one.weights[0], bins, n_bins)
             if one.nominal:
                 for j, weight in enumerate((np.square(one.weights[0]), *one.weights[1:])):
-                    sums[self._slots.first_of(one.number) + j] += binned_sums(weight, bins, n_bins)
+                    sums[self._slots.first_of(one.number) + j] += sum_in_bins(weight, bins, n_bins)
         return sums
 
 
@@ -180,11 +180,11 @@ class HeldScores:
             # digits (all ones), hold at least the target.
             step, rest = np.uint64(shift), np.uint64(2**shift - 1)
             digits = np.arange(2**BITS, dtype=np.uint64) << step
-            keys = _signed(found | digits | rest)
+            keys = _view_signed(found | digits | rest)
             below = self._find_signal(keys.reshape(self._n_shares, -1)).reshape(keys.shape)
             digit = np.argmax(below >= targets[:, None], axis=2)
             found |= digit[:, :, None].astype(np.uint64) << step
-        return _values(_signed(found[:, :, 0]))
+        return _read_keys(_view_signed(found[:, :, 0]))
 
     def _collect(self, sums: Floats) -> Templates:
         """Histograms of s, of Δ_k = Σ a_k w + Σ columns, and of n = w + w², from sums over segments."""
@@ -201,29 +201,29 @@ class HeldScores:
         return self._rows.ask(total(_signal_up_to, keys))[0]
 
 
-def ordered(values: Floats) -> Fixed:
-    """Integers that are ordered as floating-point numbers are, zero and minus zero being the same.
+def make_keys(values: Floats) -> Fixed:
+    """Integers in the order of floating-point numbers; zero and minus zero have the same.
 
     Examples
     --------
-    >>> keys = ordered(np.array([-np.inf, -1.0, -0.0, 0.0, 1e-300, 2.0]))
+    >>> keys = make_keys(np.array([-np.inf, -1.0, -0.0, 0.0, 1e-300, 2.0]))
     >>> np.diff(keys) > 0
     array([ True,  True, False,  True,  True])
     """
-    return _swapped((values + 0.0).view(np.int64))
+    return _reverse_negative((values + 0.0).view(np.int64))
 
 
-def _values(keys: Fixed) -> Floats:
-    """Inverse of `ordered`."""
-    return np.asarray(_swapped(keys).view(np.float64))
+def _read_keys(keys: Fixed) -> Floats:
+    """Inverse of `make_keys`."""
+    return np.asarray(_reverse_negative(keys).view(np.float64))
 
 
-def _swapped(bits: Fixed) -> Fixed:
+def _reverse_negative(bits: Fixed) -> Fixed:
     """Reverse the order of negative numbers, whose bits grow with their size."""
     return np.asarray(bits ^ ((bits >> 63) & np.iinfo(np.int64).max))
 
 
-def _signed(keys: NDArray[np.uint64]) -> Fixed:
+def _view_signed(keys: NDArray[np.uint64]) -> Fixed:
     """Integers with a sign in the order of those without."""
     return np.asarray((keys ^ np.uint64(2**63)).view(np.int64))
 

@@ -15,7 +15,7 @@ from qbdt.training.kernels.residuals import add_outputs, shift_pairs, sum_nomina
 from qbdt.training.profile.pair_rows import PairRows
 from qbdt.training.profile.segments import ShiftSegment, variance
 from qbdt.trees import Binning
-from qbdt.trees.kernels import LIMBS, exact_sum
+from qbdt.trees.kernels import exact_sum
 from qbdt.trees.rows import Memory, in_memory
 
 
@@ -69,6 +69,13 @@ class SumSlots:
         sums[:, :, self.weight] = sent[:, :n_segments]
         sums[:, list(nominal), 1:] = sent[:, n_segments:].reshape(len(sent), len(nominal), -1)
         return sums
+
+
+def sum_products(events: Events, ratio: Floats) -> Fixed:
+    """Exact sums of n f g over events, for pairs f, g of each r₀ and 1: the upper triangle, row by row."""
+    f, yields = [*ratio, np.ones(events.n_rows)], variance(events)
+    pairs = zip(*np.triu_indices(len(f)), strict=True)
+    return np.array([exact_sum(yields * (f[a] * f[b])) for a, b in pairs])
 
 
 class _RowNumbers(NamedTuple):
@@ -128,20 +135,17 @@ class ShiftRows(PairRows):
             i: _Nominal(one, self.n_sources, n_ratios, memory) for i, one in enumerate(segments) if one.segment.nominal
         }
         self._coefficients: Floats = np.zeros(self.n_sources)
-        self._gram = self._integrated(held, shares)
+        self._gram = self._integrate(held, shares)
 
-    def _integrated(self, held: Sequence[ShiftSegment], shares: Callable[[Events], Floats]) -> Fixed:
+    def _integrate(self, held: Sequence[ShiftSegment], shares: Callable[[Events], Floats]) -> Fixed:
         """Keep each r₀ of nominal rows that are held out; returns the exact sums of n f g over them, see `gram`."""
-        pairs = np.triu_indices(self._n_ratios + 1)
-        found = np.zeros((len(pairs[0]), LIMBS), dtype=np.int64)
+        found = []
         for i, one in enumerate(held):
             if one.segment.nominal:
-                r, yields = shares(one.segment.events), variance(one.segment.events)
-                self._nominal[self._n_trained + i].ratio[:] = r.T.ravel()
-                f = [*r, np.ones(r.shape[1])]
-                for j, (a, b) in enumerate(zip(*pairs, strict=True)):
-                    found[j] += exact_sum(yields * (f[a] * f[b]))
-        return found
+                ratio = shares(one.segment.events)
+                self._nominal[self._n_trained + i].ratio[:] = ratio.T.ravel()
+                found.append(sum_products(one.segment.events, ratio))
+        return np.asarray(np.sum(found, axis=0))
 
     def gram(self) -> Fixed:
         """Exact sums of n f g over held-out rows, for pairs f, g of each r₀ and 1: the upper triangle, row by row."""

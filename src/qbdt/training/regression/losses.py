@@ -6,14 +6,13 @@ r = y − f is the residual of a prediction f. A loss ρ(r) has the gradient ψ 
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, is_number
 
 LOSSES = ("squared", "huber", "quantile")
 
@@ -44,12 +43,12 @@ class Loss:
     def __post_init__(self) -> None:
         if self.name not in LOSSES:
             raise ConfigError(f"loss={self.name!r}: must be one of {', '.join(LOSSES)}")
-        if self.name == "huber" and not (_is_number(self.delta) and self.delta is not None and self.delta > 0):
+        if self.name == "huber" and not (self.delta is not None and is_number(self.delta) and self.delta > 0):
             raise ConfigError(
                 f"delta={self.delta!r}: loss='huber' needs the residual beyond which it is linear, a positive number "
                 "in units of the target"
             )
-        if not (_is_number(self.quantile) and 0 < self.quantile < 1):
+        if not (is_number(self.quantile) and 0 < self.quantile < 1):
             raise ConfigError(f"quantile={self.quantile!r}: must be above 0 and below 1")
 
     def require_weights(self, weight: Floats) -> None:
@@ -128,7 +127,3 @@ def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
     order = np.lexsort((weight, values))
     reached = np.cumsum(weight[order])
     return float(values[order[min(np.searchsorted(reached, share * reached[-1]), len(order) - 1)]])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value)

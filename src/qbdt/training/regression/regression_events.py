@@ -16,8 +16,8 @@ from qbdt.training.partitions.events import place_events
 from qbdt.training.partitions.survey import count_before
 from qbdt.training.profile.inner_folds import InnerFolds, count_rows
 from qbdt.training.profile.noise import BlockSums, HeldIntegrals, sum_blocks
+from qbdt.training.profile.profiled_events import ShiftBuilder
 from qbdt.training.profile.segments import shift_segments
-from qbdt.training.profile.shift_rows import ShiftRows
 from qbdt.training.profile.shift_sums import ShiftSums
 from qbdt.training.profile.weight_sums import EventSums, sum_partition
 from qbdt.training.regression.losses import Loss
@@ -118,14 +118,8 @@ class RegressionEvents:
 
     def build_shift_rows(self, fold: int, prediction: HeldPrediction) -> ShiftSums:
         """Build all rows, nominal and varied, on which shifts are learnt."""
-        means = self.means(fold)
-
-        def build(number: int, dataset: Dataset, workers: Workers, memory: Memory = in_memory) -> ShiftRows:
-            trained, held = (shift_segments(one) for one in self.folds.split(number, dataset, fold, workers))
-            shares = partial(prediction.shares, n_threads=workers.n_threads)
-            return ShiftRows(trained, held, self.binning, workers, means, shares, prediction.n_strengths, memory)
-
-        self.rows.build(build)
+        means, firsts = self.means(fold), self.sums.count_before(self.folds.trained(fold))
+        self.rows.build(ShiftBuilder(self.folds, fold, firsts, self.binning, means, prediction))
         return ShiftSums(self.rows, self.segments, NO_SIGNALS, means, self.sums.bounds(self.segments))
 
     def means(self, fold: int) -> Floats:

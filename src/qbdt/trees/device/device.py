@@ -91,7 +91,7 @@ class Device(Protocol):
 
 
 def kernel_source(path: Path) -> str:
-    """Return the text of a source file behind what all kernels share."""
+    """Return the text of a source file, with the definitions that all kernels share in front."""
     return "\n".join(one.read_text(encoding="utf-8") for one in (HERE / "prelude.cuh", path))
 
 

@@ -1,6 +1,6 @@
 """Rules of features for splits: a direction of the outputs (monotonic constraint), or a division by category.
 
-Categories of a node are put in the order of the ratio of what they hold (signal to background, numerator to
+Categories of a node are put in the order of the ratio of their contents (signal to background, numerator to
 denominator), and the scan for the best cut then finds the best division: for a gain that is convex in that ratio no
 other division of the categories is better (W. Fisher, 1958).
 """
@@ -70,7 +70,7 @@ class FeatureRules:
         """Return the rules of features that are free to go either way."""
         return replace(self, directions=np.zeros_like(self.directions))
 
-    def arranged(
+    def arrange(
         self, histogram: Fixed, features: Indices, channels: Sequence[tuple[int, int]], yields: CategoryYields
     ) -> Arranged:
         """Put the categories of a node in the order of the ratio of two yields.

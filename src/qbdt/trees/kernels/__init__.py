@@ -1,6 +1,6 @@
 """Compiled loops over arrays: bin codes, histograms, division of rows, scores, exact sums."""
 
-from qbdt.trees.kernels.exact_sums import LIMBS, binned_sums, exact_sum, round_sums
+from qbdt.trees.kernels.exact_sums import LIMBS, exact_sum, round_sums, sum_in_bins
 from qbdt.trees.kernels.histogram import add_rows, add_systematics
 from qbdt.trees.kernels.lanes import add_pair, add_pair_word, aligned_zeros
 from qbdt.trees.kernels.node_division import divide_in_place
@@ -12,8 +12,8 @@ __all__ = [
     "add_rows",
     "add_systematics",
     "aligned_zeros",
-    "binned_sums",
     "divide_in_place",
     "exact_sum",
     "round_sums",
+    "sum_in_bins",
 ]

@@ -39,7 +39,7 @@ def add_exactly(values: Floats, bins: Fixed, out: Fixed) -> None:
             out[b, limb] &= mask
 
 
-def binned_sums(values: Floats, bins: Fixed, n_bins: int) -> Fixed:
+def sum_in_bins(values: Floats, bins: Fixed, n_bins: int) -> Fixed:
     """Exact sums of the values in each bin, as (bin, limb): what `round_sums` reads, and what may be added up."""
     sums = np.zeros((n_bins, LIMBS), dtype=np.int64)
     given = np.ascontiguousarray(values).view()
@@ -56,7 +56,7 @@ def exact_sum(values: Floats) -> Fixed:
     >>> float(round_sums(exact_sum(np.array([1e100, 1.0, -1e100])) + exact_sum(np.array([2.0]))))
     3.0
     """
-    return np.asarray(binned_sums(values, np.zeros(len(values), dtype=np.int64), 1)[0])
+    return np.asarray(sum_in_bins(values, np.zeros(len(values), dtype=np.int64), 1)[0])
 
 
 def round_sums(sums: Fixed) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.report.figures.panels import draw_matrix
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import DOWN, UP, figure, styled
 
@@ -60,15 +61,6 @@ def feature_correlation(names: Sequence[str], matrix: Floats, title: str) -> Any
     size = len(names)
     with styled():
         drawn, axes = figure(max(5.0, 2.6 + 0.46 * size), max(4.4, 2.0 + 0.46 * size))
-        image = axes.imshow(100 * matrix, cmap="RdBu_r", vmin=-100, vmax=100)
-        if size <= 25:
-            for i, j in np.ndindex(size, size):
-                if np.isfinite(matrix[i, j]):
-                    colour = "white" if abs(matrix[i, j]) > 0.6 else "black"
-                    axes.text(j, i, f"{100 * matrix[i, j]:.0f}", ha="center", va="center", color=colour, fontsize=9)
-        axes.set_xticks(range(size), names, rotation=60, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(size), names)
-        axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
+        draw_matrix(drawn, axes, names, matrix)
         axes.set_title(title, loc="left")
-        drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
     return drawn

@@ -9,8 +9,9 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference.templates import TemplateSet
+from qbdt.report.figures.panels import draw_band, draw_points, draw_stack, make_panels, mark_hidden, round_scale
 from qbdt.report.labels import PLAIN, Labels
-from qbdt.report.style import figure, styled
+from qbdt.report.style import styled
 
 
 def stacked_variable(
@@ -35,15 +36,13 @@ def stacked_variable(
     edges, total = templates.edges, templates.asimov
     error = _total_error(templates)
     with styled():
-        drawn, (main, ratio) = figure(
-            6.5, 6.0, nrows=2, sharex=True, gridspec_kw={"height_ratios": [3, 1], "hspace": 0.03}
-        )
-        names = _draw_stack(main, templates, labels)
-        _draw_band(main, edges, total - error, total + error, "uncertainty")
+        drawn, (main, ratio) = make_panels()
+        names = draw_stack(main, templates, {p.name: p.nominal for p in templates.processes}, edges, labels)
+        draw_band(main, edges, total - error, total + error, "uncertainty")
         _overlay_signal(main, templates, labels)
         if data is not None:
-            _draw_points(main, edges, data, np.sqrt(np.nan_to_num(data)), "data")
-            _mark_hidden(main, edges, data)
+            draw_points(main, edges, data, np.sqrt(np.nan_to_num(data)), "data")
+            mark_hidden(main, edges, data)
         _set_range(main, templates, total, data, log, len(names))
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
@@ -69,33 +68,11 @@ def _total_error(templates: TemplateSet) -> Floats:
     return np.asarray(np.sqrt(variance + np.sum(np.square(templates.arrays().shifts), axis=0)))
 
 
-def _draw_stack(axes: Any, templates: TemplateSet, labels: Labels) -> list[str]:
-    """Backgrounds from the smallest up, signals on top; returns the names."""
-    import mplhep
-
-    backgrounds = sorted(templates.of_role(Role.BACKGROUND), key=lambda process: float(process.nominal.sum()))
-    signals = templates.of_role(Role.SIGNAL)
-    stack = [*backgrounds, *signals]
-    colours = labels.fill_colours([p.name for p in reversed(backgrounds)], [p.name for p in signals])
-    mplhep.histplot(
-        [process.nominal for process in stack],
-        templates.edges,
-        ax=axes,
-        stack=True,
-        histtype="fill",
-        color=[colours[process.name] for process in stack],
-        label=[labels.process(process.name) for process in stack],
-        edges=False,
-    )
-    return [process.name for process in stack]
-
-
 def _overlay_signal(axes: Any, templates: TemplateSet, labels: Labels) -> None:
     """All signals together as a line, times a power of ten that brings it near the background."""
     signals = templates.of_role(Role.SIGNAL)
     colour = labels.fill_colours([], [p.name for p in signals])[signals[0].name]
-    largest = max(float(templates.signal.max()), 1e-300)
-    scale = 10.0 ** max(0, int(np.floor(np.log10(max(float(templates.background.max()) / largest, 1.0)))))
+    scale = round_scale(float(templates.background.max()), float(templates.signal.max()))
     label = labels.process(signals[0].name) if len(signals) == 1 else "signal"
     label = f"{label} × {scale:g}" if scale > 1 else f"{label} (line)"
     axes.stairs(scale * templates.signal, templates.edges, color=colour, linewidth=2, label=label)
@@ -117,35 +94,14 @@ def _set_range(axes: Any, templates: TemplateSet, total: Floats, data: Floats | 
 def _draw_ratio(axes: Any, edges: Floats, total: Floats, error: Floats, data: Floats | None) -> None:
     """Data over expectation with the band of the expectation; only the band where there are no data."""
     known = np.where(total > 0, total, np.nan)
-    _draw_band(axes, edges, 1 - np.nan_to_num(error / known), 1 + np.nan_to_num(error / known), None)
+    draw_band(axes, edges, 1 - np.nan_to_num(error / known), 1 + np.nan_to_num(error / known), None)
     axes.axhline(1, color="black", linewidth=0.8)
     furthest = np.nan_to_num(error / known)
     if data is not None:
         points, bars = data / known, np.sqrt(np.nan_to_num(data)) / known
-        _draw_points(axes, edges, points, bars, None)
+        draw_points(axes, edges, points, bars, None)
         furthest = np.maximum(furthest, np.nan_to_num(np.abs(points - 1) + 0.5 * bars))
     reach = min(max(0.1, 1.1 * float(np.quantile(furthest, 0.95))), 1.0)
     axes.set_ylim(1 - reach, 1 + reach)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylabel("data / exp." if data is not None else "unc.", loc="center")
-
-
-def _draw_points(axes: Any, edges: Floats, values: Floats, errors: Floats, label: str | None) -> None:
-    centres = (edges[:-1] + edges[1:]) / 2
-    shown = np.isfinite(values) & np.isfinite(errors)
-    axes.errorbar(centres[shown], values[shown], yerr=errors[shown], fmt="o", color="black", label=label, linewidth=1.2)
-    axes.set_xlim(edges[0], edges[-1])
-
-
-def _mark_hidden(axes: Any, edges: Floats, data: Floats) -> None:
-    """Grey background where data are hidden."""
-    label: str | None = "blind"
-    for i in np.flatnonzero(np.isnan(data)):
-        axes.axvspan(edges[i], edges[i + 1], color="grey", alpha=0.15, linewidth=0, zorder=0, label=label)
-        label = None
-
-
-def _draw_band(axes: Any, edges: Floats, low: Floats, high: Floats, label: str | None) -> None:
-    axes.stairs(
-        high, edges, baseline=low, fill=True, hatch="////", facecolor="none", edgecolor="grey", linewidth=0, label=label
-    )

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from qbdt.data import Dataset
@@ -32,11 +32,9 @@ from qbdt.training.partitions.dask.actor import (
 from qbdt.training.partitions.dask.cluster import describe_loss, require_device
 from qbdt.training.partitions.dask.map_reduce import FAN_IN, map_reduce
 from qbdt.training.partitions.events import PartitionedEvents
-from qbdt.training.partitions.protocol import Builder, Call, Partition, Partitions, Results, combine
+from qbdt.training.partitions.protocol import Builder, Call, Find, Found, Merge, Partition, Partitions, Results, combine
 from qbdt.training.partitions.rows import PartitionRows
 from qbdt.training.partitions.spread import SpreadPartitions
-
-Found = TypeVar("Found")
 
 LOGGER = logging.getLogger("qbdt")
 
@@ -114,7 +112,7 @@ class _Lost(Exception):
     """A worker did not answer."""
 
 
-def _find(number: int, dataset: Dataset, find: Callable[[int, Dataset, Workers], Found]) -> Found:
+def _find(number: int, dataset: Dataset, find: Find[Found]) -> Found:
     with Workers(1) as workers:
         return find(number, dataset, workers)
 
@@ -136,9 +134,7 @@ class _DaskPartitions(SpreadPartitions):
         self._step = 0
         self._shown: list[Any] = []
 
-    def reduce(
-        self, find: Callable[[int, Dataset, Workers], Found], merge: Callable[[Found, Found], Found], name: str
-    ) -> Found:
+    def reduce(self, find: Find[Found], merge: Merge[Found], name: str) -> Found:
         """Pass over all partitions where they are."""
         return map_reduce(self._client, self._partitions, partial(_find, find=find), merge, name)
 
