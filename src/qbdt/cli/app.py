@@ -14,6 +14,7 @@ import re
 import shlex
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -130,6 +131,12 @@ def origin(**paths: Path | None) -> dict[str, Any]:
 def print_json(content: Any) -> None:
     """Print plain data as JSON; what is not a number becomes null, which every reader of JSON understands."""
     typer.echo(json.dumps(_finite(content), indent=2))
+
+
+def print_sentence(text: str) -> None:
+    """Print a sentence below tables, in lines of 80 columns; nothing where it is empty."""
+    if text:
+        typer.echo(textwrap.fill(text, 80))
 
 
 def _finite(content: Any) -> Any:

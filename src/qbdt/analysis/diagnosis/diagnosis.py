@@ -57,6 +57,7 @@ class Diagnosis:
     more: tuple[MoreEvents, ...] = ()  # What more simulated events would give; nothing without `sizes`
     # What the MC statistics of each process's templates cost; nothing where the fit leaves them out
     statistics: tuple[ProcessStatistics, ...] = ()
+    left_out: str = ""  # What these fits leave out of the measurement, for readers
 
     @property
     def curves(self) -> list[LearningCurve]:

@@ -244,6 +244,18 @@ class Analysis(Section):
         """Whether scores are trained for more than one strength of all signals."""
         return len(self.training.strengths) > 1 or bool(self.training.of_interest)
 
+    @property
+    def beside_the_score(self) -> str:
+        """What a fit of one score with one strength leaves out of the measurement, for readers; empty where nothing."""
+        trained = [name for name, region in self.regions.items() if region.trains]
+        parts = [f"regions {', '.join(trained)} are one"] if len(trained) > 1 else []
+        parts += [f"region {name} is left out" for name in self.regions if name not in trained]
+        parts += [f"{', '.join(self.fit.free)} not free"] if self.fit.free else []
+        parts += ["all signals have one strength"] if len(self.fit.parameters) > 1 else []
+        if not parts:
+            return ""
+        return f"σ_μ here is that of the score alone: {'; '.join(parts)}. The whole measurement is fitted by qbdt run."
+
     def require_one_strength(self, what: str) -> None:
         """Refuse an analysis of several parameters where `what` looks at the score of one signal strength."""
         if self.measures_more:
