@@ -104,6 +104,19 @@ def test_every_process_has_its_own_colour():
     assert len({str(colour) for colour in found.values()}) == 24
 
 
+def test_a_logarithmic_axis_begins_below_the_smallest_background(templates, result):
+    signal, major, minor = templates.processes
+    flat = replace(major, nominal=np.full(6, 1000.0))
+    rare = replace(minor, nominal=np.full(6, 2.0))
+    main = stacked(replace(templates, processes=(signal, flat, rare)), result.expected, postfit=False).axes[0]
+    assert main.get_ylim()[0] == pytest.approx(0.2)
+
+
+def test_blind_results_say_that_the_fit_saw_no_data(templates, result):
+    main = stacked(templates, result.expected, shown=np.ones(templates.n_bins)).axes[0]
+    assert main.texts[0].get_text() == "after the fit to Asimov data, μ = 1.00"
+
+
 def test_the_ratio_holds_its_band(templates, result):
     ratio = stacked(templates, result.expected, postfit=False).axes[1]
     total = templates.signal + templates.background

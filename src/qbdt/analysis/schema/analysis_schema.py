@@ -124,12 +124,14 @@ class Analysis(Section):
         from qbdt.report import Labels
 
         samples, sources = self.samples, self.systematics
+        given = Labels(colours={name: sample.color for name, sample in samples.items() if sample.color})
+        signals, backgrounds = ([n for n, s in samples.items() if s.role == role] for role in ("signal", "background"))
         return Labels(
             processes={name: sample.label for name, sample in samples.items() if sample.label},
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
             regions={name: region.label for name, region in self.regions.items() if region.label},
-            colours={name: sample.color for name, sample in samples.items() if sample.color},
+            colours=given.fill_colours(backgrounds, signals),  # the same in all regions and figures
             **self.figures.model_dump(exclude={"luminosity"}),
             luminosity=self.figures.luminosity or self.total_luminosity,
         )

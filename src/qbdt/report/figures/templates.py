@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,8 @@ def stacked(
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
         before = "before the fit, μ = 1" if _has_one_strength(summary) else "before the fit"
-        title = f"after the fit{_name_strengths(summary, labels)}" if postfit else before
+        to = " to Asimov data" if kind == "data" and summary.data != "recorded" else ""  # blind: not to what is drawn
+        title = f"after the fit{to}{_name_strengths(summary, labels)}" if postfit else before
         above = "" if region is None else f"{labels.region(region)}\n"
         main.text(0.03, 0.95, above + title, transform=main.transAxes, va="top")
         labels.write_above(main)
@@ -112,8 +114,15 @@ def _draw_stack(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis, lab
         axes.stairs(scale * signal, axis.edges, color=colours[signals[0]], linewidth=2, label=f"{label} × {scale:g}")
     axes.set_yscale("log")
     floor = min(float(np.min(v[v > 0])) for v in (yields[backgrounds[-1]], total))
-    low, rows = max(0.1 * floor, 1e-3), 2 + len(names) // 2
+    floor = min(0.1 * floor, max(least_shown(templates), 1e-4 * top))
+    low, rows = max(floor, 1e-3), 2 + len(names) // 2
     axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
+
+
+def least_shown(templates: TemplateSet) -> float:
+    """Where a logarithmic axis may begin, so that the background with the smallest peak is seen: at a tenth of it."""
+    peaks = [float(process.nominal.max()) for process in templates.of_role(Role.BACKGROUND)]
+    return min((0.1 * peak for peak in peaks if peak > 0), default=math.inf)
 
 
 def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: Floats) -> None:

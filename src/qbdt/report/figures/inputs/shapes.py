@@ -34,7 +34,7 @@ def source_shapes(
         for panel, (title, shape) in zip(axes[:, 0], shapes.items(), strict=True):
             _draw_shape(panel, edges, shape, labels.source(source))
             panel.text(0.03, 0.93, title, transform=panel.transAxes, va="top")
-        axes[0, 0].legend(loc="upper right", ncols=2)
+        axes[0, 0].legend(loc="upper right", ncols=2, frameon=True, framealpha=0.85, edgecolor="none")
         labels.write_above(axes[0, 0])
         axes[-1, 0].set_xlabel(variable)
     return drawn
@@ -65,7 +65,7 @@ def feature_correlation(names: Sequence[str], matrix: Floats, title: str) -> Any
             for i, j in np.ndindex(size, size):
                 if np.isfinite(matrix[i, j]):
                     colour = "white" if abs(matrix[i, j]) > 0.6 else "black"
-                    axes.text(j, i, f"{100 * matrix[i, j]:.0f}", ha="center", va="center", color=colour, fontsize=9)
+                    axes.text(j, i, f"{100 * matrix[i, j]:z.0f}", ha="center", va="center", color=colour, fontsize=9)
         axes.set_xticks(range(size), names, rotation=60, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(size), names)
         axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)

@@ -9,6 +9,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference.templates import TemplateSet
+from qbdt.report.figures.templates import least_shown
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import figure, styled
 
@@ -110,7 +111,8 @@ def _set_range(axes: Any, templates: TemplateSet, total: Floats, data: Floats | 
         return
     axes.set_yscale("log")
     positive = total[total > 0]
-    low = max(0.3 * float(positive.min()), 1e-4 * top) if positive.size else 0.1
+    floor = min(0.3 * float(positive.min()), least_shown(templates)) if positive.size else 0.1
+    low = max(floor, 1e-4 * top)
     axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
 
 
