@@ -48,7 +48,7 @@ def test_labels_of_figures():
     alone = labels.fill_colours(["ttbar"], [])["ttbar"]
     assert (
         labels.fill_colours(["new", "ttbar"], ["higgs"])["ttbar"] == alone
-    )  # the same, whatever is larger in a region
+    )  # whatever else is there
     assert analysis.describe_training() == parse_analysis(GOOD).describe_training()
     assert analysis.describe_results() != parse_analysis(GOOD).describe_results()
 

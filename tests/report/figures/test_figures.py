@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from qbdt.errors import OutputError
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import Shift
@@ -97,6 +98,19 @@ def test_labels_colours_and_the_line_above(templates, result):
     assert main.get_title("right") == "62 fb$^{-1}$ (13.6 TeV)"
     for drawn in (ranking(result.expected, labels=known), correlation(result.expected, known)):
         assert {"EXP", "Simulation"} <= {text.get_text() for text in drawn.axes[0].texts}
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_a_full_disk_is_one_message(result, tmp_path, suffix):
+    resource = pytest.importorskip("resource")
+    drawn, (soft, hard) = pulls(result.expected), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # files end there, as on a disk that is full
+    try:
+        with pytest.raises(OutputError, match=rf"pulls\.{suffix}: "):
+            save(drawn, tmp_path / f"pulls.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_process_has_its_own_colour():

@@ -88,6 +88,9 @@ def save(drawn: Any, path: Path | str) -> Path:
     target = Path(path)
     make_folder(target.parent)
     dates = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}
-    with styled(), mpl.rc_context({"svg.hashsalt": target.name}), replace_file(target) as scratch:
-        drawn.savefig(scratch, metadata=dates.get(target.suffix))
+    content = io.BytesIO()  # Matplotlib's own writer of PDF fails with an error of its own where a disk is full
+    with styled(), mpl.rc_context({"svg.hashsalt": target.name}):
+        drawn.savefig(content, format=target.suffix[1:] or "png", metadata=dates.get(target.suffix))
+    with replace_file(target) as scratch:
+        scratch.write_bytes(content.getvalue())
     return target
