@@ -48,12 +48,19 @@ ORDER = (
 
 
 class Workflow(TyperGroup):
-    """Lists commands in the order of an analysis."""
+    """Lists commands in the order of an analysis, and fills the lines of their help."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands."""
         names = sorted(super().list_commands(ctx))
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; lines of a paragraph of its help are one, which the terminal wraps."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None and found.help:
+            found.help = re.sub(r"(?<!\n)\n(?!\n)", " ", found.help)
+        return found
 
 
 app = typer.Typer(
