@@ -113,6 +113,13 @@ def test_a_full_disk_is_one_message(result, tmp_path, suffix):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_figure_that_a_user_saves_is_the_one_that_commands_save(result, tmp_path, caplog):
+    save(correlation(result.expected), tmp_path / "a.png")
+    correlation(result.expected).savefig(tmp_path / "b.png")
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
+    assert not caplog.records  # no fonts that are not there
+
+
 def test_every_process_has_its_own_colour():
     found = Labels(colours={"z": "#3f90da"}).fill_colours([f"b{i}" for i in range(20)], ["ggH", "VBF", "VH"])
     assert len({str(colour) for colour in found.values()}) == 24

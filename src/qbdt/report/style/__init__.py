@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,18 @@ def figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     FigureCanvasAgg(made)
     made._repr_png_ = partial(_png, made)  # type: ignore[attr-defined]  # what notebooks ask for
+    made.savefig = partial(_savefig, made)  # type: ignore[method-assign]  # fonts of formulas are chosen when it draws
     return made, made.subplots(**subplots)
+
+
+def _savefig(drawn: Any, *given: Any, **options: Any) -> None:
+    """Save a figure in its style, also where a user saves it."""
+    import matplotlib as mpl
+    import mplhep
+
+    applied = mpl.rcParams["mathtext.cal"] == mplhep.style.ROOT["mathtext.cal"]
+    with nullcontext() if applied else styled():
+        type(drawn).savefig(drawn, *given, **options)
 
 
 def _png(drawn: Any) -> bytes:
