@@ -106,7 +106,12 @@ def test_data_are_hidden_as_the_fit_hides_them(folder):
 
 def test_regions_have_figures_of_their_own(folder):
     text = ANALYSIS.replace("[pt, n, m]", "[pt]").replace("missing: {m: -999}\n", "missing: {ratio: -999}\n")
-    document = inputs_document(parse_analysis(text + REGIONS), folder, every_source=True)
+    labelled = REGIONS.replace("sr: {", "sr: {label: signal region, ")
+    document = inputs_document(parse_analysis(text + labelled), folder, every_source=True)
+    texts = [text.get_text() for text in figures(document)["sr-pt"].drawn.axes[0].texts]
+    assert "signal region" in texts
+    texts = [text.get_text() for axes in figures(document)["sr-source-sf"].drawn.axes for text in axes.texts]
+    assert "signal region, background" in texts
     assert [s.title for s in document.sections][:2] == ["Region sr", "Region cr"]
     found = figures(document)
     assert None not in found["cr-pt"].data["data"]  # a control region is open

@@ -44,7 +44,9 @@ def test_labels_of_figures():
     labels = analysis.figure_labels()
     assert (labels.process("higgs"), labels.process("ttbar")) == ("$H$", "ttbar")
     assert (labels.variable("pt"), labels.source("tes")) == ("$p_T$ (GeV)", "scale")
-    assert (labels.colours, labels.experiment, labels.conditions) == ({"higgs": "red"}, "EXP", "13 TeV")
+    assert (labels.colours["higgs"], labels.experiment, labels.conditions) == ("red", "EXP", "13 TeV")
+    alone = labels.fill_colours(["ttbar"], [])["ttbar"]
+    assert labels.fill_colours(["new", "ttbar"], ["higgs"])["ttbar"] == alone  # whatever else is there
     assert analysis.describe_training() == parse_analysis(GOOD).describe_training()
     assert analysis.describe_results() != parse_analysis(GOOD).describe_results()
 

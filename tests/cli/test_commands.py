@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,16 @@ def test_help_shows_an_example_that_parses(name):
     words = shlex.split(typed.partition(" > ")[0])
     assert " ".join(words[1:]).startswith(name)
     COMMANDS[name].make_context(name, words[1 + len(name.split()) :])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_paragraphs_of_help_fill_their_lines(name):
+    done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    lines = done.output.partition("Arguments")[0].partition("Options")[0].splitlines()
+    text = [line.strip() for line in lines if "Usage:" not in line]
+    for line, following in pairwise(text):
+        if line and following and not line.startswith("╭"):
+            assert len(f" {line} {following.split()[0]}") > 76, line  # the next word did not fit
 
 
 @pytest.mark.parametrize("name", COMMANDS)

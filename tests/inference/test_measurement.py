@@ -14,7 +14,7 @@ from qbdt.inference.fit import fit_measurement, fit_templates
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
+from qbdt.inference.templates.template_set import Note, ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.workspace import describe_measurement
 from tests.inference.models import pyhf_errors, smooth_templates
 
@@ -184,6 +184,8 @@ def test_yields_of_four_regions_are_tied():
     tied = abcd()
     assert tied.regions["a"].process("W").nominal == pytest.approx([48 * 0.4, 48 * 0.6])
     assert str(tied.notes[0]).startswith("a, W: scaled by 0.96 in a")
+    every = tied.map({name: region.with_notes([Note("binning", "told once")]) for name, region in tied.regions.items()})
+    assert [str(note) for note in every.notes] == ["binning: told once", *map(str, tied.notes)]
     result = fit_measurement(tied, QUICK)
     observed = result.observed
     assert observed is not None

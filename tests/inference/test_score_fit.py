@@ -36,6 +36,15 @@ def test_any_classifier_is_fitted(kind):
     assert fitted[0].z_stat > fitted[0].z > 0
 
 
+def test_a_classifier_of_a_pandas_table_is_given_its_columns():
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, 0], 500)
+    table = pd.DataFrame({"event": np.arange(1000), "b": rng.normal(y), "a": rng.normal(-y)})
+    w, model = np.where(y == 1, 0.1, 1.0), LogisticRegression().fit(table[["a", "b"]], y)
+    expected = qbdt.fit_scores(model, table[["a", "b"]], y, w).expected
+    assert qbdt.fit_scores(model, table, y, w).expected.sigma_mu == expected.sigma_mu
+
+
 def test_scores_may_be_a_column_or_come_with_a_dataset():
     settings = qbdt.FitSettings(**SETTINGS)
     table = {"score": X[:, 0], "process": np.where(Y == 1, "higgs", "ttbar")}

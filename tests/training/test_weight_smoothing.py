@@ -18,7 +18,7 @@ from qbdt.training.partitions.events import PartitionedEvents, divide_dataset, p
 from qbdt.training.partitions.survey import survey_events
 from qbdt.training.profile.inner_folds import count_rows
 from qbdt.training.settings import Settings
-from qbdt.training.weight_smoothing import WeightSet, smooth_weights
+from qbdt.training.weight_smoothing import WeightSet, smooth_nominal, smooth_weights
 
 SMALL = {"paper": Settings(method="paper", n_trees=3), "profile": Settings(method="profile", n_trees=2, n_leaves=4)}
 
@@ -171,3 +171,12 @@ def test_a_process_without_positive_yield_is_refused():
             DataError, match=r"sample b has a total weight of -1.5: a positive expected yield is needed"
         ):
             train(Dataset([signal, background]), settings, n_threads=1)
+
+
+def test_other_libraries_get_the_same_positive_weights(dataset, smoothing):
+    given = smooth_nominal(dataset)
+    np.testing.assert_array_equal(given.sample("w").events.weight, smoothing.apply(dataset).sample("w").events.weight)
+    assert given.sample("w").events.weight.min() > 0.0
+    assert given.sample("z").events is dataset.sample("z").events
+    plain = make_dataset(negative=0.0, n=2000)
+    assert smooth_nominal(plain).sample("w").events is plain.sample("w").events

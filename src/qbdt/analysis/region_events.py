@@ -124,11 +124,11 @@ class RegionEvents:
 
     def training(self, model: str | None = None) -> Dataset:
         """Return the events that the training of a model sees: simulated ones of the regions that train it."""
-        return _without_data(self.of_training_regions(model))
+        return self.of_training_regions(model).simulated()
 
     def simulated(self) -> Dataset:
         """Return all simulated events with their features."""
-        return _without_data(self.every_event())
+        return self.every_event().simulated()
 
     def select(self, name: str) -> Dataset:
         """Events of one region, with their features."""
@@ -249,11 +249,6 @@ class RegionEvents:
 
     def _rows_of(self, name: str) -> Dataset:
         return self.whole.select(lambda events: events.column(_condition(name)) > 0)
-
-
-def _without_data(dataset: Dataset) -> Dataset:
-    simulated = [sample for sample in dataset.samples if sample.role is not Role.DATA]
-    return Dataset(simulated, dataset.systematics, dataset.folds) if simulated else dataset
 
 
 def _count_shared(events: Events, regions: tuple[str, str]) -> int:

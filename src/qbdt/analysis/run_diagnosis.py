@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def diagnose_run(
         n_threads=n_threads,
         progress=progress,
     )
+    found = replace(found, left_out=run.analysis.beside_the_score)
     content = {"qbdt": version("qbdt"), "seed": seed, "repeats": repeats, "diagnosis": found.to_dict()}
     with replace_folder(target.parent) as scratch:
         for name, drawn in diagnosis_figures(found).items():

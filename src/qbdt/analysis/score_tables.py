@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qbdt.analysis.input_files import refuse_inputs
 from qbdt.analysis.loader import load
 from qbdt.analysis.schema import Analysis, Folds
-from qbdt.data import Dataset, Events
+from qbdt.data import Dataset, Events, Kind
 from qbdt.errors import ConfigError
 from qbdt.files import choose_file_names, choose_words
 from qbdt.models import PlacedModel, place_model
@@ -54,9 +54,13 @@ def score_tables(
 def load_named_events(
     plan: Analysis, folder: Path, training: AnyTrainedModel, progress: Progress = silent
 ) -> Iterator[tuple[str, Events]]:
-    """All events of an analysis, nominal and varied, named, with the identifiers that the model's rule reads."""
+    """All events of an analysis, named, with the identifiers that the model's rule reads.
+
+    They are nominal ones and those of shape variations: other weights change no score.
+    """
     dataset = load(plan if plan.dataset else _take_fold_rule(plan, training, ()), folder, progress, to_train=False)
-    for name, _, events in _name_samples(dataset):
+    shapes = [source.name for source in dataset.systematics if source.kind is Kind.SHAPE]
+    for name, _, events in _name_samples(dataset.with_systematics(shapes)):
         yield name, events
 
 

@@ -14,6 +14,7 @@ import re
 import shlex
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,12 +48,19 @@ ORDER = (
 
 
 class Workflow(TyperGroup):
-    """Lists commands in the order of an analysis."""
+    """Lists commands in the order of an analysis, and fills the lines of their help."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands."""
         names = sorted(super().list_commands(ctx))
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; lines of a paragraph of its help are one, which the terminal wraps."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None and found.help:
+            found.help = re.sub(r"(?<!\n)\n(?!\n)", " ", found.help)
+        return found
 
 
 app = typer.Typer(
@@ -130,6 +138,12 @@ def origin(**paths: Path | None) -> dict[str, Any]:
 def print_json(content: Any) -> None:
     """Print plain data as JSON; what is not a number becomes null, which every reader of JSON understands."""
     typer.echo(json.dumps(_finite(content), indent=2))
+
+
+def print_sentence(text: str) -> None:
+    """Print a sentence below tables, in lines of 80 columns; nothing where it is empty."""
+    if text:
+        typer.echo(textwrap.fill(text, 80))
 
 
 def _finite(content: Any) -> Any:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import Device, Force, Json, Quiet, app, bar
+from qbdt.cli.app import Device, Force, Json, Quiet, Workflow, app, bar
 from qbdt.errors import OutputError
 
 if TYPE_CHECKING:
     from qbdt.studies.benchmark import PhysicsResults
 
-bench = typer.Typer(name="bench", help="Benchmarks against other libraries.", no_args_is_help=True)
+bench = typer.Typer(name="bench", cls=Workflow, help="Benchmarks against other libraries.", no_args_is_help=True)
 app.add_typer(bench)
 
 ALL = ("P1", "P2", "P3", "P4")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, app, bar, origin, print_json
+from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, app, bar, origin, print_json, print_sentence
 from qbdt.report import PAGE
 
 if TYPE_CHECKING:
     from qbdt.studies.comparison import Plan
-
-WIDTH = 80
-"""Columns that the table and the sentence below it fit into."""
 
 Out = Annotated[Path, typer.Option("--out", "--output", "-o", help="Folder for everything.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes; one for each core by default.")]
@@ -81,5 +77,6 @@ def _run(plan: Plan, out: Path, jobs: int | None, force: bool, as_json: bool, qu
         print_json({**found.to_dict(), "report": str((out / PAGE).resolve())})
         return
     show(make_comparison_tables(found))
-    typer.echo(textwrap.fill(make_sentence(found), WIDTH))
+    print_sentence(make_sentence(found))
+    print_sentence(plan.analysis.beside_the_score)
     typer.echo(f"\nReport: {(out / PAGE).resolve()}")

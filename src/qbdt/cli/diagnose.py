@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, Threads, app, bar, print_json
+from qbdt.cli.app import Json, Quiet, Threads, app, bar, print_json, print_sentence
 
 
 @app.command(epilog="Example:  qbdt diagnose run --data /data/ntuples")
@@ -51,4 +51,5 @@ def diagnose(
         print_json(found.to_dict())
     else:
         show(found.tables())
+        print_sentence(found.left_out)
         typer.echo(f"everything is in {folder / 'diagnosis'}")

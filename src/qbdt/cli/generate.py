@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import Json, Quiet, app, bar, print_json
+from qbdt.cli.app import Json, Quiet, Workflow, app, bar, print_json
 
-generate = typer.Typer(help="Simulate samples (needs the extra: pip install 'qbdt\\[generate]').", no_args_is_help=True)
+generate = typer.Typer(
+    cls=Workflow, help="Simulate samples (needs the extra: pip install 'qbdt\\[generate]').", no_args_is_help=True
+)
 app.add_typer(generate, name="generate")
 
 

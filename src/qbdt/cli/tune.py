@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Device, Json, Quiet, Threads, app, bar, note, print_json
+from qbdt.cli.app import (
+    AnalysisFile,
+    DataFolder,
+    Device,
+    Json,
+    Quiet,
+    Threads,
+    app,
+    bar,
+    note,
+    print_json,
+    print_sentence,
+)
 from qbdt.errors import require
 
 
@@ -62,4 +74,5 @@ def tune(
         print_json(found.to_dict())
     else:
         show(found.tables())
+        print_sentence(settings.beside_the_score)
         typer.echo(f"wrote {', '.join(map(str, paths))}")

@@ -130,6 +130,11 @@ class Dataset:
         """Return the same events under another fold rule."""
         return Dataset(self.samples, self.systematics, folds)
 
+    def simulated(self) -> Dataset:
+        """Return the events without recorded data; the same where there is nothing else."""
+        samples = [sample for sample in self.samples if sample.role is not Role.DATA]
+        return Dataset(samples, self.systematics, self.folds) if samples else self
+
     def with_features(self, names: Sequence[str]) -> Dataset:
         """Keep these features, in this order; no copy."""
         _refuse_repeated("feature", list(names))

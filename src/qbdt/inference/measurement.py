@@ -162,12 +162,11 @@ class Measurement:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes on the templates of all regions; with several, each says which."""
-        if len(self.regions) == 1:
-            return next(iter(self.regions.values())).notes
-        return tuple(
-            Note(f"{name}, {note.subject}", note.message) for name, r in self.regions.items() for note in r.notes
-        )
+        """Notes on the templates of all regions; one that is not the same in all of them says which it is of."""
+        notes = dict.fromkeys((name, note) for name, region in self.regions.items() for note in region.notes)
+        shared = {note for _, note in notes if all((name, note) in notes for name in self.regions)}
+        of_some = [Note(f"{name}, {n.subject}", n.message) for name, n in notes if n not in shared]
+        return (*dict.fromkeys(note for _, note in notes if note in shared), *of_some)
 
     @property
     def reserved(self) -> frozenset[str]:

@@ -41,7 +41,8 @@ def fit_scores(
     ----------
     model
         A classifier of this package, of scikit-learn, XGBoost or LightGBM, a function from a table like X to scores,
-        or the name of the column of X, and of the tables of shape sources, that holds scores.
+        or the name of the column of X, and of the tables of shape sources, that holds scores. One that was fitted with
+        a pandas table is given its columns of X.
     X, y, sample_weight, systematics, process
         As for `Dataset.from_arrays`; or X a `Dataset` and nothing else.
     settings
@@ -91,7 +92,7 @@ class _ScoredTables:
         if self._scorer is None:
             (scores,) = as_columns(features, [self._column], context).values()
         else:
-            scores = self._scorer(features)
+            scores = self._scorer(_pick_features(self._column, features))
         kept = (*self._process, *(() if self.folds is None else self.folds.columns))
         columns = as_columns(table, kept, context) if kept else {}
         return {"score": _one_column(scores, _count_rows(table)), **columns}
@@ -119,6 +120,14 @@ def _score_events(model: Any) -> Callable[[Events], dict[str, Any]]:
         return {"score": _one_column(scorer(table), events.n_rows)}
 
     return compute
+
+
+def _pick_features(model: Any, table: Any) -> Any:
+    """Columns of a pandas table that a classifier was fitted with: libraries refuse a table that has others too."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or hasattr(model, "ensemble_") or not type(table).__module__.startswith("pandas"):
+        return table
+    return table[list(names)] if set(names) <= set(table.columns) else table
 
 
 def _find_folds(model: Any) -> FoldRule | None:

@@ -40,7 +40,7 @@ class Labels:
     processes: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-    colours: Mapping[str, str] = field(default_factory=dict)
+    colours: Mapping[str, Any] = field(default_factory=dict)
     experiment: str = ""
     status: str = ""
     energy: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -98,6 +99,9 @@ def _write_pdf(document: Document, path: Path) -> None:
     from matplotlib.backends.backend_pdf import PdfPages
 
     about = {"Title": document.title, "CreationDate": None}
-    with replace_file(path) as scratch, styled(), PdfPages(scratch, metadata=about) as pages:
+    content = io.BytesIO()  # not the file: see `qbdt.report.style.save`
+    with styled(), PdfPages(content, metadata=about) as pages:
         for figure in document.figures():
             pages.savefig(figure.drawn)
+    with replace_file(path) as scratch:
+        scratch.write_bytes(content.getvalue())

@@ -25,7 +25,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Role
 from qbdt.errors import require
 from qbdt.models import place_model
-from qbdt.training import Settings, TrainedModel, train
+from qbdt.training import Settings, TrainedModel, smooth_nominal, train
 
 Scorer: TypeAlias = Callable[[Events], Floats]
 Parameters: TypeAlias = Mapping[str, Any]
@@ -86,7 +86,11 @@ def _digest_code(names: tuple[str, ...]) -> str:
 
 
 def make_event_table(data: Dataset) -> EventTable:
-    """Nominal events as a table; both classes have the same total weight, the mean weight is one."""
+    """Nominal events as a table; both classes have the same total weight, the mean weight is one.
+
+    Where weights are negative, which XGBoost refuses, they are smoothed as those of our own methods are.
+    """
+    data = smooth_nominal(data)
     rows, labels, weights = [], [], []
     for role in (Role.BACKGROUND, Role.SIGNAL):
         samples = data.of_role(role)

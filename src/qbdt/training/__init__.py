@@ -10,6 +10,7 @@ from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending,
 from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
+from qbdt.training.weight_smoothing import smooth_nominal
 
 __all__ = [
     "STRENGTH",
@@ -27,5 +28,6 @@ __all__ = [
     "TrainedModel",
     "describe_trained",
     "gain_shares",
+    "smooth_nominal",
     "train",
 ]

@@ -25,8 +25,9 @@ from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Tally, Va
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.kernels.weights import ALL_ROWS
+from qbdt.training.partitions.events import place_events
 from qbdt.training.partitions.protocol import Builder, Call, Find, Found, Merge, Partitions, total
-from qbdt.training.partitions.survey import Survey
+from qbdt.training.partitions.survey import Survey, survey_events
 from qbdt.training.profile.newton import NewtonCriterion
 from qbdt.training.profile.pair_rows import PairRows, fixed_scale
 from qbdt.training.settings import Settings
@@ -103,6 +104,31 @@ def smooth_weights(
     regions = _find_regions(partitions, processes, binning, settings, workers)
     sums: _RegionSums = partitions.reduce(partial(_sum_regions, regions=regions), _merge, "negative weights")
     return _SmoothedPartitions(partitions, Smoothing(regions, {key: _ratios(*one) for key, one in sums.items()}))
+
+
+def smooth_nominal(dataset: Dataset, n_threads: int | None = None) -> Dataset:
+    """Return the nominal events with the weights that training takes, for other libraries: none is negative."""
+    dataset = dataset.simulated().with_systematics([])
+    if all(sample.events.weight.min(initial=0.0) >= 0.0 for sample in dataset.samples):
+        return dataset
+    settings = Settings()
+    with Workers(n_threads) as workers:
+        partitions = place_events(dataset, workers)
+        survey = survey_events(partitions, settings, _count_rows)
+        smoothed = smooth_weights(partitions, survey, survey.choose_binning(settings, workers), settings, workers)
+        return smoothed.reduce(_find_events, _first, "smoothed events")
+
+
+def _count_rows(dataset: Dataset, settings: Settings) -> tuple[int, ...]:
+    return tuple(sample.events.n_rows for sample in dataset.samples)
+
+
+def _find_events(number: int, dataset: Dataset, workers: Workers) -> Dataset:
+    return dataset
+
+
+def _first(one: Dataset, other: Dataset) -> Dataset:
+    return one
 
 
 def _ratios(signed: Fixed, absolute: Fixed) -> Floats:

@@ -226,6 +226,12 @@ def test_reflections_are_bounded_and_reported():
     assert templates.process("b").linear_shift("big") == pytest.approx([2, 25])
 
 
+def test_a_process_that_is_negative_in_a_bin_is_one_note_and_not_one_for_each_source():
+    templates = bound_shifts(simple([1, 1], [10, -1], [1, 1], small=[10.5, -1.1], large=[12, -1.3]))
+    assert [str(note) for note in templates.notes] == ["process b: negative in bin 2: no source makes it more so"]
+    assert templates.process("b").shifts["large"].up == pytest.approx([12, -1])
+
+
 def test_pruning_lists_what_goes():
     templates = prune_sources(
         simple([1, 1], [100, 100], [1, 1], small=[100.1, 100], large=[103, 100], none=[100, 100]), 0.005

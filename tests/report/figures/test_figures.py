@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from qbdt.errors import OutputError
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import Shift
@@ -99,9 +100,42 @@ def test_labels_colours_and_the_line_above(templates, result):
         assert {"EXP", "Simulation"} <= {text.get_text() for text in drawn.axes[0].texts}
 
 
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_a_full_disk_is_one_message(result, tmp_path, suffix):
+    resource = pytest.importorskip("resource")
+    drawn, (soft, hard) = pulls(result.expected), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # files end there, as on a disk that is full
+    try:
+        with pytest.raises(OutputError, match=rf"pulls\.{suffix}: "):
+            save(drawn, tmp_path / f"pulls.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_that_a_user_saves_is_the_one_that_commands_save(result, tmp_path, caplog):
+    save(correlation(result.expected), tmp_path / "a.png")
+    correlation(result.expected).savefig(tmp_path / "b.png")
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
+    assert not caplog.records  # no fonts that are not there
+
+
 def test_every_process_has_its_own_colour():
     found = Labels(colours={"z": "#3f90da"}).fill_colours([f"b{i}" for i in range(20)], ["ggH", "VBF", "VH"])
     assert len({str(colour) for colour in found.values()}) == 24
+
+
+def test_a_logarithmic_axis_begins_below_the_smallest_background(templates, result):
+    signal, major, minor = templates.processes
+    flat = replace(major, nominal=np.full(6, 1000.0))
+    rare = replace(minor, nominal=np.full(6, 2.0))
+    main = stacked(replace(templates, processes=(signal, flat, rare)), result.expected, postfit=False).axes[0]
+    assert main.get_ylim()[0] == pytest.approx(0.2)
+
+
+def test_blind_results_say_that_the_fit_saw_no_data(templates, result):
+    main = stacked(templates, result.expected, shown=np.ones(templates.n_bins)).axes[0]
+    assert main.texts[0].get_text() == "after the fit to Asimov data, μ = 1.00"
 
 
 def test_the_ratio_holds_its_band(templates, result):

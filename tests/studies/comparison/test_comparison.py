@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from qbdt.analysis import parse_analysis
 from qbdt.cli.app import app
+from qbdt.data import Dataset, Role, Sample
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
+from qbdt.data.samples import inferno
 from qbdt.errors import ClusterError, ConfigError, OutputError
 from qbdt.files import FolderLock
 from qbdt.studies.comparison import (
@@ -195,6 +197,28 @@ def test_events_without_folds_are_refused():
     events.plan, events.data = plan, imitation(300).with_folds(None)
     with pytest.raises(ConfigError, match="folds: needed to compare"):
         _ = events._rule
+
+
+def test_no_method_is_chosen_by_recorded_data_and_none_is_shown(tmp_path, monkeypatch):
+    made = inferno(600, seed=1, k=2)
+    data = Sample("data", Role.DATA, made.samples[1].events)
+    recorded = Dataset([*made.samples, data], made.systematics, made.folds)
+    monkeypatch.setattr("qbdt.studies.comparison.plan.load", lambda *given: recorded)
+    found = run_comparison(make_plan(contestants=(BAYES,)), tmp_path, n_jobs=1)
+    assert found.scored is not None
+    assert [sample.name for sample in found.scored.samples] == ["signal", "background"]
+    assert "recorded data" not in (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["observed"] is None
+
+
+def test_what_the_fit_of_the_score_leaves_out_is_said():
+    text = TEXT.replace("bins: 5", "bins: 5, free: {k_b: background}")
+    regions = (
+        "\nregions: {signal: {selection: x0 > 0}, side: {selection: x0 < 0, observable: x1, bins: 3, range: [-1, 1]}}"
+    )
+    said = parse_analysis(text + regions, "a.yaml").beside_the_score
+    assert said.startswith("σ_μ here is that of the score alone: region side is left out; k_b not free. The whole")
+    assert parse_analysis(TEXT, "a.yaml").beside_the_score == ""
 
 
 def test_command_prints_table_sentence_and_report(tmp_path, monkeypatch):

@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from qbdt.errors import ConfigError, MissingDependencyError
+from qbdt.data import Dataset, Role, Sample
+from qbdt.errors import ConfigError, DataError, MissingDependencyError
 from qbdt.studies.comparison.contestants import CONTESTANTS, OURS, get_contestant, select_contestants
 from tests.studies.paper.events import imitation
 
@@ -32,6 +33,29 @@ def test_peers_train_and_tell_signal_from_background(peer):
         signal, background = (score(sample.events) for sample in data.samples)
         assert np.isfinite(signal).all()
         assert signal.mean() > background.mean()
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda c: c.name)
+def test_peers_train_on_negative_weights(peer):
+    pytest.importorskip(peer.package.replace("scikit-learn", "sklearn"))
+    data = imitation(300, 900)
+    background = data.samples[1]
+    weight = np.where(np.arange(background.events.n_rows) % 6 == 0, -1.0, 1.0) * background.events.weight
+    data = Dataset([data.samples[0], Sample("b", Role.BACKGROUND, background.events.with_weight(weight))])
+    settings = {name: min(value, SMALL.get(name, value)) for name, value in peer.candidates(1)[0].items()}
+    assert np.isfinite(peer.fit(data, settings, 1).score(background.events)).all()
+
+
+def test_events_that_another_library_refuses_are_one_message():
+    data = imitation(60, 60)
+    holes = []
+    for sample in data.samples:
+        name = sample.events.features[0]
+        missing = np.full(sample.events.n_rows, np.nan)
+        holes.append(Sample(sample.name, sample.role, sample.events.with_column(name, missing)))
+    peer = get_contestant("sklearn.linear_model.LogisticRegression")
+    with pytest.raises(DataError, match="LogisticRegression cannot be trained on these events: Input X contains NaN"):
+        peer.train(Dataset(holes), {}, 1)
 
 
 def test_settings_of_the_papers_method_are_valid():

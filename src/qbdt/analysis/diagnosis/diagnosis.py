@@ -59,6 +59,7 @@ class Diagnosis:
     # What the MC statistics of each process's templates cost; nothing where the fit leaves them out
     statistics: tuple[ProcessStatistics, ...] = ()
     gains: tuple[SampleGain, ...] = ()  # What more events of one sample would give; nothing where it was not asked for
+    left_out: str = ""  # What these fits leave out of the measurement, for readers
 
     @property
     def curves(self) -> list[LearningCurve]:

@@ -12,7 +12,7 @@ from qbdt.analysis.diagnosis.diagnosis import Diagnosis
 from qbdt.analysis.diagnosis.features import FeatureRank
 from qbdt.analysis.diagnosis.simulation import MoreEvents
 from qbdt.analysis.diagnosis.sources import SourceEffect
-from qbdt.report import Block, Figure
+from qbdt.report import Block, Figure, Text
 from qbdt.report.style import COLOURS, SIGNAL, figure, styled
 
 
@@ -35,6 +35,7 @@ def diagnosis_blocks(found: Diagnosis | None) -> list[Block]:
         **{key: [getattr(r, key) for r in found.features] for key in ("gain", "full", "full_spread", "stat")},
     }
     blocks: list[Block] = [
+        *([Text(found.left_out)] if found.left_out else []),
         *found.tables(),
         Figure("features", feature_ranking(found.features), "What σ_μ loses when a feature is scrambled.", ranks),
     ]

@@ -22,7 +22,7 @@ from qbdt.errors import ConfigError, OutputError
 from qbdt.files import choose_words, require_place
 from qbdt.inference.templates import TemplateSet
 from qbdt.progress import Progress, silent
-from qbdt.report import PAGE, Block, Document, Figure, Fold, Headline, Section, write_report
+from qbdt.report import PAGE, Block, Document, Figure, Fold, Headline, Labels, Section, write_report
 from qbdt.report.figures.inputs import feature_correlation, source_shapes, stacked_variable
 from qbdt.report.style import save
 
@@ -111,6 +111,11 @@ class _Region:
         return f"{what} in region {self._name}" if self._name else what
 
     @property
+    def _label(self) -> str:
+        """What figures call the region."""
+        return self._labels.region(self._name) if self._name else ""
+
+    @property
     def _prefix(self) -> str:
         return f"{self._name}-" if self._name else ""
 
@@ -152,7 +157,7 @@ class _Region:
         columns: dict[str, Any] = {"low": templates.edges[:-1].tolist(), "high": templates.edges[1:].tolist()}
         columns |= {process.name: process.nominal.tolist() for process in templates.processes}
         columns |= {} if data is None else {"data": [None if np.isnan(n) else n for n in data.tolist()]}
-        drawn = stacked_variable(templates, self._labels, log=log, data=data, title=self._name)
+        drawn = stacked_variable(templates, self._labels, log=log, data=data, title=self._label)
         return Figure(word, drawn, f"{name}; under- and overflow in the outer bins.", columns)
 
     def sources(self, every: bool = False) -> Iterator[Block]:
@@ -175,13 +180,14 @@ class _Region:
         columns: dict[str, Any] = {"low": edges[:-1].tolist(), "high": edges[1:].tolist()}
         for title, shape in shapes.items():
             columns |= {f"{title} {side}": getattr(shape, side).tolist() for side in shape._fields}
-        drawn = source_shapes(source, self._labels.variable(name), edges, shapes, self._labels)
+        titled = {f"{self._label}, {role}" if self._name else role: shape for role, shape in shapes.items()}
+        drawn = source_shapes(source, self._labels.variable(name), edges, titled, self._labels)
         return Figure(word, drawn, f"{source} in {name}, {remark}bands are the statistics of the shift.", columns)
 
     def correlations(self) -> Iterator[Figure]:
         """Correlations of all features, of signal and of background."""
         features = self.events.with_features(self._plan.analysis.features or self.events.features)
-        titles = [self._labels.variable(name) for name in features.features]
+        titles = [self._variable(name).label or Labels().variable(name) for name in features.features]  # without units
         for role in (Role.SIGNAL, Role.BACKGROUND):
             matrix = correlate(features, role)
             columns: dict[str, Any] = {"feature": list(features.features)}

@@ -119,12 +119,14 @@ class Analysis(SettingsSection):
         from qbdt.report import Labels
 
         samples, sources = self.samples, self.systematics
+        given = Labels(colours={name: sample.color for name, sample in samples.items() if sample.color})
+        signals, backgrounds = ([n for n, s in samples.items() if s.role == role] for role in ("signal", "background"))
         return Labels(
             processes={name: sample.label for name, sample in samples.items() if sample.label},
             variables={name: variable.title(name) for name, variable in self.variables.items()},
             sources={name: source.label for name, source in sources.items() if source.label},
             regions={name: region.label for name, region in self.regions.items() if region.label},
-            colours={name: sample.color for name, sample in samples.items() if sample.color},
+            colours=given.fill_colours(backgrounds, signals),  # the same in all regions and figures
             **self.figures.model_dump(exclude={"luminosity"}),
             luminosity=self.figures.luminosity or self.total_luminosity,
         )
@@ -238,6 +240,18 @@ class Analysis(SettingsSection):
     def measures_more(self) -> bool:
         """Whether scores are trained for more than one strength of all signals."""
         return len(self.training.strengths) > 1 or bool(self.training.of_interest)
+
+    @property
+    def beside_the_score(self) -> str:
+        """What a fit of one score with one strength leaves out of the measurement, for readers; empty where nothing."""
+        trained = [name for name, region in self.regions.items() if region.trains]
+        parts = [f"regions {', '.join(trained)} are one"] if len(trained) > 1 else []
+        parts += [f"region {name} is left out" for name in self.regions if name not in trained]
+        parts += [f"{', '.join(self.fit.free)} not free"] if self.fit.free else []
+        parts += ["all signals have one strength"] if len(self.fit.parameters) > 1 else []
+        if not parts:
+            return ""
+        return f"σ_μ here is that of the score alone: {'; '.join(parts)}. The whole measurement is fitted by qbdt run."
 
     def require_one_strength(self, what: str) -> None:
         """Refuse an analysis of several parameters where `what` looks at the score of one signal strength."""

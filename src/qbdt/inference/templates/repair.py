@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
@@ -91,15 +92,22 @@ def _reason(background: float, entries: float, min_entries: float) -> str:
 
 def _bound_process(process: ProcessTemplates, notes: list[Note]) -> ProcessTemplates:
     limit = np.where(process.nominal > 0, SMALLEST_SHIFTED * process.nominal, process.nominal)
-    shifts = {}
+    shifts, negative = {}, process.nominal < 0
+    if process.shifts and negative.any():
+        where = f"negative in bin {_list_bins(negative)}: no source makes it more so"
+        notes.append(Note(f"process {process.name}", where))
     for name, shift in process.shifts.items():
-        low = np.flatnonzero((shift.up < limit) | (shift.down < limit))
-        if low.size:
-            bins = ", ".join(str(i + 1) for i in low)
+        low = ((shift.up < limit) | (shift.down < limit)) & ~negative
+        if low.any():
             how = "its reflection would be negative" if shift.mirrored else "it leaves almost nothing"
-            notes.append(Note(f"source {name}", f"bounded from below on {process.name} in bin {bins}: {how}"))
+            where = f"bounded from below on {process.name} in bin {_list_bins(low)}: {how}"
+            notes.append(Note(f"source {name}", where))
         shifts[name] = replace(shift, up=np.maximum(shift.up, limit), down=np.maximum(shift.down, limit))
     return replace(process, shifts=shifts)
+
+
+def _list_bins(chosen: NDArray[np.bool_]) -> str:
+    return ", ".join(str(i + 1) for i in np.flatnonzero(chosen))
 
 
 def _largest(shift: Shift, nominal: Floats, reference: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,3 +87,9 @@ def draw_matrix(drawn: Any, axes: Any, names: Sequence[str], matrix: Floats) -> 
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(which="both", top=False, right=False, bottom=False, left=False)
     drawn.colorbar(image, ax=axes, label="correlation (%)", shrink=0.85)
+
+
+def find_least_shown(templates: TemplateSet) -> float:
+    """Where a logarithmic axis may begin, so that the background with the smallest peak is seen: at a tenth of it."""
+    peaks = [float(process.nominal.max()) for process in templates.of_role(Role.BACKGROUND)]
+    return min((0.1 * peak for peak in peaks if peak > 0), default=math.inf)

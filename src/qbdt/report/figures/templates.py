@@ -11,7 +11,15 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference import FitSummary
 from qbdt.inference.templates import TemplateSet
-from qbdt.report.figures.panels import draw_band, draw_points, draw_stack, make_panels, mark_hidden, round_scale
+from qbdt.report.figures.panels import (
+    draw_band,
+    draw_points,
+    draw_stack,
+    find_least_shown,
+    make_panels,
+    mark_hidden,
+    round_scale,
+)
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import DOWN, SIGNAL, UP, styled
 
@@ -60,7 +68,8 @@ def stacked(
         main.set_ylabel("events / bin")
         main.legend(ncols=2, loc="upper right")
         before = "before the fit, μ = 1" if _has_one_strength(summary) else "before the fit"
-        title = f"after the fit{_name_strengths(summary, labels)}" if postfit else before
+        to = " to Asimov data" if kind == "data" and summary.data != "recorded" else ""  # blind: not to what is drawn
+        title = f"after the fit{to}{_name_strengths(summary, labels)}" if postfit else before
         above = "" if region is None else f"{labels.region(region)}\n"
         main.text(0.03, 0.95, above + title, transform=main.transAxes, va="top")
         labels.write_above(main)
@@ -93,7 +102,8 @@ def _draw_processes(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis,
     axes.set_yscale("log")
     largest = yields[names[-len(signals) - 1]]
     floor = min(float(np.min(v[v > 0])) for v in (largest, total))
-    low, rows = max(0.1 * floor, 1e-3), 2 + len(names) // 2
+    floor = min(0.1 * floor, max(find_least_shown(templates), 1e-4 * top))
+    low, rows = max(floor, 1e-3), 2 + len(names) // 2
     axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,18 @@ def figure(width: float, height: float, **subplots: Any) -> tuple[Any, Any]:
     made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     FigureCanvasAgg(made)
     made._repr_png_ = partial(_png, made)  # type: ignore[attr-defined]  # what notebooks ask for
+    made.savefig = partial(_savefig, made)  # type: ignore[method-assign]  # fonts of formulas are chosen when it draws
     return made, made.subplots(**subplots)
+
+
+def _savefig(drawn: Any, *given: Any, **options: Any) -> None:
+    """Save a figure in its style, also where a user saves it."""
+    import matplotlib as mpl
+    import mplhep
+
+    applied = mpl.rcParams["mathtext.cal"] == mplhep.style.ROOT["mathtext.cal"]
+    with nullcontext() if applied else styled():
+        type(drawn).savefig(drawn, *given, **options)
 
 
 def _png(drawn: Any) -> bytes:
@@ -88,6 +99,9 @@ def save(drawn: Any, path: Path | str) -> Path:
     target = Path(path)
     make_folder(target.parent)
     dates = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}
-    with styled(), mpl.rc_context({"svg.hashsalt": target.name}), replace_file(target) as scratch:
-        drawn.savefig(scratch, metadata=dates.get(target.suffix))
+    content = io.BytesIO()  # Matplotlib's own writer of PDF fails with an error of its own where a disk is full
+    with styled(), mpl.rc_context({"svg.hashsalt": target.name}):
+        drawn.savefig(content, format=target.suffix[1:] or "png", metadata=dates.get(target.suffix))
+    with replace_file(target) as scratch:
+        scratch.write_bytes(content.getvalue())
     return target

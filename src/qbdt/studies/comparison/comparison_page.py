@@ -115,10 +115,10 @@ def make_sentence(found: Comparison) -> str:
 
 def make_comparison_document(found: Comparison, folder: Path, analysis: Analysis) -> Document:
     """Make the page: the comparison, then the fit of the best, which is read from the folder."""
-    fitted = run_document(folder, analysis=analysis)
+    fitted, left_out = run_document(folder, analysis=analysis), analysis.beside_the_score
     kept = [section for section in fitted.sections if section.title in ("Result", "Sources")]
     sections = (
-        Section("Comparison", tuple(_comparison(found))),
+        Section("Comparison", (*_comparison(found), *([Text(left_out)] if left_out else []))),
         *(Section(f"{section.title} with {_short(found.winner)}", section.blocks) for section in kept),
         Section("Settings", tuple(_settings(found))),
     )

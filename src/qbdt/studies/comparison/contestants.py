@@ -21,7 +21,7 @@ from zlib import crc32
 import numpy as np
 
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError, require
+from qbdt.errors import ConfigError, DataError, QBDTError, require
 from qbdt.studies.trainers import (
     Method,
     Parameters,
@@ -77,6 +77,18 @@ class Contestant(Method):
     def release(self) -> str:
         """Package and version, and whether on a GPU where results are others there."""
         return super().release + " on a GPU" * self.on_gpu
+
+    def train(self, data: Dataset, settings: Parameters, seed: int) -> Trained:
+        """Train; where another library refuses the events, that is one message."""
+        try:
+            return self.fit(data, settings, seed)
+        except (QBDTError, MemoryError):
+            raise
+        except Exception as error:
+            if self.ours:
+                raise
+            reason = str(error).strip().split("\n", 1)[0]
+            raise DataError(f"{self.name} cannot be trained on these events: {reason}; compare without it") from error
 
     def on_device(self, device: str | None) -> Contestant:
         """Return the same contestant where it works: ours and XGBoost on a device, all others on the CPU.

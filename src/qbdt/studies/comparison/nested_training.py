@@ -205,7 +205,7 @@ def score_fold(
 
     def compute() -> list[Floats]:
         start = time.process_time()
-        trained = contestant.fit(division.training_events(fold), settings, division.seed)
+        trained = contestant.train(division.training_events(fold), settings, division.seed)
         cache.seal(timing, {"seconds": time.process_time() - start})
         return collect_all_scores(trained, division.data.with_folds(division.rule).fold(fold))
 
@@ -296,7 +296,7 @@ def _judge(contestant: Contestant, division: Division, settings: Parameters) -> 
     found = []
     for fold in range(division.outer):
         scored = division.nested.score_inside(
-            fold, lambda events: contestant.fit(events, settings, division.seed).score, models
+            fold, lambda events: contestant.train(events, settings, division.seed).score, models
         )
         share = scored.total(Role.BACKGROUND) / division.data.total(Role.BACKGROUND)
         found.append(asdict(measure_scores(scored, *JUDGE, scale=1 / share)))

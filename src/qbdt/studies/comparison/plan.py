@@ -82,11 +82,11 @@ class Plan:
 
 
 class PlannedEvents:
-    """The events of a plan, with the divisions into folds."""
+    """The simulated events of a plan, with the divisions into folds: no method is chosen by recorded data."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.data: Dataset = load(plan.analysis, plan.folder)
+        self.data: Dataset = load(plan.analysis, plan.folder).simulated()
         self._divisions: dict[int, tuple[Division, dict[str, Any]]] = {}
         rule = self._rule
         if isinstance(rule, SplitFolds) and plan.repeat > 1:

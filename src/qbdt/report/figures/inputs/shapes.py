@@ -35,7 +35,7 @@ def source_shapes(
         for panel, (title, shape) in zip(axes[:, 0], shapes.items(), strict=True):
             _draw_shape(panel, edges, shape, labels.source(source))
             panel.text(0.03, 0.93, title, transform=panel.transAxes, va="top")
-        axes[0, 0].legend(loc="upper right", ncols=2)
+        axes[0, 0].legend(loc="upper right", ncols=2, frameon=True, framealpha=0.85, edgecolor="none")
         labels.write_above(axes[0, 0])
         axes[-1, 0].set_xlabel(variable)
     return drawn

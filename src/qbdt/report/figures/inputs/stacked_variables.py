@@ -9,7 +9,15 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.inference.templates import TemplateSet
-from qbdt.report.figures.panels import draw_band, draw_points, draw_stack, make_panels, mark_hidden, round_scale
+from qbdt.report.figures.panels import (
+    draw_band,
+    draw_points,
+    draw_stack,
+    find_least_shown,
+    make_panels,
+    mark_hidden,
+    round_scale,
+)
 from qbdt.report.labels import PLAIN, Labels
 from qbdt.report.style import styled
 
@@ -87,7 +95,8 @@ def _set_range(axes: Any, templates: TemplateSet, total: Floats, data: Floats | 
         return
     axes.set_yscale("log")
     positive = total[total > 0]
-    low = max(0.3 * float(positive.min()), 1e-4 * top) if positive.size else 0.1
+    floor = min(0.3 * float(positive.min()), find_least_shown(templates)) if positive.size else 0.1
+    low = max(floor, 1e-4 * top)
     axes.set_ylim(low, top * (top / low) ** (0.1 + 0.08 * rows))
 
 
