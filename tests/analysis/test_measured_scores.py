@@ -282,6 +282,16 @@ def test_a_workspace_that_cannot_be_used_is_refused_before_events_are_read(folde
     assert "read" not in steps
 
 
+def test_a_source_called_like_the_trained_strength_is_refused_when_the_file_is_read():
+    named = TEXT.replace("xs:", "mu:")
+    parse_analysis(named)  # strengths have names of their own
+    one = named.replace(", strengths: {mu_ggH: ggH, mu_VBF: VBF}", "")
+    with pytest.raises(ConfigError, match=r"systematics\.mu: the signal strength of the training is called so"):
+        parse_analysis(one)
+    for fine in ("{method: paper, ", "{systematics: [tilt], "):
+        parse_analysis(one.replace("training: {", f"training: {fine}"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

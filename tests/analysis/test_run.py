@@ -289,6 +289,21 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
     assert run_analysis(renamed_fit, files, copy).steps == ("scores: there already", "fit: there already")
 
 
+def test_control_regions_beside_a_training_are_part_of_it(files):
+    text = ANALYSIS.replace("method: paper", "METHODmethod: profile") + (
+        "regions:\n  signal: {selection: y < 0}\n  control: {selection: y > 0, observable: x, bins: 2, range: [-3, 3]}\n"
+    )
+    alone, beside = text.replace("METHOD", ""), text.replace("METHOD", "systematics: [scale], with: control regions, ")
+    changes = (("bins: 2", "bins: 3"), ("fit: {", "fit: {min_entries: 5, "), ("size: 0.1", "size: 0.2"))
+    for changed, old, new in ((beside, *changes[0]), (beside, *changes[1]), (beside, *changes[2])):
+        assert new in changed.replace(old, new)
+        described = [module._describe_training(parse_analysis(one), files) for one in (changed, changed.replace(old, new))]
+        assert described[0] != described[1]
+    for changed, old, new in ((alone, *changes[0]), (alone, *changes[1]), (beside, "fit: {", "fit: {goodness: toys, ")):
+        described = [module._describe_training(parse_analysis(one), files) for one in (changed, changed.replace(old, new))]
+        assert described[0] == described[1]
+
+
 @pytest.mark.parametrize(
     ("fit", "message"),
     [

@@ -195,7 +195,7 @@ class _LocalRun:
         return {model: self._events.training(model) for model in models}
 
     def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
-        if analysis.training.partner is None or not analysis.training.partner.control_regions:
+        if not analysis.needs_control_regions:
             return None
         note("control regions")
         assert self._events is not None
@@ -260,7 +260,8 @@ def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     chosen = analysis.training.systematics
     used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
     samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
-    sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
+    fitted = chosen is None or analysis.needs_control_regions
+    sources = {name: s for name, s in analysis.systematics.items() if fitted or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.describe_training(), list_files(seen, data)]
 

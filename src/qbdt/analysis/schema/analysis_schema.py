@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.schema.measurement_names import (
     require_figure,
+    require_free_name,
     require_interest,
     require_known,
     require_measured,
@@ -73,7 +74,17 @@ _AFTER_TRAINING: Any = {
     "systematics": {"__all__": {"label", "decorrelate"}},
     "regions": {"__all__": {"label", "title", "bins", "range", "edges", "blind", "draw"}},
 }
-"""Keys that a training does not depend on."""
+"""Keys that a training does not depend on, but for those of `_BESIDE` where control regions are fitted beside it."""
+
+_BESIDE: Any = {
+    "fit": {
+        *("min_entries", "scale", "mc_stat", "mc_model", "systematics", "prune", "smooth", "symmetrise"),
+        *("poi", "parameters", "of_interest", "free", "fixed", "abcd"),
+    },
+    "systematics": {"__all__": {"decorrelate"}},
+    "regions": {"__all__": {"bins", "range", "edges"}},
+}
+"""Keys of the fit that change what control regions know of its parameters."""
 
 
 class Analysis(Section):
@@ -112,7 +123,17 @@ class Analysis(Section):
 
     def describe_training(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
-        return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
+        seen = self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
+        if not self.needs_control_regions:
+            return seen
+        control = {name: region for name, region in self.regions.items() if region.is_control}
+        fitted = self.model_copy(update={"regions": control})
+        return {**seen, "beside": fitted.model_dump(mode="json", include=_BESIDE, warnings=False)}
+
+    @property
+    def needs_control_regions(self) -> bool:
+        """Whether the control regions of this analysis are fitted beside the training."""
+        return self.training.partner is not None and self.training.partner.control_regions
 
     def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
@@ -286,6 +307,9 @@ class Analysis(Section):
             trained = (
                 sources if training.systematics is None else [name.partition("#")[0] for name in training.systematics]
             )
+            if training.method == "profile":
+                parts = {name for name, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated}
+                require_free_name(training.strengths, set(trained) - parts)
             require_interest(training.of_interest, training.strengths, trained)
             require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
         if self.fit.binning == "cells":

@@ -27,6 +27,15 @@ def require_strengths(strengths: Mapping[str, Sequence[str]], signals: Sequence[
         raise ValueError(f"training.strengths: {both[0]} is a source too")
 
 
+def require_free_name(strengths: Iterable[str], sources: Iterable[str]) -> None:
+    """Refuse a source that is called like the signal strength that is trained where none is named."""
+    if not tuple(strengths) and STRENGTH in sources:
+        raise ValueError(
+            f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
+            "strength (training.strengths: {another name: all signals})"
+        )
+
+
 def require_interest(of_interest: Sequence[str], strengths: Iterable[str], sources: Iterable[str]) -> None:
     """Refuse parameters of interest that are neither a strength nor a source, or named twice."""
     known = [*(tuple(strengths) or (STRENGTH,)), *sources]
