@@ -292,6 +292,16 @@ def test_a_source_called_like_the_trained_strength_is_refused_when_the_file_is_r
         parse_analysis(one.replace("training: {", f"training: {fine}"))
 
 
+@pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "loop.json", "empty.json"])
+def test_a_name_that_no_workspace_can_have_is_one_message(name, folder, tmp_path):
+    (folder / "empty.json").write_text("")
+    if not (folder / "loop.json").is_symlink():
+        (folder / "loop.json").symlink_to(folder / "loop.json")
+    (folder / "odd.yaml").write_text(TEXT.replace("n_trees: 10", f'n_trees: 10, with: "{name}"'))
+    with pytest.raises(ConfigError, match=r"training\.with"):
+        run_analysis(read_analysis(folder / "odd.yaml"), folder, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

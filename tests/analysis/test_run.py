@@ -289,19 +289,26 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
     assert run_analysis(renamed_fit, files, copy).steps == ("scores: there already", "fit: there already")
 
 
-def test_control_regions_beside_a_training_are_part_of_it(files):
-    text = ANALYSIS.replace("method: paper", "METHODmethod: profile") + (
-        "regions:\n  signal: {selection: y < 0}\n  control: {selection: y > 0, observable: x, bins: 2, range: [-3, 3]}\n"
+@pytest.mark.parametrize(
+    ("old", "new", "beside", "alone"),
+    [
+        ("bins: 2", "bins: 3", True, False),
+        ("fit: {", "fit: {min_entries: 5, ", True, False),
+        ("size: 0.1", "size: 0.2", True, False),
+        ("fit: {", "fit: {goodness: toys, ", False, False),
+    ],
+)
+def test_control_regions_beside_a_training_are_part_of_it(old, new, beside, alone, files):
+    text = ANALYSIS.replace("method: paper", "method: profile, systematics: [scale]") + (
+        "regions:\n  signal: {selection: y < 0}\n"
+        "  control: {selection: y > 0, observable: x, bins: 2, range: [-3, 3]}\n"
     )
-    alone, beside = text.replace("METHOD", ""), text.replace("METHOD", "systematics: [scale], with: control regions, ")
-    changes = (("bins: 2", "bins: 3"), ("fit: {", "fit: {min_entries: 5, "), ("size: 0.1", "size: 0.2"))
-    for changed, old, new in ((beside, *changes[0]), (beside, *changes[1]), (beside, *changes[2])):
-        assert new in changed.replace(old, new)
-        described = [module._describe_training(parse_analysis(one), files) for one in (changed, changed.replace(old, new))]
-        assert described[0] != described[1]
-    for changed, old, new in ((alone, *changes[0]), (alone, *changes[1]), (beside, "fit: {", "fit: {goodness: toys, ")):
-        described = [module._describe_training(parse_analysis(one), files) for one in (changed, changed.replace(old, new))]
-        assert described[0] == described[1]
+    with_them = text.replace("method: profile", "method: profile, with: control regions")
+    for one, matters in ((with_them, beside), (text, alone)):
+        changed = one.replace(old, new)
+        assert changed != one
+        described = [module._describe_training(parse_analysis(each), files) for each in (one, changed)]
+        assert (described[0] != described[1]) == matters
 
 
 @pytest.mark.parametrize(

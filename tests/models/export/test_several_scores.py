@@ -96,7 +96,7 @@ def test_a_regression_is_one_sum_of_trees(to, tmp_path):
 
 
 def test_scores_do_not_depend_on_how_numbers_lie_in_memory():
-    """Training and reading a file lay matrices out in other ways: a run that goes on had other scores in the last bit."""
+    """Training and reading a file lay matrices out in two ways: a run that went on had other scores in the last bit."""
     rng, n_sources = np.random.default_rng(4), 7
     model = random_scores(3, 3, 3)
     values = tuple(rng.normal(size=(len(tree.nodes), n_sources)) for tree in model.shift.trees)

@@ -308,7 +308,9 @@ class Analysis(Section):
                 sources if training.systematics is None else [name.partition("#")[0] for name in training.systematics]
             )
             if training.method == "profile":
-                parts = {name for name, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated}
+                parts = {
+                    name for name, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated
+                }
                 require_free_name(training.strengths, set(trained) - parts)
             require_interest(training.of_interest, training.strengths, trained)
             require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
