@@ -290,6 +290,26 @@ def test_a_workspace_that_cannot_be_used_is_refused_before_events_are_read(folde
     assert "read" not in steps
 
 
+def test_a_source_called_like_the_trained_strength_is_refused_when_the_file_is_read():
+    named = TEXT.replace("xs:", "mu:")
+    parse_analysis(named)  # strengths have names of their own
+    one = named.replace(", strengths: {mu_ggH: ggH, mu_VBF: VBF}", "")
+    with pytest.raises(ConfigError, match=r"systematics\.mu: the signal strength of the training is called so"):
+        parse_analysis(one)
+    for fine in ("{method: paper, ", "{systematics: [tilt], "):
+        parse_analysis(one.replace("training: {", f"training: {fine}"))
+
+
+@pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "loop.json", "empty.json"])
+def test_a_name_that_no_workspace_can_have_is_one_message(name, folder, tmp_path):
+    (folder / "empty.json").write_text("")
+    if not (folder / "loop.json").is_symlink():
+        (folder / "loop.json").symlink_to(folder / "loop.json")
+    (folder / "odd.yaml").write_text(TEXT.replace("n_trees: 10", f'n_trees: 10, with: "{name}"'))
+    with pytest.raises(ConfigError, match=r"training\.with"):
+        run_analysis(read_analysis(folder / "odd.yaml"), folder, tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

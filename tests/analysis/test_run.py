@@ -290,6 +290,28 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "beside", "alone"),
+    [
+        ("bins: 2", "bins: 3", True, False),
+        ("fit: {", "fit: {min_entries: 5, ", True, False),
+        ("size: 0.1", "size: 0.2", True, False),
+        ("fit: {", "fit: {goodness: toys, ", False, False),
+    ],
+)
+def test_control_regions_beside_a_training_are_part_of_it(old, new, beside, alone, files):
+    text = ANALYSIS.replace("method: paper", "method: profile, systematics: [scale]") + (
+        "regions:\n  signal: {selection: y < 0}\n"
+        "  control: {selection: y > 0, observable: x, bins: 2, range: [-3, 3]}\n"
+    )
+    with_them = text.replace("method: profile", "method: profile, with: control regions")
+    for one, matters in ((with_them, beside), (text, alone)):
+        changed = one.replace(old, new)
+        assert changed != one
+        described = [module._describe_training(parse_analysis(each), files) for each in (one, changed)]
+        assert (described[0] != described[1]) == matters
+
+
+@pytest.mark.parametrize(
     ("fit", "message"),
     [
         ({"fixed": {"absent": 1.0}}, "fixed: no parameter absent"),

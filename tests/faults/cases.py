@@ -28,6 +28,27 @@ regions:
   control: {selection: y > 0.5, observable: x, bins: 2, range: [-3, 3]}
 """
 
+MEASURED = """\
+name: measured
+features: [x, y]
+weight: w
+samples:
+  higgs: {role: signal, files: higgs.parquet}
+  vbf: {role: signal, files: vbf.parquet}
+  ttbar: {role: background, files: ttbar.parquet}
+systematics:
+  mass: {kind: shape, processes: [higgs, vbf], up: {columns: {x: x + 1}}, down: {columns: {x: x - 1}}}
+  scale: {kind: shape, processes: ttbar, up: {columns: {y: y + 0.3}}, down: {columns: {y: y - 0.3}}}
+regions:
+  signal: {selection: y < 1.5}
+  control: {selection: y > 1.5, observable: yield}
+folds: {columns: event}
+training:
+  {method: profile, n_trees: 1, n_leaves: 3, strengths: {mu_g: higgs, mu_v: vbf}, of_interest: [mu_g, mu_v],
+   free: ttbar, with: control regions, at: {scale: 0.5}}
+fit: {bins: 5, scan: false, contours: false, binning: cells, free: ttbar}
+"""
+
 N = 300
 
 
@@ -72,6 +93,7 @@ CASES = {
     "run, profile": Case(_split("run profile.yaml -o run --no-figures -q -j 1"), in_turn=True),
     "run, on disk": Case((*SCORED, "--memory", "25kB")),
     "run, regions": Case(_split("run regions.yaml -o run --no-figures -q -j 1"), in_turn=True),
+    "run, measured": Case(_split("run measured.yaml -o run --no-figures -q -j 1"), in_turn=True),
     "run, other fit": Case(_split("run other.yaml -o run --no-figures -q -j 1"), (SCORED,)),
     "fit": Case((*FIT, "--force"), (SCORED,)),
     "fit, replaced": Case((*FIT, "--force"), (SCORED, FIT)),
@@ -91,7 +113,7 @@ CASES = {
 def write_inputs(folder: Path) -> None:
     """Write small events and the analyses that read them."""
     rng = np.random.default_rng(3)
-    for name, centre, weight in (("higgs", 0.8, 0.1), ("ttbar", -0.5, 0.5)):
+    for name, centre, weight in (("higgs", 0.8, 0.1), ("ttbar", -0.5, 0.5), ("vbf", -2.2, 0.1)):
         columns = {"x": rng.normal(centre, 1, N), "y": rng.normal(-centre, 1, N), "w": np.full(N, weight)}
         table = pa.table({**columns, "event": np.arange(N)})
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=N // 3)
@@ -100,6 +122,7 @@ def write_inputs(folder: Path) -> None:
         "paper": paper,
         "profile": ANALYSIS.replace("METHOD", "profile").replace("n_trees: 2", "n_trees: 1"),
         "regions": paper + REGIONS,
+        "measured": MEASURED,
         "other": paper.replace("bins: 3", "bins: 4"),
     }
     for name, text in texts.items():

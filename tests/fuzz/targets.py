@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import uproot
+import yaml
 
 from qbdt import QBDTClassifier
 from qbdt.analysis.analysis_file import parse_analysis
@@ -174,6 +175,9 @@ CHAIN = {"c0": "a"} | {f"c{i}": f"c{i - 1} + 1" for i in range(1, 300)}
 GRID = {"c0": "a", "c1": "a"} | {f"c{i}": f"c{i - 1} + c{i - 2}" for i in range(2, 60)}
 
 ANALYSES = tuple(example_text(name) for name in example_names())
+HALF = yaml.safe_dump({**SEEDS[1], "training": {**SEEDS[1]["training"], "free": ["\ud800"]}}, allow_unicode=True)
+"""An analysis with half of a character, which no message can show."""
+
 EXPRESSIONS = (
     "pt > 25 and abs(jet.eta) < 2.4",
     "where(jet_pt[0] > 30, pt / n, -999)",
@@ -186,7 +190,7 @@ EXPRESSIONS = (
 TARGETS: dict[str, Target] = {
     "model": Target(tuple(map(parse_text, MODELS)), change_plain, _use_model),
     "model file": Target(tuple(path.read_bytes() for path in MODELS), change_bytes, _use_model_file),
-    "analysis": Target((*ANALYSES, BOMB, "features: &a [*a]"), change_text, lambda text, _: parse_analysis(text)),
+    "analysis": Target((*ANALYSES, BOMB, HALF, "features: &a [*a]"), change_text, lambda text, _: parse_analysis(text)),
     "expression": Target(EXPRESSIONS, change_text, _use_expression),
     "columns": Target((CHAIN, GRID), _change_columns, _use_columns),
     **{suffix: _reader(suffix) for suffix in (".root", ".parquet", ".feather", ".csv")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,10 @@ def _locate_partner(analysis: Analysis, folder: Path) -> Analysis:
     found = analysis.training.partner
     if found is None or found.file is None:
         return analysis
-    located = found.model_copy(update={"file": str((folder / found.file).resolve())})
+    place = folder / found.file
+    with suppress(OSError, RuntimeError):  # links in circles: it is refused where it is read
+        place = place.resolve()
+    located = found.model_copy(update={"file": str(place)})
     return analysis.model_copy(update={"training": analysis.training.model_copy(update={"with": located})})
 
 
@@ -195,7 +199,7 @@ class YamlFile:
         return f"{self.label}:{line + 1}"
 
     def _refuse_bomb(self, root: yaml.Node) -> None:
-        """Refuse aliases that stand for more entries than anybody writes, or for themselves."""
+        """Refuse aliases that stand for more entries than anybody writes, or for themselves; and half characters."""
         sizes: dict[int, int] = {}
 
         def measure(node: yaml.Node) -> int:
@@ -204,6 +208,7 @@ class YamlFile:
                     raise ConfigError(f"{self.label}:{node.start_mark.line + 1}: an alias stands for itself")
                 return sizes[id(node)]
             sizes[id(node)] = 0  # not known yet
+            self._refuse_half_characters(node)
             parts = node.value if isinstance(node, yaml.CollectionNode) else ()
             inner = (one for part in parts for one in (part if isinstance(part, tuple) else (part,)))
             sizes[id(node)] = 1 + sum(measure(one) for one in inner)
@@ -211,6 +216,12 @@ class YamlFile:
 
         if (entries := measure(root)) > MOST_ENTRIES:
             raise ConfigError(f"{self.label}: {entries:.6g} entries with all aliases; at most {MOST_ENTRIES} are read")
+
+    def _refuse_half_characters(self, node: yaml.Node) -> None:
+        """Refuse surrogates, which escapes in quotes can make: they can be neither written nor shown."""
+        if isinstance(node, yaml.ScalarNode) and re.search("[\ud800-\udfff]", node.value):
+            line = node.start_mark.line + 1
+            raise ConfigError(f"{self.label}:{line}: {node.value[:40]!a}: half of a character; write it as it is")
 
     def _refuse_repeated_keys(self, node: yaml.Node, path: tuple[str, ...]) -> None:
         if isinstance(node, yaml.SequenceNode):

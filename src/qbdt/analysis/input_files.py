@@ -100,8 +100,9 @@ def _find_files(analysis: Analysis, folder: Path) -> set[Path]:
         patterns += [one.files.replace("{file}", "*") for one in friends if one.files is not None]
     found = set()
     partner = analysis.training.partner_file
-    if partner is not None and Path(partner).exists():
-        found.add(Path(partner))
+    with suppress(OSError):  # a name that is too long
+        if partner is not None and Path(partner).exists():
+            found.add(Path(partner))
     for pattern in patterns:
         with suppress(DataError):
             found |= {Path(file) for file in expand(pattern, folder) if "://" not in file}

@@ -196,7 +196,7 @@ class _LocalRun:
         return {model: self._events.training(model) for model in models}
 
     def find_partner(self, analysis: Analysis, note: Callable[[str], None]) -> Partner | None:
-        if analysis.training.partner is None or not analysis.training.partner.control_regions:
+        if not analysis.needs_control_regions:
             return None
         note("control regions")
         assert self._events is not None
@@ -258,10 +258,10 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     """Content that the training depends on, without recorded data, sources that are only fitted, and names."""
-    chosen = analysis.training.systematics
+    needed = None if analysis.needs_control_regions else analysis.training.systematics  # None: all sources
     used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
     samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
-    sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
+    sources = {name: s for name, s in analysis.systematics.items() if needed is None or name in needed}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.describe_training(), list_files(seen, data)]
 

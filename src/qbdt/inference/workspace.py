@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,10 @@ def write_workspace(spec: Mapping[str, Any], path: Path | str) -> Path:
 def read_workspace(path: Path | str) -> dict[str, Any]:
     """Read a workspace: pyhf's JSON, HS3, or the top file of a HistFactory XML measurement."""
     source = Path(path)
-    if not source.exists():
+    there = False
+    with suppress(OSError):  # a name that is too long
+        there = source.exists()
+    if not there:
         raise FitError(f"no workspace at {source}")
     if source.suffix == ".xml":
         from qbdt.inference.histfactory import read_xml

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.schema.measurement_names import require_figure, require_measured
+from qbdt.analysis.schema.measurement_names import require_figure, require_free_name, require_measured
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
@@ -68,7 +68,17 @@ _AFTER_TRAINING: Any = {
     "systematics": {"__all__": {"label", "decorrelate"}},
     "regions": {"__all__": {"label", "title", "bins", "range", "edges", "blind", "draw"}},
 }
-"""Keys that a training does not depend on."""
+"""Keys that a training does not depend on, but for those of `_BESIDE` where control regions are fitted beside it."""
+
+_BESIDE: Any = {
+    "fit": {
+        *("min_entries", "scale", "mc_stat", "mc_model", "systematics", "prune", "smooth", "symmetrise"),
+        *("poi", "parameters", "of_interest", "free", "fixed", "abcd"),
+    },
+    "systematics": {"__all__": {"decorrelate"}},
+    "regions": {"__all__": {"bins", "range", "edges"}},
+}
+"""Keys of the fit that change what control regions know of its parameters."""
 
 
 class Analysis(SettingsSection):
@@ -107,7 +117,17 @@ class Analysis(SettingsSection):
 
     def describe_training(self) -> dict[str, Any]:
         """Plain content that training and scores depend on."""
-        return self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
+        seen = self.model_dump(mode="json", exclude={"name": True, **_AFTER_TRAINING})
+        if not self.needs_control_regions:
+            return seen
+        control = {name: region for name, region in self.regions.items() if region.is_control}
+        fitted = self.model_copy(update={"regions": control})
+        return {**seen, "beside": fitted.model_dump(mode="json", include=_BESIDE, warnings=False)}
+
+    @property
+    def needs_control_regions(self) -> bool:
+        """Whether the control regions of this analysis are fitted beside the training."""
+        return self.training.partner is not None and self.training.partner.control_regions
 
     def describe_results(self) -> dict[str, Any]:
         """Plain content that the fit and its figures depend on, beside the scores."""
@@ -294,6 +314,8 @@ class Analysis(SettingsSection):
             if twice := find_repeated(training.of_interest):
                 raise ValueError(f"training.of_interest: {twice[0]} is given twice")
             interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
+            if training.method == "profile":
+                require_free_name(training.strengths, trained)
             try:
                 if training.method == "profile":
                     settings = replace(training.settings(self.categorical), of_interest=interest)

@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from qbdt.errors import find_repeated, hint_at
+from qbdt.training import STRENGTH
+
+
+def require_free_name(strengths: Iterable[str], sources: Iterable[str]) -> None:
+    """Refuse a source that is called like the signal strength that is trained where none is named."""
+    if not tuple(strengths) and STRENGTH in sources:
+        raise ValueError(
+            f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
+            "strength (training.strengths: {another name: all signals})"
+        )
 
 
 def require_measured(of_interest: Sequence[str], strengths: Iterable[str], sources: Iterable[str]) -> None:

@@ -35,6 +35,8 @@ class _Partner(SettingsSection):
     def _one_of_two(self) -> _Partner:
         if (self.file is None) != self.control_regions:
             raise ValueError(f"a file, or {CONTROL_REGIONS!r}, is needed")
+        if "\0" in (self.file or ""):
+            raise ValueError("file: a name without the character NUL is needed")
         if self.control_regions and self.poi is not None:
             raise ValueError(f"poi: goes with a file; {CONTROL_REGIONS} have the strengths of this analysis")
         return self

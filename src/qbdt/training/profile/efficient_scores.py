@@ -95,7 +95,7 @@ class EfficientScores(SumsOfTrees):
             Ensemble(
                 self.features,
                 tuple(
-                    _with_outputs(tree, values @ own)
+                    _with_outputs(tree, _add_up(own, values.T))
                     for tree, values in zip(self.shift.trees, self.source_values, strict=True)
                 ),
             )
@@ -105,7 +105,7 @@ class EfficientScores(SumsOfTrees):
     @property
     def centres(self) -> Floats:
         """m_j: the scores of an event of which nothing is known, for which r_0i is S_i/(S + B)."""
-        return np.asarray(self.ratio_coefficients @ self._average_shares)
+        return np.array([_add_up(own, self._average_shares) for own in self.ratio_coefficients])
 
     @property
     def _average_shares(self) -> Floats:
@@ -120,7 +120,7 @@ class EfficientScores(SumsOfTrees):
         values = np.stack([sums[name] for name in self.components])
         ratios, shifts = values[: len(self.ratios)], values[len(self.ratios) :]
         shares = find_shares(ratios, self.log_odds)
-        t = np.stack([_add_shares(own, shares) for own in self.ratio_coefficients]) - shifts
+        t = np.stack([_add_up(own, shares) for own in self.ratio_coefficients]) - shifts
         scores = (t - self.centres[:, None]) / self.widths[:, None]
         return np.asarray(scores[0] if len(scores) == 1 else scores.T)
 
@@ -151,16 +151,17 @@ class ScoreTerms:
     def terms(self, events: Events, n_threads: int | None = None) -> tuple[Floats, Floats]:
         """Return r and g of every event."""
         scores = self.scores
-        ratio = _add_shares(scores.ratio_coefficients[self.number], scores.shares(events, n_threads))
+        ratio = _add_up(scores.ratio_coefficients[self.number], scores.shares(events, n_threads))
         return ratio, scores._shifts[self.number].score(events, n_threads)
 
 
-def _add_shares(coefficients: Floats, shares: Floats) -> Floats:
-    """Σ_i a_i r_0i of every event, from shares (strength, event).
+def _add_up(coefficients: Floats, terms: Floats) -> Floats:
+    """Σ_i a_i x_i of every event or node, from terms (i, …).
 
-    Added up strength by strength: a product of matrices rounds an event by where it stands among the others.
+    Added up one by one: a product of matrices rounds an event by where it stands among the others, and numbers by how
+    they lie in memory, which is otherwise in a model that was read from its file.
     """
-    return np.asarray(reduce(np.add, (a * own for a, own in zip(coefficients, shares, strict=True))))
+    return np.asarray(reduce(np.add, (a * own for a, own in zip(coefficients, terms, strict=True)), 0.0))
 
 
 def _with_outputs(tree: Tree, outputs: Floats) -> Tree:
