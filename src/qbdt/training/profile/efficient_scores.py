@@ -95,7 +95,7 @@ class EfficientScores(SumsOfTrees):
             Ensemble(
                 self.features,
                 tuple(
-                    _with_outputs(tree, values @ own)
+                    _with_outputs(tree, values @ np.ascontiguousarray(own))
                     for tree, values in zip(self.shift.trees, self.source_values, strict=True)
                 ),
             )
@@ -105,7 +105,8 @@ class EfficientScores(SumsOfTrees):
     @property
     def centres(self) -> Floats:
         """m_j: the scores of an event of which nothing is known, for which r_0i is S_i/(S + B)."""
-        return np.asarray(self.ratio_coefficients @ self._average_shares)
+        # Added up like the shares of events: a product of matrices rounds by their layout, which files do not keep.
+        return np.stack([_add_shares(own, self._average_shares) for own in self.ratio_coefficients])
 
     @property
     def _average_shares(self) -> Floats:
@@ -156,7 +157,7 @@ class ScoreTerms:
 
 
 def _add_shares(coefficients: Floats, shares: Floats) -> Floats:
-    """Σ_i a_i r_0i of every event, from shares (strength, event).
+    """Σ_i a_i r_0i of every event, from shares (strength, event); or of one event, from its shares.
 
     Added up strength by strength: a product of matrices rounds an event by where it stands among the others.
     """
