@@ -63,6 +63,20 @@ def test_a_score_does_not_depend_on_where_an_event_stands(trained):
         assert np.array_equal(score(X[first:]), whole[first:])
 
 
+def test_a_score_does_not_depend_on_the_layout_of_its_coefficients(trained):
+    """A trained model has them column by column, a model read from its file row by row: the last bit differed."""
+    model, X = trained.training_.ensemble, table(seed=6)[0]
+    events = Events({"x0": X[:, 0], "x1": X[:, 1]}, np.ones(len(X)))
+    three = {"ratios": (*model.ratios, model.ratios[0]), "log_odds": (-2.1, -3.3, -1.7), "strengths": ("a", "b", "c")}
+    for seed in range(20):
+        drawn = np.random.default_rng(seed).normal(size=(2, 3))
+        rows, columns = (
+            replace(model, **three, ratio_coefficients=order(drawn))
+            for order in (np.ascontiguousarray, np.asfortranarray)
+        )
+        assert np.array_equal(rows.score(events), columns.score(events))
+
+
 def test_a_cross_trained_model_predicts_one_label_for_each_row():
     X, y, weight = table()
     rows = {"x": X[:, 0], "y": X[:, 1], "event": np.arange(len(y))}

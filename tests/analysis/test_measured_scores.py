@@ -15,7 +15,9 @@ from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
 from qbdt.analysis.run_page import run_document
+from qbdt.analysis.score_tables import score_tables
 from qbdt.analysis.tuning import tune
+from qbdt.data.readers import write_tables
 from qbdt.errors import ConfigError, DataError
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
@@ -95,6 +97,20 @@ def test_scores_of_a_run_are_fitted_again_to_the_same_result(run, folder):
     (templates,) = again.measurement.regions.values()
     assert 3 < templates.n_bins <= 12
     assert templates.variable == "cell of the scores"
+
+
+def test_all_events_are_scored_with_a_column_for_each_strength(run, folder, tmp_path):
+    """`qbdt score` ended in a traceback where a model has several scores."""
+    analysis, (model, _) = read_analysis(folder / "analysis.yaml"), read_any_model(run.folder / "model.qbdt")
+    written = write_tables(tmp_path / "scores", score_tables(analysis, folder, model, "score"))
+    assert set(CENTRES) < set(written)
+    for name in CENTRES:
+        table = pq.read_table(tmp_path / "scores" / f"{name}.parquet").to_pandas().set_index("event")
+        assert list(table.columns) == ["x", "y", "weight", "score_mu_ggH", "score_mu_VBF"]
+        same = pq.read_table(folder / "out" / "scored" / f"{name}.parquet").to_pandas().set_index("event")
+        columns = ["score_mu_ggH", "score_mu_VBF"]
+        assert np.array_equal(table[columns], same.loc[table.index, columns])
+    assert write_tables(tmp_path / "scores.root", score_tables(analysis, folder, model, "score")) == written
 
 
 def test_a_category_for_each_signal(run, folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis
@@ -22,10 +22,17 @@ def name_scores(
     model: Model, events: Events, name: str, n_threads: int | None, device: str | None = None
 ) -> dict[str, Floats]:
     """Columns of the scores of some events: one, or one for each parameter of interest."""
-    scores = score_events(model, events, n_threads, device)
+    return split_scores(score_events(model, events, n_threads, device), model.parameters, name, events.id_names)
+
+
+def split_scores(scores: Floats, parameters: Sequence[str], name: str, taken: Iterable[str]) -> dict[str, Floats]:
+    """Name the columns of scores: `name`, or where there are several that of each parameter behind it.
+
+    None of several is called like what is `taken`.
+    """
     if scores.ndim == 1:
         return {name: scores}
-    words = choose_words([f"{name}_{parameter}" for parameter in model.parameters], events.id_names)
+    words = choose_words([f"{name}_{parameter}" for parameter in parameters], taken)
     return dict(zip(words, scores.T, strict=True))
 
 

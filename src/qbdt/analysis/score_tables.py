@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from qbdt.analysis.input_files import refuse_inputs
 from qbdt.analysis.loader import load
+from qbdt.analysis.measured_scores import split_scores
 from qbdt.analysis.schema import Analysis, Folds
 from qbdt.data import Dataset, Events, Kind
 from qbdt.errors import ConfigError
@@ -34,6 +35,7 @@ def score_tables(
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
     """Tables of all events of an analysis, nominal and varied, with their score in a new `column`.
 
+    Where the model has several scores, each has a column: that name with the parameter's behind it.
     A cross-trained model brings the rule that divides the events. `average` names samples (wildcards allowed) that took
     no part in the training, which the average of all models scores. Files that these tables will have `replaced` must
     be none of those that are read. Scores are the same with `device="cuda"`.
@@ -48,7 +50,7 @@ def score_tables(
         averaged = _select_averaged(training, average, [sample.name for sample in dataset.samples])
     if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
         raise ConfigError(f"column={column}: the events have a column of this name")
-    return _tables(dataset, scorer, column, averaged, n_threads)
+    return _tables(dataset, scorer, training.ensemble.parameters, column, averaged, n_threads)
 
 
 def load_named_events(
@@ -101,6 +103,7 @@ def _take_fold_rule(plan: Analysis, training: AnyTrainedModel, averaged: Collect
 def _tables(
     dataset: Dataset,
     model: PlacedModel,
+    parameters: Sequence[str],
     column: str,
     averaged: Collection[str],
     threads: int | None,
@@ -109,8 +112,9 @@ def _tables(
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}
         scores = (model.average if process in averaged else model.score)(events, threads)
-        weight = choose_words(["weight"], (*columns, *identifiers, column))[0]
-        return {**columns, **identifiers, weight: events.weight, column: scores}
+        named = split_scores(scores, parameters, column, (*columns, *identifiers, "weight"))
+        weight = choose_words(["weight"], (*columns, *identifiers, *named))[0]
+        return {**columns, **identifiers, weight: events.weight, **named}
 
     for name, process, events in _name_samples(dataset):
         yield name, table(process, events)

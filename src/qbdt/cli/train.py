@@ -94,7 +94,9 @@ def score(
         Path,
         typer.Option("--out", "--output", "-o", help="ROOT file (a tree for each), or a folder for Parquet files."),
     ] = Path("scores.root"),
-    column: Annotated[str, typer.Option(help="Name of the new column.")] = "score",
+    column: Annotated[
+        str, typer.Option(help="Name of the new column; a parameter's behind it where there are several.")
+    ] = "score",
     average: Annotated[
         list[str] | None,
         typer.Option(help="Sample that took no part in the training (wildcards allowed): average of all models."),
@@ -110,7 +112,7 @@ def score(
 
     A cross-trained model brings its rule: every event, of whatever sample, is scored by the model that did not see it.
     Trees (or files) are named PROCESS and PROCESS__SOURCE_up or _down; they hold the features, the identifiers, the
-    weight and the score.
+    weight and the score, or one for each parameter that the model is trained for.
     """
     from qbdt.analysis import read_analysis, score_tables, training_samples
     from qbdt.data.readers import write_tables
