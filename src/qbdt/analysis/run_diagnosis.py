@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from qbdt.analysis.diagnosis import DIAGNOSIS_FILE, Diagnosis, diagnose, diagnosis_figures
 from qbdt.analysis.loader import restrict_sources
@@ -73,9 +74,13 @@ def diagnose_run(
         progress=progress,
     )
     found = replace(found, left_out=run.analysis.beside_the_score)
-    content = {"qbdt": version("qbdt"), "seed": seed, "repeats": repeats, "diagnosis": found.to_dict()}
+    _write(found, target, {"qbdt": version("qbdt"), "seed": seed, "repeats": repeats})
+    return found
+
+
+def _write(found: Diagnosis, target: Path, origin: dict[str, Any]) -> None:
+    content = {**origin, "diagnosis": found.to_dict()}
     with replace_folder(target.parent) as scratch:
         for name, drawn in diagnosis_figures(found).items():
             save(drawn, scratch / f"{name}.png")
         write_text(scratch / target.name, json.dumps(content, indent=1) + "\n")
-    return found
