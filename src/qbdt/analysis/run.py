@@ -382,7 +382,8 @@ class _Job:
         files = [{"path": path, "bytes": size} for path, size, _ in list_files(self.analysis, self.data)]
         source = {**provenance(data=self.data), "files": files, **origin}
         result = place.run_fit(self._root / "scored" / ANALYSIS_FILE, self.analysis, self.progress)
-        write_fit_folder(result, self._root / "fit", source, figures=figures, labels=self.analysis.figure_labels())
+        target, labels = self._root / "fit", self.analysis.figure_labels()
+        write_fit_folder(result, target, source, figures=figures, labels=labels, progress=self.progress)
         content = {
             "name": self.analysis.name,
             "qbdt": version("qbdt"),
