@@ -6,7 +6,7 @@ whose `ensemble` scores events; a `CrossTrainedModel` holds one for each fold.
 
 from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
 from qbdt.training.methods import describe_trained, train
-from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
+from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, TrainedModel
 from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
@@ -18,7 +18,6 @@ __all__ = [
     "Callback",
     "CrossTrainedModel",
     "End",
-    "Ending",
     "FoldedEnsemble",
     "Model",
     "Monitor",
