@@ -161,8 +161,8 @@ def _bins(templates: TemplateSet) -> dict[str, Sequence[Any]]:
 
 
 EXPECTED = (
-    "The mean over the models. Each was trained on a part of the events, and expects a fit of these alone: σ_μ is larger "
-    "than that of the fit of all. c says how much of a source's shift the score subtracts."
+    "The mean over the models. Each was trained on a part of the events, and expects a fit of these alone: σ_μ is "
+    "larger than that of the fit of all. c says how much of a source's shift the score subtracts."
 )
 
 
