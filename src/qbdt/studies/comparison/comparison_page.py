@@ -82,7 +82,7 @@ def make_comparison_tables(found: Comparison) -> tuple[Table, ...]:
         rows.append(("→" if number == 0 else "", _short(name), *numbers, f"{found.mean(name, 'seconds'):.1f}"))
     over = f", mean of {found.repeat} divisions" if found.repeat > 1 else ""
     title = f"{found.name}: {found.folds} folds{over}"
-    tables = [Table(title, ("", "method", *COLUMNS, "train/s"), tuple(rows))]
+    tables = [Table(title, ("", "method", *COLUMNS, "CPU (s)"), tuple(rows))]
     return (*tables, _differences(found)) if found.repeat >= FEWEST else tuple(tables)
 
 
