@@ -107,9 +107,12 @@ def hint_at(name: str, known: Iterable[str], most: int = 30) -> str:
     --------
     >>> hint_at("pt_lepp", ["pt_lep", "eta"]), hint_at("x", ["pt_lep", "eta"])
     ('did you mean pt_lep?', 'there are: pt_lep, eta')
+    >>> hint_at("PT_LEP", ["pt_lep", "eta"])
+    'did you mean pt_lep?'
     """
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    same = [one for one in names if one.casefold() == name.casefold()]
+    close = same or difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]}?"
     more = f", … ({len(names)} in all)" if len(names) > most else ""

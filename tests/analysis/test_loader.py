@@ -356,5 +356,7 @@ def test_friends_of_nominal_and_varied_files(folder):
     assert any("friends" in path for path, *_ in list_files(parse_analysis(FRIENDS), folder))
     with pytest.raises(DataError, match=r"friend/higgs.root: no such file"):
         load(parse_analysis(FRIENDS.replace("friends/{file}", "friend/{file}")), folder)
+    with pytest.raises(DataError, match=r"no tree Score; .*it is a friend: a sample that has none says `friends: ..`"):
+        load(parse_analysis(FRIENDS.replace("tree: Scores", "tree: Score")), folder)
     with pytest.raises(ConfigError, match="a friend needs files, tree or both"):
         parse_analysis(FRIENDS.replace('files: "friends/{file}.root", tree: Scores, ', ""))

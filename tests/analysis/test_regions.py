@@ -354,6 +354,7 @@ def test_recorded_data_are_hidden_until_they_are_asked_for(blind, analysis, file
     said: list[str] = []
     again = run_analysis(analysis, files, copy, unblind=True, figures=False, say=said.append)
     assert again.steps == ("scores: there already", "fit")  # nothing is trained again
+    assert blind.steps[-1] == "fit, blind: recorded data take no part until --unblind"
     observed = again.result["fit"]["observed"]
     assert "shown" not in again.result["fit"]
     shown = blind.result["fit"]["shown"]

@@ -407,6 +407,7 @@ def test_the_profiled_method_runs_to_a_report(files, tmp_path):
     assert done.tables
     training = next(section for section in run_document(tmp_path / "run").sections if section.title == "Training")
     assert "Expected by the training" in str(training.blocks[0])
+    assert "is larger than that of the fit" in str(training.blocks[1])
 
 
 @pytest.mark.parametrize("name", ["result.json", "fit/fit.json", "fit/templates.json"])

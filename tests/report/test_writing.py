@@ -8,8 +8,9 @@ import re
 import pytest
 
 from qbdt.errors import OutputError
-from qbdt.report.document import Figure
+from qbdt.report.document import Document, Figure, Section
 from qbdt.report.page import write_report
+from qbdt.tables import Table
 from tests.report.pages import EVIL, small_document
 
 
@@ -71,3 +72,12 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_a_spreadsheet_takes_no_name_for_a_formula():
     figure = Figure("f", None, "", {"=1+1": ["@x", "-2", 3.5, "ttbar"]})
     assert figure.csv().splitlines() == ["'=1+1", "'@x", "'-2", "3.5", "ttbar"]
+
+
+def test_sentences_in_tables_are_wrapped_and_numbers_are_not(tmp_path):
+    long = "called lumi_2 in the fit: lumi means something else in a workspace"
+    table = Table("Notes", ("what", "note"), (("source lumi", long), ("σ", "1.000 ± 0.238")))
+    write_report(Document("Title", "", (), (Section("Notes", (table,)),)), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f'<td class="sentence">{long}</td>' in page
+    assert "<td>1.000 ± 0.238</td>" in page

@@ -43,6 +43,12 @@ def open_data(analysis: Analysis) -> Analysis:
     return analysis.model_copy(update={"fit": analysis.fit.model_copy(update={"blind": False})})
 
 
+def name_fit(analysis: Analysis) -> str:
+    """What a run calls its fit: it says where recorded data are left out of it."""
+    with_data = any(sample.role == "data" for sample in analysis.samples.values())
+    return "fit, blind: recorded data take no part until --unblind" if with_data and analysis.fit.blind else "fit"
+
+
 def describe_blinding(blind: bool, with_data: bool) -> str:
     """Return the line that names the data that are shown."""
     if not with_data:

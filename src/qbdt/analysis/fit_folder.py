@@ -62,7 +62,8 @@ def fit_scored(
     scored = events if several else events.with_score(score)
     result = fit_regions(scored, analysis, progress)
     if out is not None:
-        write_fit_folder(result, out, origin, figures=figures, labels=analysis.figure_labels())
+        labels = analysis.figure_labels()
+        write_fit_folder(result, out, origin, figures=figures, labels=labels, progress=progress)
     return result
 
 
@@ -73,6 +74,7 @@ def write_fit_folder(
     *,
     figures: bool = True,
     labels: Labels | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Write a result (with `source`, as `write_fit`) and its figures to a folder, in place of an earlier one.
 
@@ -83,4 +85,4 @@ def write_fit_folder(
     with replace_folder(target, OWNED) as scratch:
         write_fit(result, scratch, source)
         if figures:
-            write_figures(result, scratch / "figures", labels=labels or Labels())
+            write_figures(result, scratch / "figures", labels=labels or Labels(), progress=progress)

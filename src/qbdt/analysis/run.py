@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.analysis.analysis_file import read_analysis, write_yaml
-from qbdt.analysis.blinding import open_data
+from qbdt.analysis.blinding import name_fit, open_data
 from qbdt.analysis.eras import separate_models
 from qbdt.analysis.fit_folder import write_fit_folder
 from qbdt.analysis.input_files import list_files, name_in_errors, refuse_inputs
@@ -381,11 +381,12 @@ class _Job:
         """Fit the scored events, and write the folder `fit` and `result.json`, where they are not there already."""
         if self._has_fit():
             return
-        self.note("fit")
+        self.note(name_fit(self.analysis))
         files = [{"path": path, "bytes": size} for path, size, _ in list_files(self.analysis, self.data)]
         source = {**provenance(data=self.data), "files": files, **origin}
         result = place.run_fit(self._root / "scored" / ANALYSIS_FILE, self.analysis, self.progress)
-        write_fit_folder(result, self._root / "fit", source, figures=figures, labels=self.analysis.figure_labels())
+        target, labels = self._root / "fit", self.analysis.figure_labels()
+        write_fit_folder(result, target, source, figures=figures, labels=labels, progress=self.progress)
         content = {
             "name": self.analysis.name,
             "qbdt": version("qbdt"),

@@ -160,6 +160,12 @@ def _bins(templates: TemplateSet) -> dict[str, Sequence[Any]]:
     return {"low": templates.edges[:-1].tolist(), "high": templates.edges[1:].tolist()}
 
 
+EXPECTED = (
+    "The mean over the models. Each was trained on a part of the events, and expects a fit of these alone: σ_μ is "
+    "larger than that of the fit of all. c says how much of a source's shift the score subtracts."
+)
+
+
 def _training(run: RunFolder) -> list[Block]:
     return [block for name, model in run.models.items() for block in _describe_model(run, name, model)]
 
@@ -171,7 +177,8 @@ def _describe_model(run: RunFolder, name: str, model: CrossTrainedModel) -> list
     profiled = trainings[0].settings.method == "profile"
     if profiled:
         expected = [training.expectations for training in trainings if training.expectations]
-        blocks[:0] = [table for same in zip(*expected, strict=True) for table in Expectation.mean(same).tables()]
+        tables = [table for same in zip(*expected, strict=True) for table in Expectation.mean(same).tables()]
+        blocks[:0] = [*tables, Text(EXPECTED)] if tables else []
     else:
         weights = {f"fold {i}": training.ensemble.weights.tolist() for i, training in enumerate(trainings)}
         caption = f"Weight W = ΣQ of each tree{whose}: what is left to learn."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from qbdt.estimator.labels import (
 )
 from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
 from qbdt.models import classify_events, read_model, score_events, write_model
-from qbdt.training import Monitor, Partner, Settings, TrainedModel, train
+from qbdt.training import Callback, Monitor, Partner, Settings, TrainedModel, train
 from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice
 from qbdt.trees.device import open_device
@@ -90,7 +90,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         of_interest: Sequence[str] = (),
         at: Mapping[str, float] | None = None,
         early_stopping: int | None = None,
-        callbacks: Sequence[Callable[[Any], bool | None]] = (),
+        callbacks: Sequence[Callback] = (),
         verbose: bool = False,
         device: str | None = None,
     ) -> None:

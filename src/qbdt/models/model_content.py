@@ -14,7 +14,7 @@ from qbdt.errors import ModelFileError
 from qbdt.models.file_text import get, names, number, numbers
 from qbdt.models.tree_content import read_source_values, tree_from_dict, tree_to_dict
 from qbdt.statistics import Expectation, SourceExpectation
-from qbdt.training import STRENGTH, AnyTrainedModel, CrossTrainedModel, End, Ending, Settings, SingleModel, TrainedModel
+from qbdt.training import STRENGTH, AnyTrainedModel, CrossTrainedModel, End, Settings, SingleModel, TrainedModel
 from qbdt.training.profile import EfficientScores, ProfiledEnsemble
 from qbdt.training.regression import Loss, RegressionExpectation, TrainedRegression
 from qbdt.trees import Binning, Ensemble, Tree, category_edges
@@ -172,7 +172,7 @@ def _read_data(content: dict[str, Any]) -> dict[str, Any]:
 def _read_end(content: Mapping[str, Any], n_trees: int, settings: Settings) -> End:
     """How the training ended; checkpoints of earlier versions do not say that they are unfinished."""
     if content.get("stopped") is None and content.get("model", PAPER) == PAPER and n_trees < settings.n_trees:
-        return End(Ending.INTERRUPTED, f"{n_trees} trees")
+        return End.interrupted(f"{n_trees} trees")
     return End.from_message(None if content.get("stopped") is None else get(content, "stopped", str))
 
 

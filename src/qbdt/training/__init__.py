@@ -6,8 +6,8 @@ whose `ensemble` scores events; a `CrossTrainedModel` holds one for each fold.
 
 from qbdt.training.ensembles import FoldedEnsemble, Model, SingleModel, gain_shares
 from qbdt.training.methods import describe_trained, train
-from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, Ending, TrainedModel
-from qbdt.training.monitor import Monitor
+from qbdt.training.model import AnyTrainedModel, CrossTrainedModel, End, TrainedModel
+from qbdt.training.monitor import Callback, Monitor
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
 from qbdt.training.weight_smoothing import smooth_nominal
@@ -15,9 +15,9 @@ from qbdt.training.weight_smoothing import smooth_nominal
 __all__ = [
     "STRENGTH",
     "AnyTrainedModel",
+    "Callback",
     "CrossTrainedModel",
     "End",
-    "Ending",
     "FoldedEnsemble",
     "Model",
     "Monitor",

@@ -41,6 +41,11 @@ class End:
         return None if self.how is Ending.COMPLETE else f"{self.how.value} after {self.after}"
 
     @classmethod
+    def interrupted(cls, after: str) -> End:
+        """Return the end of a training that was interrupted."""
+        return cls(Ending.INTERRUPTED, after)
+
+    @classmethod
     def from_message(cls, text: str | None) -> End:
         """Read the text of a model file."""
         if text is None:

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from qbdt.analysis.diagnosis.curves import Draws, compute_size_curve, compute_tree_curve, thin_events
+from qbdt.analysis.diagnosis.curves import Draws, LearningCurve, compute_size_curve, compute_tree_curve, thin_events
 from qbdt.analysis.diagnosis.diagnosis import Diagnosis, diagnose
-from qbdt.analysis.diagnosis.figures import diagnosis_figures
+from qbdt.analysis.diagnosis.figures import diagnosis_figures, learning_curves
 from qbdt.analysis.diagnosis.sensitivity import compute_sensitivity
 from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
@@ -106,3 +106,12 @@ def test_figures(found, tmp_path):
     assert set(figures) == {"features", "learning", "sources"}
     for name, drawn in figures.items():
         assert save(drawn, tmp_path / f"{name}.png").stat().st_size > 5000
+
+
+def test_all_points_against_the_share_of_events_are_seen():
+    full, spread = (0.27, 0.24, 0.23, 0.22), (0.006, 0.01, 0.008, 0.0)
+    curve = LearningCurve(
+        "share of the training events", (0.125, 0.25, 0.5, 1.0), full, spread, (0.23, 0.21, 0.21, 0.2), spread
+    )
+    low, high = learning_curves([curve]).axes[0].get_ylim()
+    assert low < 0.2 < 0.276 < high

@@ -1,5 +1,6 @@
 """Figures: each draws what it should, saves in every format, and leaves matplotlib's settings alone."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -10,7 +11,8 @@ from qbdt.errors import OutputError
 from qbdt.inference.fit import fit_templates
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import Shift
-from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking
+from qbdt.report.figures.fits import correlation, likelihood_scan, pulls, ranking, write_figures
+from qbdt.report.figures.inputs import SourceShape, source_shapes, stacked_variable
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import Labels
 from qbdt.report.style import save
@@ -215,3 +217,34 @@ def test_saving_leaves_no_trace_in_the_settings(templates, tmp_path, suffix):
     path = save(envelope(templates, "source1"), tmp_path / "figures" / f"envelope.{suffix}")
     assert path.stat().st_size > 5000
     assert dict(mpl.rcParams) == before
+
+
+def test_points_outside_of_the_ratio_are_arrows(templates):
+    data = templates.asimov.copy()
+    data[-1] *= 30
+    ratio = stacked_variable(templates, data=data).axes[1]
+    arrows = {line.get_marker(): line.get_xydata() for line in ratio.lines if line.get_marker() in ("^", "v")}
+    assert arrows["^"][:, 0] == pytest.approx([(templates.edges[-2] + templates.edges[-1]) / 2])
+    assert arrows["v"].size == 0
+
+
+def test_bins_of_a_few_events_set_no_scale():
+    one, noise = np.ones(10), np.full(10, 0.01)
+    up = 1.05 * one
+    up[-1], noise[-1] = 6.0, 4.0
+    drawn = source_shapes("jes", "m", np.arange(11.0), {"signal": SourceShape(one, up, 2 * one - up, noise, noise)})
+    low, high = drawn.axes[0].get_ylim()
+    assert 0.9 < low < high < 1.1
+
+
+def test_drawing_tells_how_far_it_is(templates, tmp_path):
+    done = []
+
+    @contextmanager
+    def told(what, total=None):
+        yield lambda n: done.append((what, total, n))
+
+    without = replace(templates, processes=[replace(p, shifts={}) for p in templates.processes], sources=())
+    saved = write_figures(fit_templates(without, FitSettings(scan=False)), tmp_path, progress=told)
+    assert done == [("drawing", 2, 1)] * 2
+    assert [path.name for path in saved] == ["prefit.png", "prefit.pdf", "postfit.png", "postfit.pdf"]

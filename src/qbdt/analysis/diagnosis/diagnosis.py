@@ -100,7 +100,7 @@ class Diagnosis:
 
     def _features(self) -> Table:
         def rise(value: float, spread: float) -> str:
-            return f"{value:+.3f} ± {spread:.3f}"
+            return f"{value:+z.3f} ± {spread:.3f}"
 
         rows = tuple(
             (r.feature, f"{100 * r.gain:.1f}", rise(r.full, r.full_spread), rise(r.stat, r.stat_spread))

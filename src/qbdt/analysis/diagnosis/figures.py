@@ -126,11 +126,18 @@ def learning_curves(curves: Sequence[LearningCurve], more: Sequence[MoreEvents] 
             _curve(place, curve, more)
         axes[0][0].set_ylabel(r"expected $\sigma_\mu$")
         axes[0][-1].legend(loc="upper right")
-        settled = [value for curve in curves for value in (*curve.full[len(curve.full) // 4 :], *curve.stat)]
-        settled += [one.sigma for one in more]
+        settled = [value for curve in curves for value in _settled(curve)] + [one.sigma for one in more]
         low, high = min(settled), max(settled)
         axes[0][0].set_ylim(low - 0.1 * (high - low), high + 0.35 * (high - low))
     return drawn
+
+
+def _settled(curve: LearningCurve) -> list[float]:
+    """σ_μ that must be seen: ends of the error bars against the share of events, values without the first few trees."""
+    if curve.against == "trees":
+        return [*curve.full[len(curve.full) // 4 :], *curve.stat]
+    ends = [(curve.full, curve.full_spread), (curve.stat, curve.stat_spread)]
+    return [v + side * s for values, spreads in ends for v, s in zip(values, spreads, strict=True) for side in (-1, 1)]
 
 
 def _curve(axes: Any, curve: LearningCurve, more: Sequence[MoreEvents]) -> None:

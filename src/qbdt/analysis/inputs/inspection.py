@@ -51,7 +51,7 @@ class Inspection:
         return Table("Yields by region", ("region", *processes), rows)
 
     def _hidden(self) -> Table:
-        rows = tuple((name, "hidden: with fit: {blind: false} it is shown") for name in self.hidden)
+        rows = tuple((name, "hidden until qbdt run --unblind, or fit: {blind: false}") for name in self.hidden)
         return Table("Recorded data", ("sample", ""), rows)
 
     def to_dict(self) -> dict[str, Any]:

@@ -39,6 +39,8 @@ def search_history(
 
 
 def _history(axes: Any, found: Any, shown: Any, start: float) -> None:
+    from matplotlib.ticker import NullLocator
+
     order = np.arange(1, found.size + 1)
     axes.scatter(order[shown], found[shown], s=16, color=COLOURS[0])
     axes.step(
@@ -46,7 +48,9 @@ def _history(axes: Any, found: Any, shown: Any, start: float) -> None:
     )
     axes.axhline(start, color=SIGNAL, linestyle="--", label="settings of the file")
     axes.set_xlabel("trial")
-    axes.legend(loc="upper right", fontsize=9)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.legend(loc="upper right", fontsize=9, frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def _slice(axes: Any, name: str, at: list[Any], found: Any) -> None:

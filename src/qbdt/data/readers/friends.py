@@ -37,8 +37,18 @@ def open_with_friends(
     """Open a file by its ending, with its friends; see `open_table`."""
     with ExitStack() as stack:
         main = stack.enter_context(open_table(path, tree, share))
-        opened = [(friend, stack.enter_context(open_table(friend.path, friend.tree))) for friend in friends]
+        opened = [(friend, stack.enter_context(_open_friend(friend))) for friend in friends]
         yield _Joined(main, opened, share == WHOLE) if opened else main
+
+
+@contextmanager
+def _open_friend(friend: Friend) -> Iterator[TableFile]:
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(open_table(friend.path, friend.tree))
+        except DataError as error:
+            raise DataError(f"{error}; it is a friend: a sample that has none says `friends: []`") from None
+        yield opened
 
 
 class _Joined:

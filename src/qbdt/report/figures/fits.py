@@ -11,6 +11,7 @@ import numpy as np
 from qbdt.files import choose_file_names
 from qbdt.inference import FitResult, FitSummary, Scan
 from qbdt.inference.answers import LEVELS, PairScan, UpperLimit
+from qbdt.progress import Progress, silent
 from qbdt.report.figures.panels import draw_matrix
 from qbdt.report.figures.templates import envelope, stacked
 from qbdt.report.labels import PLAIN, Labels
@@ -170,7 +171,9 @@ def strength_contours(scan: PairScan, labels: Labels = PLAIN) -> Any:
     return drawn
 
 
-def write_figures(result: FitResult, folder: Path | str, labels: Labels = PLAIN) -> list[Path]:
+def write_figures(
+    result: FitResult, folder: Path | str, labels: Labels = PLAIN, progress: Progress = silent
+) -> list[Path]:
     """Draw and save every figure of a fit, as PNG and PDF.
 
     These are templates, scan, and for fits with sources pulls, ranking, correlations and envelopes.
@@ -187,7 +190,12 @@ def write_figures(result: FitResult, folder: Path | str, labels: Labels = PLAIN)
     if result.answers is not None:
         figures |= {f"limit_{one.strength}": limit_curve(one, labels) for one in result.answers.limits}
         figures |= {f"contour_{'_'.join(c.parameters)}": strength_contours(c, labels) for c in result.answers.contours}
-    return [save(drawn, root / f"{name}.{suffix}") for name, drawn in figures.items() for suffix in ("png", "pdf")]
+    saved = []
+    with progress("drawing", len(figures)) as advance:
+        for name, drawn in figures.items():
+            saved += [save(drawn, root / f"{name}.{suffix}") for suffix in ("png", "pdf")]
+            advance(1)
+    return saved
 
 
 def _by_strength(summary: FitSummary) -> list[tuple[str, FitSummary]]:

@@ -82,7 +82,7 @@ def make_comparison_tables(found: Comparison) -> tuple[Table, ...]:
         rows.append(("→" if number == 0 else "", _short(name), *numbers, f"{found.mean(name, 'seconds'):.1f}"))
     over = f", mean of {found.repeat} divisions" if found.repeat > 1 else ""
     title = f"{found.name}: {found.folds} folds{over}"
-    tables = [Table(title, ("", "method", *COLUMNS, "train/s"), tuple(rows))]
+    tables = [Table(title, ("", "method", *COLUMNS, "CPU (s)"), tuple(rows))]
     return (*tables, _differences(found)) if found.repeat >= FEWEST else tuple(tables)
 
 
@@ -156,7 +156,7 @@ def _comparison(found: Comparison) -> list[Block]:
 
 
 def draw_comparison(found: Comparison) -> Any:
-    """Bars of σ_μ, dark without systematics and light with them, and of what these add to it; the best on top."""
+    """Bars of σ_μ, light without systematics and dark up to that with them, and of what these add; the best on top."""
     names = found.contestants[::-1]
     with styled():
         size = (8.0, 1.3 + 0.5 * len(names))
@@ -164,9 +164,9 @@ def draw_comparison(found: Comparison) -> Any:
         for y, name in enumerate(names):
             stat, full, added = (found.mean(name, quantity) for quantity in ("sigma_stat", "sigma_full", "delta_mu"))
             bar = {"height": 0.6, "color": SIGNAL if name == found.best_of_ours else COLOURS[3]}
-            left.barh(y, stat, alpha=0.85, **bar)
-            left.barh(y, full - stat, left=stat, alpha=0.35, **bar)
-            right.barh(y, added, alpha=0.35, **bar)
+            left.barh(y, stat, alpha=0.35, **bar)
+            left.barh(y, full - stat, left=stat, alpha=0.85, **bar)
+            right.barh(y, added, alpha=0.85, **bar)
             for axes, quantity, value in ((left, "sigma_full", full), (right, "delta_mu", added)):
                 values = found.values(name, quantity)
                 axes.text(max(values), y, f"  {value:.3f}", va="center", ha="left")
@@ -176,8 +176,8 @@ def draw_comparison(found: Comparison) -> Any:
         for axes, quantity in ((left, "sigma_full"), (right, "delta_mu")):
             axes.tick_params(axis="y", which="both", length=0)
             axes.set_xlim(0, 1.35 * max(max(found.values(name, quantity)) for name in names))
-        left.set_xlabel(r"$\sigma_\mu$: dark without systematics")
-        right.set_xlabel(r"what they add, $\Delta\mu_{sys}$")
+        left.set_xlabel(r"$\sigma_\mu$, light: without systematics")
+        right.set_xlabel(r"what these add, $\Delta\mu_{sys}$")
     return drawn
 
 

@@ -49,7 +49,8 @@ def _draw_shape(axes: Any, edges: Floats, shape: SourceShape, name: str) -> None
         ratio, width = np.nan_to_num(values / nominal, nan=1.0), np.nan_to_num(error / nominal)
         axes.stairs(ratio, edges, baseline=None, color=colour, linestyle=style, linewidth=1.8, label=f"{name} {side}")
         axes.stairs(ratio + width, edges, baseline=ratio - width, fill=True, color=colour, alpha=0.2, linewidth=0)
-        furthest.append(float(np.quantile(np.abs(ratio - 1) + width, 0.95)))
+        told = width < 0.5 if (width < 0.5).any() else np.isfinite(width)  # bins of a few events set no scale
+        furthest.append(float(np.quantile((np.abs(ratio - 1) + width)[told], 0.95)))
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_ylim(1 - 1.2 * max(furthest), 1 + 1.5 * max(furthest))
     axes.set_xlim(edges[0], edges[-1])

@@ -112,5 +112,14 @@ def _draw_ratio(axes: Any, edges: Floats, total: Floats, error: Floats, data: Fl
         furthest = np.maximum(furthest, np.nan_to_num(np.abs(points - 1) + 0.5 * bars))
     reach = min(max(0.1, 1.1 * float(np.quantile(furthest, 0.95))), 1.0)
     axes.set_ylim(1 - reach, 1 + reach)
+    if data is not None:
+        _point_outside(axes, edges, points - 1, reach)
     axes.set_xlim(edges[0], edges[-1])
     axes.set_ylabel("data / exp." if data is not None else "unc.", loc="center")
+
+
+def _point_outside(axes: Any, edges: Floats, away: Floats, reach: float) -> None:
+    """Arrows at the border for points that lie outside."""
+    centres = (edges[:-1] + edges[1:]) / 2
+    for outside, marker, side in ((away > reach, "^", 0.9), (away < -reach, "v", -0.9)):
+        axes.plot(centres[outside], np.full(outside.sum(), 1 + side * reach), marker, color="black", markersize=5)
