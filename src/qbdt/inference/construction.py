@@ -54,7 +54,7 @@ def build_templates(
     filler
         Where `scored` is only a sample: fills the templates from all events.
     title
-        What the axis calls the one feature.
+        Name of the one feature, for the axis.
 
     Examples
     --------

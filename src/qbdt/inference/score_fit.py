@@ -34,8 +34,8 @@ def fit_scores(
 ) -> FitResult:
     """Fit the signal strength with the scores of a model.
 
-    Use events that the model was not trained on, or a `CrossTrainedClassifier`, which sees to that; its folds are also
-    those by which bins are chosen on other events than are filled.
+    Use events that the model was not trained on, or a `CrossTrainedClassifier`, which scores each event by a model that
+    did not see it. With its folds, bins are also chosen on other events than those that fill them.
 
     Parameters
     ----------

@@ -91,9 +91,10 @@ class Settings:
     )
     n_trees: int = _setting(  # None becomes the method's own
         None,
-        'Number of trees; by default 100 for "paper". For "profile" the most of each sum, by default 1000, of which '
-        "half are grown in any case; there are ten sums, in five folds of the events the ratio of signal to background "
-        "and the shifts, and held-out events say where each stops and how many of its trees count.",
+        'Number of trees; by default 100 for "paper". For "profile" the most trees of each sum, by default 1000. There '
+        "are ten sums: in each of five folds of the events one for the ratio of signal to background, and one for the "
+        "shifts. Half of the trees of a ratio are grown in any case; held-out events choose where each sum stops and "
+        "how many of its trees count.",
         whole=True,
         at_least=1,
         at_most=1_000_000,
@@ -237,7 +238,7 @@ class Settings:
             if assigned.count(process) != 1:
                 times = "no strength" if process not in assigned else "more than one strength"
                 raise ConfigError(f"strengths: signal process {process} has {times}; each needs one")
-        if both := [name for name in self.strengths or (STRENGTH,) if name in sources]:
+        if both := [name for name in self.strengths if name in sources]:
             raise ConfigError(f"strengths: {both[0]} is a source too")
         require_known(
             "of_interest", self.of_interest, (*(self.strengths or (STRENGTH,)), *sources), "strength or source"

@@ -75,8 +75,8 @@ def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points
     level
         Confidence level.
     observed
-        Whether the data are recorded ones. If not, the data are not used: the limits are those that the nominal
-        background, without signal of this strength, lets expect.
+        Whether the data are recorded ones. If not, they are not used: the limits are those expected from the nominal
+        background, without signal of this strength.
     points
         Strengths at which CLs is given, from 0 to beyond the limits.
 

@@ -219,7 +219,7 @@ class TemplateSet:
         return any(source in p.shifts and p.shifts[source].factors is None for p in self.processes)
 
     def moved_role(self, source: str) -> Role:
-        """Return whose events show what a source does: the background's, unless it moves the signal alone."""
+        """Return the role whose events a source is shown on: background, unless the source moves the signal alone."""
         moved = {process.role for process in self.processes if source in process.shifts}
         return Role.SIGNAL if moved == {Role.SIGNAL} else Role.BACKGROUND
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role, Systematic
-from qbdt.errors import DataError, require_known
+from qbdt.errors import ConfigError, DataError, require_known
 from qbdt.statistics import profiled_information
 from qbdt.training.partner import STRENGTH, Partner
 from qbdt.training.settings import Settings
@@ -68,6 +68,8 @@ class Parameters:
         signals = tuple(sample.name for sample in dataset.of_role(Role.SIGNAL))
         sources = tuple(source.name for source in dataset.systematics)
         settings.require_parameters(signals, sources)
+        if not settings.strengths and STRENGTH in sources:
+            raise ConfigError(f"strengths: {STRENGTH} is a source too")
         strengths = {name: tuple(own) for name, own in settings.strengths.items()} or {STRENGTH: signals}
         names = (*strengths, *sources)
         chosen = settings.of_interest or tuple(strengths)
