@@ -5,6 +5,7 @@ trains by two folds in processes of their own, both methods, on several numbers 
 memory of each stands the estimate, and beside its time too: CPU time of all threads against the estimate for one, which
 a busy machine changes least. Trainings whose estimate is above --memory are repeated within that limit, out of core;
 pages of mapped files do not count there, which the system takes back when it likes. The model must be the same file.
+Ends with 1 where an estimate of a training in memory is off by more than a factor of 1.5, or a model is another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +30,9 @@ from qbdt.analysis.resources import ResourcePlan, format_size, read_size
 from qbdt.tables import Table, show
 
 N_FEATURES = 12
+
+MOST = 1.5
+"""Factor within which estimates are to hold."""
 
 ANALYSIS = """\
 name: sizes
@@ -111,7 +116,13 @@ def limit(folder: Path, n_rows: int, method: str, n_threads: int, memory: str) -
     return (f"{n_rows:,}", method, *sizes, f"{used.seconds:.0f}", "the same" if same else "ANOTHER")
 
 
-def main() -> None:
+def find_wrong(whole: Sequence[tuple[str, ...]], parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Trainings whose estimate of memory or time is off by more than it may be, or whose model is another."""
+    off = [row for row in whole if any(not 1 / MOST <= float(row[i]) <= MOST for i in (4, 7))]
+    return [" ".join(row[:2]) for row in (*off, *(row for row in parts if row[-1] != "the same"))]
+
+
+def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[20_000, 100_000, 400_000, 1_500_000])
@@ -138,7 +149,10 @@ def main() -> None:
     show([Table("In memory", (*first, memory, "peak", "ratio", cpu, "used", "ratio", "s"), tuple(whole))])
     heads = (*first, "limit", "peak", "with mapped files", "s", "model")
     show([Table("Out of core", heads, tuple(parts))])
+    if wrong := find_wrong(whole, parts):
+        print(f"off by more than {MOST}, or another model: {', '.join(wrong)}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """Analyses of several signal strengths: a score each, cells of both, and one fit."""
 
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -270,11 +271,24 @@ def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):
         move_to_fit(other, tmp_path)
 
 
+@pytest.mark.parametrize("value", ["x", 10**400, math.nan, None, [1], 1e5])
+def test_a_fit_whose_values_are_no_working_point_is_refused(value, run, folder, tmp_path):
+    fit = json.loads((run.folder / "fit" / "fit.json").read_text())
+    fit["observed"] = {**fit["expected"], "data": "recorded"}
+    fit["observed"]["parameters"]["tilt"]["value"] = value
+    (tmp_path / "fit.json").write_text(json.dumps(fit))
+    with pytest.raises(ConfigError, match=r"fit\.json: at: tilt: .*standard deviations"):
+        move_to_fit(read_analysis(folder / "analysis.yaml"), tmp_path)
+
+
 def test_a_working_point_is_a_key_of_the_training(folder):
     (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tilt: 0.5, xs: 0}"))
     assert training_settings(read_analysis(folder / "at.yaml")).at == {"tilt": 0.5}
     (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tlit: 0.5}"))
     with pytest.raises(ConfigError, match=r"at\.yaml:\d\d: training\.at: no source tlit; did you mean tilt\?"):
+        read_analysis(folder / "at.yaml")
+    (folder / "at.yaml").write_text(TEXT.replace("n_trees: 10", "n_trees: 10, at: {tilt: -1.e+5}"))
+    with pytest.raises(ConfigError, match="at: tilt: -100000: no fit is farther than 1000 standard deviations away"):
         read_analysis(folder / "at.yaml")
 
 

@@ -229,6 +229,17 @@ def test_files_that_change_while_they_are_read(after, memory, analysis, files, s
     assert "fit" in run_analysis(analysis, events, tmp_path / "again", figures=False, n_threads=1).steps
 
 
+def test_what_does_not_fit_is_divided(files, small, tmp_path):
+    """All inner folds in memory may not fit where one piece on disk would: it was kept in memory."""
+    profile = parse_analysis(ANALYSIS.replace("METHOD", "profile"), "small.yaml")
+    needed = ResourcePlan(profile, files, small, 1).estimate
+    assert needed.per_partition < needed.memory - 1 - needed.fixed
+    said: list[str] = []
+    assert ResourcePlan(profile, files, needed.memory - 1, 1).divide(tmp_path, said.append) == 2
+    assert said[0].startswith("out of core, since")
+    assert ResourcePlan(profile, files, needed.memory, 1).divide(tmp_path, said.append) == 1
+
+
 def test_too_little_memory_is_said(analysis, files, tmp_path):
     with pytest.raises(ConfigError, match="memory=100 MB: too little; at least about"):
         ResourcePlan(analysis, files, 100_000_000).divide(tmp_path, print)

@@ -20,7 +20,7 @@ from qbdt import QBDTClassifier
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.examples import example_names, example_text
 from qbdt.analysis.run_folder import read_run
-from qbdt.data import Expression
+from qbdt.data import Events, Expression
 from qbdt.data.readers import read_events
 from qbdt.errors import QBDTError
 from qbdt.files import choose_file_names, choose_words
@@ -28,7 +28,7 @@ from qbdt.inference import FitSettings, fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.templates import TemplateSet
 from qbdt.inference.workspace import build_workspace, read_workspace
-from qbdt.models import read_any_model
+from qbdt.models import read_any_model, score_events
 from qbdt.models.export import export_model
 from qbdt.models.file_text import checksum, parse_text
 from tests.faults.cases import ANALYSIS
@@ -36,7 +36,9 @@ from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
 from tests.fuzz.runs import SEEDS, use_analysis
 from tests.inference.models import smooth_templates
 
-MODELS = sorted((Path(__file__).parents[1] / "frozen" / "models").glob("*.qbdt"))
+FOLDERS = (Path(__file__).parents[1] / "frozen" / "models", Path(__file__).parent / "models")
+MODELS = [path for folder in FOLDERS for path in sorted(folder.glob("*.qbdt"))]
+"""Of the paper's and the profiled method, whole and by folds; a regression, and one of several scores."""
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{one}: &{one} [{', '.join([f'*{other}'] * 9)}]\n" for other, one in zip("abcdefgh", "bcdefghi", strict=True)
@@ -77,8 +79,9 @@ def _use_model_file(content: bytes, folder: Path) -> None:
     str(model)
     if model.folds is None:
         rows = np.array([[0.0], [np.nan], [1e300]]) * np.ones(len(model.ensemble.features))
-        names = model.ensemble.features
-        QBDTClassifier.load(path).decision_function({name: rows[:, i] for i, name in enumerate(names)})
+        columns = {name: rows[:, i] for i, name in enumerate(model.ensemble.features)}
+        score_events(model.ensemble, Events(columns, np.ones(len(rows))))
+        QBDTClassifier.load(path).decision_function(columns)
 
 
 def _use_export(content: Any, folder: Path) -> None:

@@ -29,7 +29,7 @@ from qbdt.inference.templates import TemplateSet
 from qbdt.models import read_cross_trained
 from qbdt.progress import Progress, silent
 from qbdt.tables import Table
-from qbdt.training import CrossTrainedModel
+from qbdt.training import CrossTrainedModel, Settings
 
 WITH_DATASET = ("name", "dataset", "folds", "regions", "variables", "figures", "training", "fit")
 """Keys of an analysis of a bundled dataset, which has samples and sources of its own."""
@@ -187,6 +187,10 @@ def move_to_fit(analysis: Analysis, folder: Path | str) -> Analysis:
     at = {p.name: p.value for p in summary.sources if analysis.dataset or p.name.partition("#")[0] in known}
     if not at:
         raise ConfigError(f"at: the fit of {place} has none of the sources of the training: {', '.join(known)}")
+    try:
+        Settings(at=at)
+    except ConfigError as error:  # it is no working point
+        raise ConfigError(f"{fits / 'fit.json'}: {error}") from error
     return analysis.model_copy(update={"training": training.model_copy(update={"at": at})})
 
 

@@ -23,6 +23,9 @@ SIZES = {"paper": {"n_trees": 100, "n_leaves": 7}, "profile": {"n_trees": 1000, 
 MEASUREMENT = ("partner", "free", "strengths", "of_interest", "at")
 """Settings that say what is measured beside one strength; model files have them where they are given."""
 
+FARTHEST = 1000.0
+"""Largest value of a source at a working point, in standard deviations: weights beyond it could not be added up."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -307,6 +310,8 @@ def _read_working_point(given: Any) -> dict[str, float]:
     for name, value in given.items():
         if not is_number(value):
             raise ConfigError(f"at: {name}: {value!r}: must be a number of standard deviations")
+        if abs(value) > FARTHEST:
+            raise ConfigError(f"at: {name}: {value:g}: no fit is farther than {FARTHEST:g} standard deviations away")
     return {str(name): float(given[name]) for name in sorted(given) if given[name] != 0}
 
 

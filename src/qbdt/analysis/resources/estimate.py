@@ -32,7 +32,7 @@ START = 4.0
 PER_TREE = 0.005
 """Seconds of a tree there that do not depend on the rows."""
 
-READ, BUILD = 5000, 800
+READ, BUILD = 2000, 800
 """Units of reading and checking a row; of binning and scoring it for all inner folds, for each of twelve and its
 features."""
 
@@ -161,7 +161,7 @@ def _paper_costs(trained: Contents, settings: Settings) -> _Costs:
     # codes; rows and scratch; floats and integers of the weight; of each further weight a float and an integer
     size = trained.rows * (_size_codes(trained) + 8 + 16) + 8 * trained.nominal + 6 * trained.weights
     histograms = _count_levels(settings) * trained.n_features
-    tree = 100 * trained.rows + histograms * (1.5 * trained.nominal + 2.5 * trained.varied + trained.weights)
+    tree = 80 * trained.rows + histograms * (1.2 * trained.nominal + 2 * trained.varied + 0.8 * trained.weights)
     return _Costs(size, size, 600 * trained.rows + settings.n_trees * tree, PER_TREE * settings.n_trees)
 
 

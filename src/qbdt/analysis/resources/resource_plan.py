@@ -106,7 +106,7 @@ class ResourcePlan:
             least = format_size(found.fixed + LEAST)
             raise ConfigError(f"memory={format_size(self.limit)}: too little; at least about {least} are needed")
         self._require_disk(scratch)
-        n_partitions = math.ceil(found.per_partition / room)
+        n_partitions = max(2, math.ceil(found.per_partition / room))  # one would mean that all is kept in memory
         needed, allowed, rows = (format_size(size) for size in (found.memory, self.limit, found.disk))
         say(
             f"out of core, since training would take about {needed} and {allowed} are allowed: {n_partitions} "
