@@ -178,21 +178,34 @@ def test_threads_change_no_bit(trained):
     assert np.array_equal(again.decision_function(X), trained.decision_function(X))
 
 
-def test_partitions_change_no_bit():
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ({"strengths": {"one": ["s1"], "two": ["s2"]}, "of_interest": ["one", "tilt"], "free": ["b"]}, ["one", "tilt"]),
+        ({"strengths": {"one": ["s1"], "two": ["s2"], "three": ["s3"]}}, ["one", "two", "three"]),
+        ({"of_interest": ["tilt"], "free": ["b"], "partner": Partner(["norm_b"], [[900.0]], [0.0])}, ["tilt"]),
+        ({"partner": Partner(["mu", "tilt"], [[4.0, 1.0], [1.0, 9.0]], [0.0, 1.0])}, ["mu"]),
+        ({"at": {"tilt": 0.7}}, ["mu"]),
+    ],
+)
+def test_threads_and_partitions_change_no_bit(options, parameters):
     X, y, weight = table()
-    process = np.array(["b", "s1", "s2"])[y]
-    up = np.where(y == 0, weight * (1 + 0.2 * np.tanh(X[:, 0])), weight)
-    dataset = Dataset.from_arrays(X, y > 0, weight, [Systematic.weight("tilt", up)], process=process)
-    settings = Settings(
-        strengths={"one": ["s1"], "two": ["s2"]}, of_interest=["one", "tilt"], free=["b"], n_trees=4, n_leaves=4
-    )
-    whole = train(dataset, settings, n_threads=1)
-    parts = train(PartitionedEvents(divide_dataset(dataset, 3)), settings, n_threads=1)
+    process = np.where(y == 2, np.resize(["s2", "s3"], len(y)), np.array(["b", "s1", "s2"])[y])
+    process = process if len(parameters) == 3 else np.where(process == "s3", "s2", process)
+    X[process == "s3"] -= [2.0, 4.0]
+    bump = 0.2 * np.tanh(X[:, 0])
+    source = Systematic.weight("tilt", *(np.where(y == 0, weight * (1 + one), weight) for one in (bump, -bump / 2)))
+    dataset = Dataset.from_arrays(X, y > 0, weight, [source], process=process)
+    settings = Settings(**options, n_trees=4, n_leaves=4)
     events = dataset.sample("b").events
-    assert whole.ensemble.score(events).shape == (events.n_rows, 2)
-    assert np.array_equal(whole.ensemble.score(events), parts.ensemble.score(events))
-    assert whole.expectations == parts.expectations
-    assert [one.parameter for one in whole.expectations] == ["one", "tilt"]
+    whole = train(dataset, settings, n_threads=1)
+    scores = whole.ensemble.score(events)
+    assert scores.shape == ((events.n_rows, len(parameters)) if len(parameters) > 1 else (events.n_rows,))
+    assert [one.parameter for one in whole.expectations] == parameters
+    parts = PartitionedEvents(divide_dataset(dataset, 3))
+    for other in (train(dataset, settings, n_threads=3), train(parts, settings, n_threads=2)):
+        assert np.array_equal(other.ensemble.score(events), scores)
+        assert other.expectations == whole.expectations
 
 
 def test_training_at_a_working_point_is_training_on_the_events_there(tmp_path):
