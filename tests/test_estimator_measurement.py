@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from qbdt import CrossTrainedClassifier, Dataset, Events, ModuloFolds, QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
@@ -165,10 +166,34 @@ def test_two_parameters_that_cannot_be_told_apart_are_named():
 
 
 def test_a_source_of_interest_without_effect_is_named():
+    """Where all events are in memory it is said before a tree is grown, otherwise when nothing is learned of it."""
     X, y, weight = table()
     X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    model = QBDTClassifier(of_interest=["mass"], **OPTIONS)
+    early = clone(model).set_params(callbacks=[refuse_trees])
+    with pytest.raises(DataError, match="source mass is to be measured, but has no effect: its events"):
+        early.fit(X, y, weight, [Systematic.weight("mass", weight)])
+    events = Dataset.from_arrays(X, y, weight, [Systematic.weight("mass", weight)])
     with pytest.raises(DataError, match="source mass has no constraint, and no effect on the events of a fold"):
-        QBDTClassifier(of_interest=["mass"], **OPTIONS).fit(X, y, weight, [Systematic.weight("mass", weight)])
+        train(PartitionedEvents(divide_dataset(events, 2)), Settings(of_interest=["mass"], n_trees=2, n_leaves=4))
+
+
+def test_two_sources_of_interest_with_the_same_events_are_named():
+    X, y, weight = table()
+    X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    sides = [(X + np.array([shift, 0.0]), y, weight) for shift in (0.1, -0.1)]
+    sources = [Systematic.shape(name, *sides) for name in ("mass", "width")]
+    with pytest.raises(
+        DataError, match=r"mass and width cannot be told apart: up and down have the same .* is -1; measure"
+    ):
+        QBDTClassifier(of_interest=["mass", "width"], callbacks=[refuse_trees], **OPTIONS).fit(X, y, weight, sources)
+    other = Systematic.shape("width", *sides[::-1])  # the other way round is known when the first fold is trained
+    with pytest.raises(DataError, match=r"mass and width cannot be told apart: their correlation is \+1\.0"):
+        QBDTClassifier(of_interest=["mass", "width"], **OPTIONS).fit(X, y, weight, [sources[0], other])
+
+
+def refuse_trees(report):
+    raise AssertionError("a tree was grown")
 
 
 def test_threads_change_no_bit(trained):
