@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from qbdt import CrossTrainedClassifier, Dataset, Events, ModuloFolds, QBDTClassifier, Systematic
 from qbdt.errors import ConfigError, DataError
@@ -165,10 +166,34 @@ def test_two_parameters_that_cannot_be_told_apart_are_named():
 
 
 def test_a_source_of_interest_without_effect_is_named():
+    """Where all events are in memory it is said before a tree is grown, otherwise when nothing is learned of it."""
     X, y, weight = table()
     X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    model = QBDTClassifier(of_interest=["mass"], **OPTIONS)
+    early = clone(model).set_params(callbacks=[refuse_trees])
+    with pytest.raises(DataError, match="source mass is to be measured, but has no effect: its events"):
+        early.fit(X, y, weight, [Systematic.weight("mass", weight)])
+    events = Dataset.from_arrays(X, y, weight, [Systematic.weight("mass", weight)])
     with pytest.raises(DataError, match="source mass has no constraint, and no effect on the events of a fold"):
-        QBDTClassifier(of_interest=["mass"], **OPTIONS).fit(X, y, weight, [Systematic.weight("mass", weight)])
+        train(PartitionedEvents(divide_dataset(events, 2)), Settings(of_interest=["mass"], n_trees=2, n_leaves=4))
+
+
+def test_two_sources_of_interest_with_the_same_events_are_named():
+    X, y, weight = table()
+    X, y, weight = X[y < 2], y[y < 2], weight[y < 2]
+    sides = [(X + np.array([shift, 0.0]), y, weight) for shift in (0.1, -0.1)]
+    sources = [Systematic.shape(name, *sides) for name in ("mass", "width")]
+    with pytest.raises(
+        DataError, match=r"mass and width cannot be told apart: up and down have the same .* is -1; measure"
+    ):
+        QBDTClassifier(of_interest=["mass", "width"], callbacks=[refuse_trees], **OPTIONS).fit(X, y, weight, sources)
+    other = Systematic.shape("width", *sides[::-1])  # the other way round is known when the first fold is trained
+    with pytest.raises(DataError, match=r"mass and width cannot be told apart: their correlation is \+1\.0"):
+        QBDTClassifier(of_interest=["mass", "width"], **OPTIONS).fit(X, y, weight, [sources[0], other])
+
+
+def refuse_trees(report):
+    raise AssertionError("a tree was grown")
 
 
 def test_threads_change_no_bit(trained):
@@ -178,21 +203,34 @@ def test_threads_change_no_bit(trained):
     assert np.array_equal(again.decision_function(X), trained.decision_function(X))
 
 
-def test_partitions_change_no_bit():
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ({"strengths": {"one": ["s1"], "two": ["s2"]}, "of_interest": ["one", "tilt"], "free": ["b"]}, ["one", "tilt"]),
+        ({"strengths": {"one": ["s1"], "two": ["s2"], "three": ["s3"]}}, ["one", "two", "three"]),
+        ({"of_interest": ["tilt"], "free": ["b"], "partner": Partner(["norm_b"], [[900.0]], [0.0])}, ["tilt"]),
+        ({"partner": Partner(["mu", "tilt"], [[4.0, 1.0], [1.0, 9.0]], [0.0, 1.0])}, ["mu"]),
+        ({"at": {"tilt": 0.7}}, ["mu"]),
+    ],
+)
+def test_threads_and_partitions_change_no_bit(options, parameters):
     X, y, weight = table()
-    process = np.array(["b", "s1", "s2"])[y]
-    up = np.where(y == 0, weight * (1 + 0.2 * np.tanh(X[:, 0])), weight)
-    dataset = Dataset.from_arrays(X, y > 0, weight, [Systematic.weight("tilt", up)], process=process)
-    settings = Settings(
-        strengths={"one": ["s1"], "two": ["s2"]}, of_interest=["one", "tilt"], free=["b"], n_trees=4, n_leaves=4
-    )
-    whole = train(dataset, settings, n_threads=1)
-    parts = train(PartitionedEvents(divide_dataset(dataset, 3)), settings, n_threads=1)
+    process = np.where(y == 2, np.resize(["s2", "s3"], len(y)), np.array(["b", "s1", "s2"])[y])
+    process = process if len(parameters) == 3 else np.where(process == "s3", "s2", process)
+    X[process == "s3"] -= [2.0, 4.0]
+    bump = 0.2 * np.tanh(X[:, 0])
+    source = Systematic.weight("tilt", *(np.where(y == 0, weight * (1 + one), weight) for one in (bump, -bump / 2)))
+    dataset = Dataset.from_arrays(X, y > 0, weight, [source], process=process)
+    settings = Settings(**options, n_trees=4, n_leaves=4)
     events = dataset.sample("b").events
-    assert whole.ensemble.score(events).shape == (events.n_rows, 2)
-    assert np.array_equal(whole.ensemble.score(events), parts.ensemble.score(events))
-    assert whole.expectations == parts.expectations
-    assert [one.parameter for one in whole.expectations] == ["one", "tilt"]
+    whole = train(dataset, settings, n_threads=1)
+    scores = whole.ensemble.score(events)
+    assert scores.shape == ((events.n_rows, len(parameters)) if len(parameters) > 1 else (events.n_rows,))
+    assert [one.parameter for one in whole.expectations] == parameters
+    parts = PartitionedEvents(divide_dataset(dataset, 3))
+    for other in (train(dataset, settings, n_threads=3), train(parts, settings, n_threads=2)):
+        assert np.array_equal(other.ensemble.score(events), scores)
+        assert other.expectations == whole.expectations
 
 
 def test_training_at_a_working_point_is_training_on_the_events_there(tmp_path):

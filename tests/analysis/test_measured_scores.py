@@ -11,7 +11,7 @@ import pytest
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
 from qbdt.analysis.loader import describe_partner, load, load_regions, training_settings
-from qbdt.analysis.region_fit import read_control_regions
+from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
 from qbdt.analysis.run_folder import move_to_fit
@@ -20,6 +20,7 @@ from qbdt.analysis.score_tables import score_tables
 from qbdt.analysis.tuning import tune
 from qbdt.data.readers import write_tables
 from qbdt.errors import ConfigError, DataError
+from qbdt.inference.partners import read_partner
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 from qbdt.tables import Table
@@ -112,6 +113,57 @@ def test_all_events_are_scored_with_a_column_for_each_strength(run, folder, tmp_
         columns = ["score_mu_ggH", "score_mu_VBF"]
         assert np.array_equal(table[columns], same.loc[table.index, columns])
     assert write_tables(tmp_path / "scores.root", score_tables(analysis, folder, model, "score")) == written
+
+
+def describe_control(*modifiers):
+    """Return a workspace of two bins of 800 events, which some sources tilt by 5 %."""
+    tilt = {"hi_data": [840.0, 760.0], "lo_data": [760.0, 840.0]}
+    shifts = [{"name": name, "type": "histosys", "data": tilt} for name in modifiers]
+    samples = [
+        {"name": "top", "data": [800.0, 800.0], "modifiers": shifts},
+        {"name": "H", "data": [5.0, 60.0], "modifiers": [{"name": "mu_ggH", "type": "normfactor", "data": None}]},
+    ]
+    return {
+        "channels": [{"name": "control", "samples": samples}],
+        "observations": [{"name": "control", "data": [805.0, 860.0]}],
+        "measurements": [{"name": "measurement", "config": {"poi": "mu_ggH", "parameters": []}}],
+        "version": "1.0.0",
+    }
+
+
+def find_errors(spec):
+    """σ of all parameters of a workspace, from its second derivatives."""
+    every = read_partner(spec, poi=None)
+    covariance = np.linalg.inv(np.array(every.information) + np.diag(every.priors))
+    return dict(zip(every.names, np.sqrt(np.diag(covariance)), strict=True))
+
+
+def test_a_run_says_what_is_expected_of_the_fit_together_with_its_workspace(run, folder):
+    """A training by folds expects σ of its own events, not of all, and the fit is of the trained region alone."""
+    control = describe_control("tilt", "xs", "jes")
+    (folder / "control.json").write_text(json.dumps(control))
+    (folder / "joint.yaml").write_text(
+        TEXT.replace("n_trees: 10", "n_trees: 10, with: {file: control.json, poi: none}")
+    )
+    scored = folder / "out" / "scored"
+    result = fit_regions(
+        load_regions(read_analysis(scored / "scored.yaml"), scored), read_analysis(folder / "joint.yaml")
+    )
+    assert result.joint is not None
+    assert result.to_dict()["joint"]["partner"] == "control.json"
+    assert "Expected together with control.json" in [table.title for table in result.tables()]
+    both = dict(result.workspace)
+    both |= {key: [*both[key], *control[key]] for key in ("channels", "observations")}
+    alone, together = find_errors(result.workspace), find_errors(both)
+    for name in ("mu_ggH", "mu_VBF"):
+        assert result.joint.sigmas[name] == pytest.approx((alone[name], together[name]), rel=1e-4)
+    assert together["mu_ggH"] < 0.99 * alone["mu_ggH"]
+    assert (
+        fit_regions(
+            load_regions(read_analysis(scored / "scored.yaml"), scored), read_analysis(folder / "analysis.yaml")
+        ).joint
+        is None
+    )
 
 
 def test_a_category_for_each_signal(run, folder):
@@ -266,6 +318,13 @@ def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):
     at = training_settings(move_to_fit(analysis, tmp_path)).at
     assert at["tilt"] == 0.7
     assert set(at) <= {"tilt", "xs"}
+    observed["parameters"]["lumi_2"] = {**observed["parameters"].pop("xs"), "value": 0.4}
+    (tmp_path / "fit.json").write_text(json.dumps({**fit, "observed": observed}))
+    (folder / "lumi.yaml").write_text(TEXT.replace("xs:", "lumi:"))  # a fit must not call a source so
+    assert training_settings(move_to_fit(read_analysis(folder / "lumi.yaml"), tmp_path)).at == {
+        "tilt": 0.7,
+        "lumi": 0.4,
+    }
     other = analysis.model_copy(update={"training": analysis.training.model_copy(update={"systematics": []})})
     with pytest.raises(ConfigError, match="has none of the sources of the training"):
         move_to_fit(other, tmp_path)

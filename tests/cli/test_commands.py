@@ -213,6 +213,7 @@ def test_json_never_has_what_json_does_not_know(monkeypatch, capsys):
         ("a.json exists; force=True overwrites it", "a.json exists; --force overwrites it"),
         ("folds=3: give fold_columns=[NAME]", "--folds 3: give --fold-column NAME"),
         ("n_threads=0: must be at least 1", "--threads 0: must be at least 1"),
+        ("the modifier has data of length 3", "the modifier has data of length 3"),
         ("divided by ModuloFolds(k=2, column='event')", "divided by ModuloFolds(k=2, column='event')"),
     ],
 )

@@ -56,8 +56,27 @@ def test_negative_expectations_are_refused(templates):
     spec = build_workspace(templates)
     for sample in spec["channels"][0]["samples"]:
         sample["data"][1] = -1.0
-    with pytest.raises(FitError, match="workspace: bin 2 expects -2 events: a positive number is needed"):
+    with pytest.raises(
+        FitError, match="workspace: bin 2 of signal_region expects -2 events: a positive number is needed"
+    ):
         read_partner(spec)
+
+
+def test_bins_that_stay_empty_tell_nothing():
+    spec, wider = control_workspace(), control_workspace()
+    for values in (wider["channels"][0]["samples"][0], wider["observations"][0]):
+        values["data"].append(0.0)
+    for ends in wider["channels"][0]["samples"][0]["modifiers"][0]["data"].values():
+        ends.append(0.0)
+    assert read_partner(wider, poi=None) == read_partner(spec, poi=None)
+    wider["channels"][0]["samples"][0]["modifiers"][0]["data"]["hi_data"][2] = 5.0
+    with pytest.raises(FitError, match="bin 3 of control expects 0 events: a positive number is needed"):
+        read_partner(wider, poi=None)
+
+
+def test_a_name_that_is_nearly_that_of_a_strength(templates):
+    with pytest.raises(FitError, match=r"no signal strength mu; did you mean mu_H\? Say with poi which"):
+        read_partner(build_workspace(templates, poi="mu_H"))
 
 
 def test_sources_keep_their_names_where_a_workspace_has_others_for_them(templates):

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from qbdt.analysis.blinding import find_open_data
-from qbdt.analysis.loader import restrict_sources
+from qbdt.analysis.loader import restrict_sources, training_settings
 from qbdt.analysis.measured_scores import join_scores
 from qbdt.analysis.region_events import RegionEvents
 from qbdt.analysis.schema import Analysis, Region
 from qbdt.data import Dataset, Role
 from qbdt.errors import ConfigError, FitError
 from qbdt.inference import FitResult, Measurement, build_templates, fit_measurement, fit_templates
-from qbdt.inference.partners import read_partner
+from qbdt.inference.partners import JointFit, join_information, read_partner
 from qbdt.inference.templates import ScoreBins, TemplateSet
 from qbdt.progress import Progress, silent
 from qbdt.training import STRENGTH, Partner
@@ -50,7 +51,26 @@ def fit_regions(
         result, choices = fit_templates(templates[fit.channel], fit, progress), chosen[fit.channel]
     else:
         result, choices = fit_measurement(_measurement(templates, analysis), fit, progress), {"regions": chosen}
-    return replace(result, settings={**result.settings, **choices}, shown=shown)
+    joint = None if analysis.training.partner_file is None else _find_joint_fit(result, templates, analysis)
+    return replace(result, settings={**result.settings, **choices}, shown=shown, joint=joint)
+
+
+def _find_joint_fit(result: FitResult, templates: Mapping[str, TemplateSet], analysis: Analysis) -> JointFit | None:
+    """What is expected of a fit together with the workspace that training was told of, if there is one."""
+    partner, path = training_settings(analysis).partner, analysis.training.partner_file
+    if partner is None or path is None:
+        return None
+    fitted = result.measurement
+    poi, words = _training_names(fitted, analysis)
+    words |= dict(zip(fitted.sources, _measurement(templates, analysis).sources, strict=True))
+    known = read_partner(result.workspace, poi)
+    own = replace(known, names=[words.get(name, name) for name in known.names])
+    words |= {} if poi is None else {poi: STRENGTH}
+    named = {words.get(name, name) for name in (*fitted.factors, *fitted.sources)}
+    free = [words.get(name, name) for name in (*fitted.factors, *fitted.unconstrained)]
+    joint = join_information(own, partner, [name for name in own.names if name in named], free)
+    each = ((one.name, words.get(one.name, one.name), one.sigma_mu) for one in result.expected.strengths)
+    return JointFit(Path(path).name, {name: (sigma, joint[word]) for name, word, sigma in each if word in joint})
 
 
 def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
@@ -64,13 +84,21 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
     built = {name: _build(events, analysis, name, region, None) for name, region in control.items()}
     templates = {name: replace(_drop_absent(one.templates), data=None) for name, one in built.items()}
     measurement = _measurement(templates, _restrict(analysis, templates))
+    poi, words = _training_names(measurement, analysis)
+    partner = read_partner(measurement, poi)
+    return replace(partner, names=[words.get(name, name) for name in partner.names])
+
+
+def _training_names(measurement: Measurement, analysis: Analysis) -> tuple[str | None, dict[str, str]]:
+    """Strength of a fit that the training knows as that of all signals, and what it calls free backgrounds.
+
+    It knows these by their process, whatever their factor is called in the fit.
+    """
     trained, fitted = analysis.training.strengths or [STRENGTH], list(measurement.strengths)
     same = fitted[0] if len(fitted) == len(trained) == 1 else STRENGTH  # one strength of all signals, by any name
-    partner = read_partner(measurement, same if STRENGTH in trained and same in fitted else None)
-    # Training knows a free background by its process, whatever its factor is called in the fit.
     scaled = {name: own for name, own in measurement.factors.items() if name in measurement.free and len(own) == 1}
     words = {name: Partner.name_free(*own) for name, own in scaled.items()}
-    return replace(partner, names=[words.get(name, name) for name in partner.names])
+    return same if STRENGTH in trained and same in fitted else None, words
 
 
 def _restrict(analysis: Analysis, templates: Mapping[str, TemplateSet]) -> Analysis:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,7 +185,8 @@ def move_to_fit(analysis: Analysis, folder: Path | str) -> Analysis:
         raise ConfigError(f"at: {place} has a fit to Asimov data, whose best point is the nominal one; data are needed")
     training = analysis.training
     known = list(analysis.systematics) if training.systematics is None else training.systematics
-    at = {p.name: p.value for p in summary.sources if analysis.dataset or p.name.partition("#")[0] in known}
+    found = {_name_in_files(p.name, known, summary): p.value for p in summary.sources}
+    at = {name: value for name, value in found.items() if analysis.dataset or name.partition("#")[0] in known}
     if not at:
         raise ConfigError(f"at: the fit of {place} has none of the sources of the training: {', '.join(known)}")
     try:
@@ -192,6 +194,13 @@ def move_to_fit(analysis: Analysis, folder: Path | str) -> Analysis:
     except ConfigError as error:  # it is no working point
         raise ConfigError(f"{fits / 'fit.json'}: {error}") from error
     return analysis.model_copy(update={"training": training.model_copy(update={"at": at})})
+
+
+def _name_in_files(source: str, known: Collection[str], summary: FitSummary) -> str:
+    """Name of a source in the analysis file: of "lumi_2" it is "lumi", where a fit must not call it so."""
+    name = re.sub(r"_\d+$", "", source)
+    taken = source in known or any(one.name == name for one in summary.sources)
+    return name if name in known and not taken else source
 
 
 def _read_json(path: Path, folder: Path) -> dict[str, Any]:

@@ -284,5 +284,5 @@ def _refused(message: str) -> int:
 def _with_options(message: str) -> str:
     """Replace arguments of the library by options; what looks like an argument inside of a call stays."""
     for argument, option in FLAGS.items():
-        message = message.replace(argument, option)
+        message = re.sub(rf"(?<!\w){re.escape(argument)}", option, message)
     return re.sub(rf"(?<![\w(])(?<!, )({'|'.join(VALUES)})=", r"--\1 ", message)

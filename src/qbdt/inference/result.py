@@ -12,6 +12,7 @@ from qbdt.arrays import Floats
 from qbdt.inference.fit_summary import FitSummary, Scan
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.noise_constraints import NoiseConstraint
+from qbdt.inference.partners.joint_fit import JointFit
 from qbdt.inference.templates.template_set import TemplateSet
 from qbdt.tables import Table, render_html
 
@@ -69,6 +70,8 @@ class FitResult:
         Sources whose constraints noise of the templates may make, worst first.
     shown
         Where results are blind: recorded events per bin of each region, NaN in bins that are hidden.
+    joint
+        What is expected of a fit together with the workspace that training was told of.
     """
 
     expected: FitSummary
@@ -82,6 +85,7 @@ class FitResult:
     answers: Answers | None = None
     noise: tuple[NoiseConstraint, ...] = ()
     shown: Mapping[str, Floats] | None = None
+    joint: JointFit | None = None
 
     @property
     def templates(self) -> TemplateSet:
@@ -99,7 +103,8 @@ class FitResult:
         rows = tuple((note.subject, note.message) for note in self.measurement.notes)
         notes = (Table("Notes on the templates", ("what", "note"), rows),) if rows else ()
         answers = () if self.answers is None else self.answers.tables()
-        return self.expected.tables() + observed + answers + self._appendix() + self._noise() + notes
+        joint = () if self.joint is None else self.joint.tables()
+        return self.expected.tables() + joint + observed + answers + self._appendix() + self._noise() + notes
 
     def __str__(self) -> str:
         return "\n\n".join(str(table) for table in self.tables())
@@ -122,6 +127,8 @@ class FitResult:
         }
         if self.noise:
             plain["noise"] = [dict(vars(one)) for one in self.noise]
+        if self.joint is not None:
+            plain["joint"] = self.joint.to_dict()
         return plain if self.answers is None else {**plain, "answers": self.answers.to_dict()}
 
     def _noise(self) -> tuple[Table, ...]:

@@ -14,6 +14,7 @@ from qbdt.training.monitor import Monitor
 from qbdt.training.paper.boosting import train_paper
 from qbdt.training.partitions.events import PartitionedEvents
 from qbdt.training.profile.asymmetry import move_events
+from qbdt.training.profile.measured_sources import require_measurable_sources
 from qbdt.training.profile.method import train_profiled
 from qbdt.training.profile.parameters import free_normalisations
 from qbdt.training.settings import Settings
@@ -66,6 +67,8 @@ def train(
     >>> train(dataset, Settings(method="profile", n_trees=5)).expectation.sigma_stat < 0.2
     True
     """
+    if isinstance(dataset, Dataset):
+        require_measurable_sources(dataset, settings.of_interest)
     method: Any = train_profiled if settings.method == "profile" else train_paper
     with Workers(n_threads) as workers:
         handed_over = [move_events(dataset, settings, workers)]

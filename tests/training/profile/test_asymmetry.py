@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from qbdt.data import Dataset, Events, Role, Sample, Systematic
+from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training import Settings
 from qbdt.training.partitions.events import PartitionedEvents, divide_dataset
@@ -82,3 +83,8 @@ def test_noise_passes_as_rarely_as_it_should():
     rng = np.random.default_rng(2)
     found = find_beyond_noise(rng.normal(size=(20, 4000, 5)))
     assert 0.004 < found.mean() < 0.02
+
+
+def test_a_working_point_without_events_is_named():
+    with Workers(1) as workers, pytest.raises(DataError, match=r"at=\{even: -20\}: sample b expects -.* events there"):
+        move_events(make_dataset(True), Settings(at={"even": -20.0}), workers)

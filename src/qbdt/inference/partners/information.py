@@ -78,23 +78,33 @@ def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:
     strengths = (*model.of_kind("poi"), *model.of_kind("free"))
     if poi is None or poi in strengths:
         return
+    hint = hint_at(poi, strengths)
     raise FitError(
-        f"{what}: no signal strength {poi}; {hint_at(poi, strengths)}. Say with poi which it is there; poi: none "
-        "(poi=None) where the trained signal is not part of it"
+        f"{what}: no signal strength {poi}; {hint}{'' if hint.endswith('?') else '.'} Say with poi which it is there; "
+        "poi: none (poi=None) where the trained signal is not part of it"
     )
 
 
 def _collect(model: PyhfModel, free: list[int], renamed: Mapping[str, str], what: str) -> Partner:
     """Expected information of the counts, Σ_bins ∂λ ∂λ / λ, in units of the widths of constraints."""
     expected = model.expected(model.start)
-    if not np.all(expected > 0):
-        lowest = int(np.argmin(expected))
-        raise FitError(f"{what}: bin {lowest + 1} expects {expected[lowest]:.3g} events: a positive number is needed")
     parameters: list[Parameter] = [model.parameters[i] for i in free]
     widths = np.array([p.width for p in parameters])
     rows: Floats = model.jacobian(model.start, free) * widths[:, None]
+    filled = (expected != 0) | rows.any(axis=0)  # a bin that stays empty tells nothing
+    _require_events(model, np.where(filled, expected, 1.0), what)
     names = [renamed.get(p.name, p.name) for p in parameters]
     constrained = set(model.constraints.index.tolist())  # factors of single bins may have none
     priors = [float(i in constrained) for i in free]
-    information = (rows / expected) @ rows.T
+    information = (rows[:, filled] / expected[filled]) @ rows[:, filled].T
     return Partner(tuple(names), tuple(map(tuple, information.tolist())), tuple(priors))
+
+
+def _require_events(model: PyhfModel, expected: Floats, what: str) -> None:
+    """Refuse bins with a negative expectation, or one that is no number."""
+    for channel, own in model.split(expected).items():
+        if not np.all(own > 0):
+            lowest = int(np.argmin(own))
+            raise FitError(
+                f"{what}: bin {lowest + 1} of {channel} expects {own[lowest]:.3g} events: a positive number is needed"
+            )

@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events
+from qbdt.data import Dataset, Events, Role
+from qbdt.errors import DataError
 from qbdt.threads import Workers
 from qbdt.training.partitions.events import PartitionedEvents, place_events
 from qbdt.training.partitions.survey import survey_events
@@ -42,7 +43,19 @@ def move_events(
     bent = find_asymmetric(events, settings, workers)
     linear = tuple(name for name in settings.at if name not in bent)
     move = partial(Dataset.at_working_point, at=settings.at, linear=linear)
-    return move(events) if isinstance(events, Dataset) else events.map(move)
+    return _require_events(move(events), settings) if isinstance(events, Dataset) else events.map(move)
+
+
+def _require_events(moved: Dataset, settings: Settings) -> Dataset:
+    """Refuse a working point where a process has a negative yield."""
+    for sample in moved.samples:
+        if sample.role is not Role.DATA and not sample.events.total > 0:
+            where = ", ".join(f"{name}: {value:g}" for name, value in settings.at.items())
+            raise DataError(
+                f"at={{{where}}}: sample {sample.name} expects {sample.events.total:.4g} events there: "
+                "choose a point where all processes have a positive yield"
+            )
+    return moved
 
 
 def find_asymmetric(events: Dataset | PartitionedEvents, settings: Settings, workers: Workers) -> list[str]:
