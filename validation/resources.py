@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,7 @@ def write_inputs(folder: Path, n_rows: int, n_trees: int) -> None:
     """Write the events, and an analysis for each method."""
     rng = np.random.default_rng(1)
     for name, centre, n in (("signal", 0.4, n_rows // 10), ("background", 0.0, n_rows)):
-        columns = {f"f{j}": rng.normal(centre / (1 + j), 1, n).astype(np.float32) for j in range(N_FEATURES)}
+        columns: dict[str, Any] = {f"f{j}": rng.normal(centre / (1 + j), 1, n).astype("f4") for j in range(N_FEATURES)}
         columns["w"] = rng.uniform(0.5, 1.5, n) * (1e2 if name == "signal" else 1e4) / n
         table = pa.table({**columns, "event": np.arange(n)})
         pq.write_table(table, folder / f"{name}.parquet", row_group_size=50_000)
