@@ -39,6 +39,8 @@ def test_results_workspaces_and_figures(folder):
     done = qbdt("fit", "scored.yaml", "--out", "out", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Fit to Asimov data" in done.stdout
+    assert "Blind" not in done.stdout  # there are no data
+    assert done.stdout.endswith("everything is in out\n")
     written = {str(path.relative_to(folder / "out")) for path in (folder / "out").rglob("*") if path.is_file()}
     assert {
         "fit.json",
@@ -56,6 +58,14 @@ def test_results_workspaces_and_figures(folder):
     refused = qbdt("fit", "scored.yaml", "--out", "out", cwd=folder)
     assert (refused.returncode, refused.stderr) == (2, "qbdt: out/fit.json exists; --force overwrites it\n")
     assert len(found["settings"]["chosen_edges"]) == 2
+
+
+def test_a_blind_fit_says_so(folder):
+    blind = ANALYSIS.replace("systematics:", "  data: {role: data, files: ttbar.parquet, weight: 0.2}\nsystematics:")
+    (folder / "blind.yaml").write_text(blind)
+    done = qbdt("fit", "blind.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("Blind: recorded data take no part until --unblind.\n")
 
 
 def test_json_is_the_only_output(folder):

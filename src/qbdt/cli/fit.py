@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from qbdt.cli.app import AnalysisFile, DataFolder, Force, Json, Quiet, Unblind, app, bar, origin, print_json
+from qbdt.cli.app import (
+    AnalysisFile,
+    DataFolder,
+    Force,
+    Json,
+    Quiet,
+    Unblind,
+    app,
+    bar,
+    origin,
+    print_json,
+    print_sentence,
+)
 from qbdt.errors import OutputError
 from qbdt.files import require_place
 
@@ -49,5 +61,8 @@ def fit(
     )
     if as_json:
         print_json(result.to_dict())
-    else:
-        show(result.tables())
+        return
+    show(result.tables())
+    print_sentence("Blind: recorded data take no part until --unblind." if result.shown is not None else "")
+    if out is not None and not quiet:
+        typer.echo(f"everything is in {out}")

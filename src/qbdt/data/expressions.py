@@ -156,8 +156,9 @@ class Expression:
         if "#" in self.text:
             raise ExpressionError(f"{self.shown}: `#` begins no comment inside an expression; remove it")
         source = " ".join(re.sub(r"&&", " and ", re.sub(r"\|\|", " or ", self.text)).split())
-        if re.search(r"!(?!=)", source):
-            raise ExpressionError(f"{self.shown}: write `not` instead of `!`")
+        for wrong, right in ((r"!(?!=)", "not"), (r"\^", "**"), (r"(?<![=<>!])=(?!=)", "==")):
+            if found := re.search(wrong, source):
+                raise ExpressionError(f"{self.shown}: write `{right}` instead of `{found[0]}`")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", SyntaxWarning)

@@ -147,8 +147,8 @@ class FitResult:
         total = self.total_background
         sums = (("correlated", f"{total.correlated:.1f}"), ("uncorrelated", f"{total.uncorrelated:.1f}"))
         return (
-            Table("One source at a time (appendix A of the paper)", header, rows),
-            Table("Total background after the fit (appendix B of the paper)", ("sources", "σ_b (events)"), sums),
+            Table("One source at a time (appendix A)", header, rows),
+            Table("Total background after the fit (appendix B)", ("sources", "σ_b (events)"), sums),
         )
 
 
