@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
-from qbdt.analysis.schema.measurement_names import require_figure, require_free_name, require_measured
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
@@ -17,6 +16,7 @@ from qbdt.analysis.schema.training_schema import Training
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import ConfigError, find_repeated, hint_at, require_known
 from qbdt.settings import OptionalNames, SettingsSection
+from qbdt.training import STRENGTH
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
@@ -300,35 +300,51 @@ class Analysis(SettingsSection):
         return self
 
     @model_validator(mode="after")
-    def _measures_what_is_there(self) -> Analysis:
-        """Strengths, free backgrounds, parameters of interest and the figure of cells name what the analysis has."""
-        if self.dataset is None:
-            training, sources = self.training, [name.partition("#")[0] for name in self.systematics]
-            for name in training.strengths:
-                self.fit.require_word("training.strengths:", name)
-            signals, backgrounds = (
-                [name for name, sample in self.samples.items() if sample.role == role]
-                for role in ("signal", "background")
+    def _trains_what_is_there(self) -> Analysis:
+        """Strengths, free backgrounds and parameters of interest of the training name what the analysis has."""
+        if self.dataset is not None:
+            return self
+        training, sources = self.training, [name.partition("#")[0] for name in self.systematics]
+        for name in training.strengths:
+            self.fit.require_word("training.strengths:", name)
+        if twice := find_repeated(training.of_interest):
+            raise ValueError(f"training.of_interest: {twice[0]} is given twice")
+        signals, backgrounds = (
+            [name for name, sample in self.samples.items() if sample.role == role] for role in ("signal", "background")
+        )
+        trained = sources if training.systematics is None else [n.partition("#")[0] for n in training.systematics]
+        if training.method == "profile" and not training.strengths and STRENGTH in trained:
+            raise ValueError(
+                f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
+                "strength (training.strengths: {another name: all signals})"
             )
-            trained = sources if training.systematics is None else [n.partition("#")[0] for n in training.systematics]
-            if twice := find_repeated(training.of_interest):
-                raise ValueError(f"training.of_interest: {twice[0]} is given twice")
-            interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
+        interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
+        try:
             if training.method == "profile":
-                require_free_name(training.strengths, trained)
-            try:
-                if training.method == "profile":
-                    settings = replace(training.settings(self.categorical), of_interest=interest)
-                    settings.require_parameters(signals, trained)
-                require_known("free", training.free, backgrounds, "background process")
-            except ConfigError as error:
-                raise ValueError(f"training.{error}") from error
-            require_measured(self.fit.of_interest, self.fit.parameters or [self.fit.poi], self.systematics)
-        if self.fit.binning == "cells":
-            measured = self.fit.of_interest or list(self.fit.parameters)
-            require_figure(self.fit.figure, measured)
-            if self.fit.bins <= len(measured):
-                raise ValueError(f"fit.bins: {self.fit.bins}: to measure {len(measured)} parameters takes more cells")
+                settings = replace(training.settings(self.categorical), of_interest=interest)
+                settings.require_parameters(signals, trained)
+            require_known("free", training.free, backgrounds, "background process")
+        except ConfigError as error:
+            raise ValueError(f"training.{error}") from error
+        return self
+
+    @model_validator(mode="after")
+    def _measures_what_is_there(self) -> Analysis:
+        """Parameters of interest of the fit, and the figure of its cells, name what is measured."""
+        fit = self.fit
+        if self.dataset is None:
+            if twice := find_repeated(fit.of_interest):
+                raise ValueError(f"fit.of_interest: {twice[0]} is given twice")
+            for name in set(self.systematics).intersection(fit.parameters or [fit.poi], fit.of_interest):
+                raise ValueError(
+                    f"fit.of_interest: {name} is a source, and a signal strength (poi or parameters): rename one"
+                )
+        if fit.binning == "cells":
+            measured = fit.of_interest or list(fit.parameters)
+            if fit.figure not in (known := ("determinant", "sum", *measured)):
+                raise ValueError(f"fit.figure: {fit.figure!r}: {hint_at(fit.figure, known)}")
+            if fit.bins <= len(measured):
+                raise ValueError(f"fit.bins: {fit.bins}: to measure {len(measured)} parameters takes more cells")
         return self
 
     @model_validator(mode="after")

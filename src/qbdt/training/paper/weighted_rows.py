@@ -1,7 +1,7 @@
 """`WeightedRows`: rows of one partition with the paper's weights.
 
 Weights are held twice: as floats, which boosting multiplies, and as 64-bit integers, which trees add up. The floats are
-kept in a range that all rows of a training agree on (`WeightScaling`), so one scale serves all trees. Further columns
+kept in a range that all rows of a training agree on (`BoostedRows`), so one scale serves all trees. Further columns
 of background rows are 32-bit integers; their scale follows the largest of them from tree to tree.
 """
 
