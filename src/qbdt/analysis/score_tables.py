@@ -34,9 +34,10 @@ def score_tables(
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
     """Tables of all events of an analysis, nominal and varied, with their score in a new `column`.
 
-    A cross-trained model brings the rule that divides the events. `average` names samples (wildcards allowed) that took
-    no part in the training, which the average of all models scores. Files that these tables will have `replaced` must
-    be none of those that are read. Scores are the same with `device="cuda"`.
+    Scores of several parameters have a column each, which ends in the name of its parameter. A cross-trained model
+    brings the rule that divides the events. `average` names samples (wildcards allowed) that took no part in the
+    training, which the average of all models scores. Files that these tables will have `replaced` must be none of those
+    that are read. Scores are the same with `device="cuda"`.
     """
     refuse_inputs(plan, folder, replaced)
     scorer = place_model(training.ensemble, device)  # says what is missing before events are read
@@ -46,9 +47,12 @@ def score_tables(
     else:
         dataset = load(plan, folder, progress, to_train=False)
         averaged = _select_averaged(training, average, [sample.name for sample in dataset.samples])
-    if column in (*dataset.features, "weight", *dataset.samples[0].events.id_names):
-        raise ConfigError(f"column={column}: the events have a column of this name")
-    return _tables(dataset, scorer, column, averaged, n_threads)
+    parameters = training.ensemble.parameters
+    columns = choose_words([f"{column}_{name}" for name in parameters]) if len(parameters) > 1 else [column]
+    known = (*dataset.features, "weight", *dataset.samples[0].events.id_names)
+    if both := [name for name in columns if name in known]:
+        raise ConfigError(f"column={both[0]}: the events have a column of this name")
+    return _tables(dataset, scorer, columns, averaged, n_threads)
 
 
 def load_named_events(
@@ -97,7 +101,7 @@ def _take_fold_rule(plan: Analysis, training: AnyTrainedModel, averaged: Collect
 def _tables(
     dataset: Dataset,
     model: PlacedModel,
-    column: str,
+    names: Sequence[str],
     averaged: Collection[str],
     threads: int | None,
 ) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
@@ -105,8 +109,9 @@ def _tables(
         columns = {name: events.column(name) for name in events.features}
         identifiers = {name: events.identifier(name) for name in events.id_names}
         scores = (model.average if process in averaged else model.score)(events, threads)
-        weight = choose_words(["weight"], (*columns, *identifiers, column))[0]
-        return {**columns, **identifiers, weight: events.weight, column: scores}
+        weight = choose_words(["weight"], (*columns, *identifiers, *names))[0]
+        by_name = dict(zip(names, scores.reshape(events.n_rows, len(names)).T, strict=True))
+        return {**columns, **identifiers, weight: events.weight, **by_name}
 
     for name, process, events in _name_samples(dataset):
         yield name, table(process, events)
