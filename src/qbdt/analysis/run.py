@@ -258,10 +258,10 @@ def _open_folder(root: Path, analysis: Analysis, data: Path, force: bool) -> Ste
 
 def _describe_training(analysis: Analysis, data: Path) -> list[Any]:
     """Content that the training depends on, without recorded data, sources that are only fitted, and names."""
-    needed = None if analysis.needs_control_regions else analysis.training.systematics  # None: all sources
+    chosen = None if analysis.needs_control_regions else analysis.training.systematics  # those know all of the fit
     used = {one for s in analysis.samples.values() if s.from_data is not None for one in s.from_data.samples}
     samples = {name: s for name, s in analysis.samples.items() if s.role != "data" or name in used}
-    sources = {name: s for name, s in analysis.systematics.items() if needed is None or name in needed}
+    sources = {name: s for name, s in analysis.systematics.items() if chosen is None or name in chosen}
     seen = analysis.model_copy(update={"samples": samples, "systematics": sources})
     return [seen.describe_training(), list_files(seen, data)]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qbdt.arrays import BINS, MISSING, MISSING_LEFT, MISSING_RIGHT, NONE_MISSING
@@ -73,6 +73,7 @@ def test_bounds_are_above_q_and_close_to_it(seed, spread):
     assert (above[near] < (6e-3 * np.maximum(s, 0.0)[used] + 1e-7 * size)[near]).all()
 
 
+@example(seed=114, n_sources=1, has_mc=False, min_entries=2.0, missing=True, spread=0.0, negative=True)  # b = −Δ²
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
