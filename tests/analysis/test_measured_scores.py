@@ -18,7 +18,7 @@ from qbdt.analysis.run_folder import move_to_fit
 from qbdt.analysis.run_page import run_document
 from qbdt.analysis.score_tables import score_tables
 from qbdt.analysis.tuning import tune
-from qbdt.data.readers import read_columns, write_tables
+from qbdt.data.readers import write_tables
 from qbdt.errors import ConfigError, DataError
 from qbdt.inference.partners import read_partner
 from qbdt.models.model_file import read_any_model
@@ -328,20 +328,6 @@ def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):
     other = analysis.model_copy(update={"training": analysis.training.model_copy(update={"systematics": []})})
     with pytest.raises(ConfigError, match="has none of the sources of the training"):
         move_to_fit(other, tmp_path)
-
-
-@pytest.mark.parametrize("out", ["scored", "scored.root"])
-def test_several_scores_are_columns_of_scored_events(out, run, folder, tmp_path):
-    plan, model = read_analysis(folder / "analysis.yaml"), read_any_model(run.folder / "model.qbdt")[0]
-    write_tables(tmp_path / out, score_tables(plan, folder, model, "t"))
-    place, names = (tmp_path / out, ["t_mu_ggH", "t_mu_VBF"])
-    found = read_columns(place / "ttbar.parquet", names) if place.is_dir() else read_columns(place, names, "ttbar")
-    scored = read_columns(run.folder / "scored" / "ttbar.parquet", ["score_mu_ggH", "score_mu_VBF"])
-    for mine, its in zip(names, scored, strict=True):
-        assert np.array_equal(found[mine], scored[its])
-    taken = plan.model_copy(update={"features": ["t_mu_VBF", "y"], "columns": {"t_mu_VBF": "x"}})
-    with pytest.raises(ConfigError, match="column=t_mu_VBF: the events have a column of this name"):
-        score_tables(taken, folder, model, "t")
 
 
 @pytest.mark.parametrize("value", ["x", 10**400, math.nan, None, [1], 1e5])
