@@ -26,6 +26,15 @@ def test_inspect(synthetic):
     assert found["sources"][2]["up"] == pytest.approx(0.1)
 
 
+def test_a_workspace_that_cannot_be_used_is_refused(synthetic):
+    text = (synthetic / "a.yaml").read_text()
+    assert "training:\n" in text
+    (synthetic / "with.yaml").write_text(text.replace("training:\n", "training:\n  with: combination.json\n"))
+    done = qbdt("inspect", "with.yaml", cwd=synthetic)
+    missing = synthetic / "combination.json"
+    assert (done.returncode, done.stderr) == (2, f"qbdt: training.with: no workspace at {missing}\n")
+
+
 def test_init_never_overwrites(synthetic):
     done = qbdt("init", "a.yaml", cwd=synthetic)
     assert (done.returncode, done.stderr) == (2, "qbdt: a.yaml exists; --force overwrites it\n")

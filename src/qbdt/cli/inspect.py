@@ -30,7 +30,7 @@ def inspect(
 
     The last line says what training on it will take.
     """
-    from qbdt.analysis import read_analysis
+    from qbdt.analysis import read_analysis, training_settings
     from qbdt.analysis.inputs import inspect_inputs
     from qbdt.analysis.resources import ResourcePlan
     from qbdt.tables import show
@@ -38,6 +38,8 @@ def inspect(
     plain, folder = read_analysis(analysis), data or analysis.parent
     plan = ResourcePlan(plain, folder, read_memory(memory))
     plan.require_room()
+    if plain.training.partner_file is not None:
+        training_settings(plain)  # refuses a workspace that cannot be used
     found = inspect_inputs(plain, folder, bar(quiet))
     if as_json:
         print_json({**found.to_dict(), "training": {"memory": plan.estimate.memory, "seconds": plan.seconds}})
