@@ -18,9 +18,11 @@ from qbdt.analysis.run_folder import move_to_fit
 from qbdt.analysis.run_page import run_document
 from qbdt.analysis.score_tables import score_tables
 from qbdt.analysis.tuning import tune
+from qbdt.data import Dataset, Events, Role, Sample
 from qbdt.data.readers import write_tables
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import ConfigError, DataError, FitError
 from qbdt.inference.partners import read_partner
+from qbdt.inference.templates.score_grid import make_grid
 from qbdt.models.model_file import read_any_model
 from qbdt.studies.comparison import Plan
 from qbdt.tables import Table
@@ -328,6 +330,23 @@ def test_training_at_the_point_of_an_earlier_fit(run, folder, tmp_path):
     other = analysis.model_copy(update={"training": analysis.training.model_copy(update={"systematics": []})})
     with pytest.raises(ConfigError, match="has none of the sources of the training"):
         move_to_fit(other, tmp_path)
+
+
+def test_more_scores_than_cells_can_be_made_of_are_refused_before_events_are_read(folder, tmp_path):
+    """The fine grid has at least two boxes for each score: 42 of them took 32 TiB, after the training."""
+    more = [f"s{i}" for i in range(15)]
+    samples = "".join(f"  {name}: {{role: signal, files: ggH.parquet}}\n" for name in more)
+    strengths = "".join(f", mu_{name}: {name}" for name in more)
+    text = TEXT.replace("samples:\n", "samples:\n" + samples).replace("mu_VBF: VBF", "mu_VBF: VBF" + strengths)
+    analysis = parse_analysis(text.replace("bins: 12", "bins: 40"))
+    said: list[str] = []
+    with pytest.raises(ConfigError, match="cells of at most 16 scores; here 17 are trained: use binning: categories"):
+        run_analysis(analysis, folder, tmp_path / "out", say=said.append)
+    assert said == []
+    scores = {f"t{i}": np.zeros(4) for i in range(17)}
+    events = [Sample(role, Role(role), Events(scores, np.ones(4))) for role in ("signal", "background")]
+    with pytest.raises(FitError, match="17 scores have too many corners; at most 16"):
+        make_grid(Dataset(events))
 
 
 @pytest.mark.parametrize("value", ["x", 10**400, math.nan, None, [1], 1e5])

@@ -26,6 +26,9 @@ from qbdt.inference.templates.score_bins import Bins
 BOXES, FEWER_BOXES = 4900, 2500
 """About how many boxes the fine grid has, whatever the number of scores, with many and with few simulated events."""
 
+MOST_SCORES = 16
+"""Scores that cells can be made of: each is cut once at least, so that so many have 65 536 boxes and take a minute."""
+
 AMPLE = 20.0
 """Effective simulated background events in a box, on average, from which on they are many: twice the floor that cells
 of a usual fit have, since cells may be chosen on half of the events. With fewer the floor decides about cells more than
@@ -88,6 +91,8 @@ def make_fold_grids(scored: Dataset, folds: FoldRule) -> list[ScoreCells]:
 
 def _make_grids(scored: Dataset, parts: Sequence[Dataset]) -> list[ScoreCells]:
     """Return a grid for each of some parts of a dataset, with the number of boxes that all its events allow."""
+    if (n_scores := len(scored.features)) > MOST_SCORES:
+        raise FitError(f"cells: {n_scores} scores have too many corners; at most {MOST_SCORES} are divided so")
     weight = np.concatenate([sample.events.weight for sample in scored.of_role(Role.BACKGROUND)])
     is_ample = weight.sum() ** 2 >= AMPLE * BOXES * (weight**2).sum()
     per_score = max(2, round((BOXES if is_ample else FEWER_BOXES) ** (1 / len(scored.features))))
