@@ -10,7 +10,7 @@ import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
-from qbdt.analysis.loader import describe_partner, load, load_regions, training_settings
+from qbdt.analysis.loader import describe_partner, load, load_regions, require_settings, training_settings
 from qbdt.analysis.region_fit import fit_regions, read_control_regions
 from qbdt.analysis.run import run_analysis
 from qbdt.analysis.run_diagnosis import diagnose_run
@@ -398,14 +398,16 @@ def test_a_workspace_that_cannot_be_used_is_refused_before_events_are_read(folde
     assert "read" not in steps
 
 
-def test_a_source_called_like_the_trained_strength_is_refused_when_the_file_is_read():
+def test_a_source_called_like_the_trained_strength_is_refused_before_events_are_read(folder, tmp_path):
     named = TEXT.replace("xs:", "mu:")
-    parse_analysis(named)  # strengths have names of their own
+    require_settings(parse_analysis(named))  # strengths have names of their own
     one = named.replace(", strengths: {mu_ggH: ggH, mu_VBF: VBF}", "")
+    said: list[str] = []
     with pytest.raises(ConfigError, match=r"systematics\.mu: the signal strength of the training is called so"):
-        parse_analysis(one)
+        run_analysis(parse_analysis(one), folder, tmp_path / "out", say=said.append)
+    assert "read" not in said
     for fine in ("{method: paper, ", "{systematics: [tilt], "):
-        parse_analysis(one.replace("training: {", f"training: {fine}"))
+        require_settings(parse_analysis(one.replace("training: {", f"training: {fine}")))
 
 
 @pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "loop.json", "empty.json"])

@@ -317,8 +317,8 @@ def test_scored_events_give_the_same_fit_again(blind, analysis, files):
         }
     )
     steps = run_analysis(wider, files, blind.folder, figures=False).steps
-    assert steps == ("scores: there already", "fit")
-    assert run_analysis(analysis, files, blind.folder, figures=False).steps == ("scores: there already", "fit")
+    assert steps == ("scores: there already", blind.steps[-1])
+    assert run_analysis(analysis, files, blind.folder, figures=False).steps == steps
 
 
 def find_words(summary):

@@ -112,7 +112,25 @@ def training_settings(analysis: Analysis, partner: Partner | None = None) -> Set
 
     The control regions of the analysis itself are known only where its events are: their `partner` is given then.
     """
+    _require_strength_name(analysis)
     return analysis.training.settings(analysis.categorical, _read_partner(analysis) if partner is None else partner)
+
+
+def require_settings(analysis: Analysis) -> None:
+    """Refuse settings, and a workspace, that cannot be used in training, as far as they are known without events."""
+    _require_strength_name(analysis)
+    if analysis.training.partner_file is not None:
+        training_settings(analysis)
+
+
+def _require_strength_name(analysis: Analysis) -> None:
+    training = analysis.training
+    names = training.systematics if training.systematics is not None else analysis.systematics
+    if training.method == "profile" and not training.strengths and STRENGTH in names:
+        raise ConfigError(
+            f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
+            "strength (training.strengths: {another name: all signals})"
+        )
 
 
 def _read_partner(analysis: Analysis) -> Partner | None:

@@ -24,6 +24,7 @@ from qbdt.analysis.loader import (
     fold_rule,
     load_regions,
     require_folds,
+    require_settings,
     require_trainable,
     restrict_sources,
     training_settings,
@@ -349,8 +350,7 @@ class _Job:
 
     def train_and_score(self, place: PartitionedRun | _LocalRun, lock: FolderLock) -> None:
         """Train each model by folds into its file, and write the scored events."""
-        if self.analysis.training.partner_file is not None:
-            training_settings(self.analysis)  # a workspace that cannot be used is refused before events are read
+        require_settings(self.analysis)  # before events are read
         events: Mapping[str, Any] = place.read(self.analysis, self.data, self.progress, self.note)
         settings = training_settings(self.analysis, place.find_partner(self.analysis, self.note))
         if settings.partner is not None:

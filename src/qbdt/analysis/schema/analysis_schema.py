@@ -16,7 +16,6 @@ from qbdt.analysis.schema.training_schema import Training
 from qbdt.data import FoldRule, HashFolds
 from qbdt.errors import ConfigError, find_repeated, hint_at, require_known
 from qbdt.settings import OptionalNames, SettingsSection
-from qbdt.training import STRENGTH
 
 if TYPE_CHECKING:
     from qbdt.report import Labels
@@ -313,11 +312,6 @@ class Analysis(SettingsSection):
             [name for name, sample in self.samples.items() if sample.role == role] for role in ("signal", "background")
         )
         trained = sources if training.systematics is None else [n.partition("#")[0] for n in training.systematics]
-        if training.method == "profile" and not training.strengths and STRENGTH in trained:
-            raise ValueError(
-                f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
-                "strength (training.strengths: {another name: all signals})"
-            )
         interest = [name.partition("#")[0] for name in training.of_interest]  # of a family, components may be named
         try:
             if training.method == "profile":
