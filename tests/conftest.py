@@ -6,11 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# OpenBLAS has other code for each kind of CPU, which rounds otherwise. Frozen results were recorded with AVX-512:
-# processes of pytest-xdist and of Dask, which start after this line, use it wherever the CPU can.
-if Path("/proc/cpuinfo").is_file() and "avx512bw" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
-    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
-
 EXAMPLES = int(os.environ.get("QBDT_EXAMPLES", "50"))
 """Examples of a property that does not say how many; `make nightly` tries more."""
 

@@ -181,16 +181,23 @@ def test_folders_change_places_with_and_without_help_of_the_system(tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
-class HalfDrawn:
-    """A figure that fills the disk."""
+class Drawn:
+    """A figure."""
 
-    def savefig(self, path, metadata=None):
-        Path(path).write_bytes(b"half")
+    def savefig(self, target, **options):
+        target.write(b"new")
+
+
+def test_a_figure_is_saved_whole_or_not_at_all(tmp_path, monkeypatch):
+    whole = Path.write_bytes
+
+    def fill_disk(path, content):
+        whole(path, content[:1])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-
-def test_a_figure_is_saved_whole_or_not_at_all(tmp_path):
     (tmp_path / "a.png").write_bytes(b"old")
-    with pytest.raises(OutputError, match=r"a\.png: No space left on device"):
-        save(HalfDrawn(), tmp_path / "a.png")
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "write_bytes", fill_disk)
+        with pytest.raises(OutputError, match=r"a\.png: No space left on device"):
+            save(Drawn(), tmp_path / "a.png")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
