@@ -1,5 +1,6 @@
 """What is fuzzed: for each kind of input its seeds, how one is changed, and what is done with it."""
 
+import io
 import json
 import random
 import tempfile
@@ -139,8 +140,17 @@ def _table_file(suffix: str) -> bytes:
         return path.read_bytes()
 
 
-NOT_TEXT = {".csv": (b"a\xacn\n",)}
-"""Tables whose names of columns cannot be decoded."""
+def _large_basket() -> bytes:
+    """A ROOT file whose first basket says that it has 1 GB."""
+    content = bytearray(_table_file(".root"))
+    with uproot.open(io.BytesIO(bytes(content))) as file:
+        place = int(file["t"]["a"].member("fBasketSeek")[0])
+    content[place + 6] ^= 0x3F
+    return bytes(content)
+
+
+ODD_TABLES = {".csv": (b"a\xacn\n",), ".root": (_large_basket(),)}
+"""Tables whose names of columns cannot be decoded, or that say that they are large."""
 
 
 def _reader(suffix: str) -> Target:
@@ -149,7 +159,7 @@ def _reader(suffix: str) -> Target:
         path.write_bytes(content)
         read_events(str(path), ["a"], weight="n + 1")
 
-    return Target((_table_file(suffix), *NOT_TEXT.get(suffix, ())), change_bytes, use)
+    return Target((_table_file(suffix), *ODD_TABLES.get(suffix, ())), change_bytes, use)
 
 
 def _use_workspace(spec: Any, folder: Path) -> None:
