@@ -200,8 +200,12 @@ EXPRESSIONS = (
     "2 ** 99999999999",
 )
 
+CONTENTS = tuple(map(parse_text, MODELS))
+NO_NAMES = {**CONTENTS[-1], "settings": {**CONTENTS[-1]["settings"], "strengths": {"mu_g": 1.5}}}
+"""A model of several scores, whose strength has a number in the place of signals."""
+
 TARGETS: dict[str, Target] = {
-    "model": Target(tuple(map(parse_text, MODELS)), change_plain, _use_model),
+    "model": Target((*CONTENTS, NO_NAMES), change_plain, _use_model),
     "model file": Target(tuple(path.read_bytes() for path in MODELS), change_bytes, _use_model_file),
     "analysis": Target((*ANALYSES, BOMB, HALF, "features: &a [*a]"), change_text, lambda text, _: parse_analysis(text)),
     "expression": Target(EXPRESSIONS, change_text, _use_expression),
@@ -211,7 +215,7 @@ TARGETS: dict[str, Target] = {
     "templates": Target(
         (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
     ),
-    "export": Target(tuple(map(parse_text, MODELS)), change_plain, _use_export),
+    "export": Target(CONTENTS, change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
