@@ -51,7 +51,7 @@ def test_settings_keep_it_in_plain_values():
         (lambda: Settings.from_dict({"partner": 3}), "partner=3: a Partner is needed"),
         (lambda: Settings(method="paper", free=["b"]), "free: a setting of method='profile'"),
         (lambda: Settings(strengths={"mu_a": []}), "strengths: mu_a: .*names of signal processes are needed"),
-        (lambda: Settings.from_dict({"strengths": {"mu_a": 1.5}}), "strengths: mu_a: 1.5: names of signal processes are needed"),
+        (lambda: Settings.from_dict({"strengths": {"mu_a": 1.5}}), "strengths: mu_a: 1.5: names of signal processes"),
         (lambda: Settings.from_dict({"strengths": ["a"]}), r"strengths=\['a'\]: must say for each strength"),
         (lambda: Settings(of_interest="mass"), "of_interest='mass': must be names of strengths or sources"),
     ],
