@@ -410,7 +410,7 @@ def test_a_source_called_like_the_trained_strength_is_refused_before_events_are_
         require_settings(parse_analysis(one.replace("training: {", f"training: {fine}")))
 
 
-@pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "loop.json", "empty.json"])
+@pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "/dev/zero", "loop.json", "empty.json"])
 def test_a_name_that_no_workspace_can_have_is_one_message(name, folder, tmp_path):
     (folder / "empty.json").write_text("")
     if not (folder / "loop.json").is_symlink():

@@ -1,5 +1,6 @@
 """What is fuzzed: for each kind of input its seeds, how one is changed, and what is done with it."""
 
+import io
 import json
 import random
 import tempfile
@@ -139,8 +140,17 @@ def _table_file(suffix: str) -> bytes:
         return path.read_bytes()
 
 
-NOT_TEXT = {".csv": (b"a\xacn\n",)}
-"""Tables whose names of columns cannot be decoded."""
+def _large_basket() -> bytes:
+    """A ROOT file whose first basket says that it has 1 GB."""
+    content = bytearray(_table_file(".root"))
+    with uproot.open(io.BytesIO(bytes(content))) as file:
+        place = int(file["t"]["a"].member("fBasketSeek")[0])
+    content[place + 6] ^= 0x3F
+    return bytes(content)
+
+
+ODD_TABLES = {".csv": (b"a\xacn\n",), ".root": (_large_basket(),)}
+"""Tables whose names of columns cannot be decoded, or that say that they are large."""
 
 
 def _reader(suffix: str) -> Target:
@@ -149,7 +159,7 @@ def _reader(suffix: str) -> Target:
         path.write_bytes(content)
         read_events(str(path), ["a"], weight="n + 1")
 
-    return Target((_table_file(suffix), *NOT_TEXT.get(suffix, ())), change_bytes, use)
+    return Target((_table_file(suffix), *ODD_TABLES.get(suffix, ())), change_bytes, use)
 
 
 def _use_workspace(spec: Any, folder: Path) -> None:
@@ -190,8 +200,12 @@ EXPRESSIONS = (
     "2 ** 99999999999",
 )
 
+CONTENTS = tuple(map(parse_text, MODELS))
+NO_NAMES = {**CONTENTS[-1], "settings": {**CONTENTS[-1]["settings"], "strengths": {"mu_g": 1.5}}}
+"""A model of several scores, whose strength has a number in the place of signals."""
+
 TARGETS: dict[str, Target] = {
-    "model": Target(tuple(map(parse_text, MODELS)), change_plain, _use_model),
+    "model": Target((*CONTENTS, NO_NAMES), change_plain, _use_model),
     "model file": Target(tuple(path.read_bytes() for path in MODELS), change_bytes, _use_model_file),
     "analysis": Target((*ANALYSES, BOMB, HALF, "features: &a [*a]"), change_text, lambda text, _: parse_analysis(text)),
     "expression": Target(EXPRESSIONS, change_text, _use_expression),
@@ -201,7 +215,7 @@ TARGETS: dict[str, Target] = {
     "templates": Target(
         (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
     ),
-    "export": Target(tuple(map(parse_text, MODELS)), change_plain, _use_export),
+    "export": Target(CONTENTS, change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),

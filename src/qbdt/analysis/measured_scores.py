@@ -10,7 +10,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Events, Role
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
-from qbdt.inference.templates import MOST_SCORES, CellTarget, choose_cells
+from qbdt.inference.templates import CellTarget, choose_cells
 from qbdt.models import score_events
 from qbdt.training import Model
 
@@ -47,9 +47,10 @@ def require_measurable(analysis: Analysis) -> None:
             "and measure a signal strength"
         )
     n_scores = len(training.of_interest or training.strengths) or 1
-    if fit.binning == "cells" and n_scores > MOST_SCORES:
+    if fit.binning == "cells" and n_scores > CellTarget.MOST:
         raise ConfigError(
-            f"fit.binning: cells of at most {MOST_SCORES} scores; here {n_scores} are trained: use binning: categories"
+            f"fit.binning: cells of at most {CellTarget.MOST} scores; here {n_scores} are trained: "
+            "use binning: categories"
         )
     if fit.binning == "categories" and n_scores != len(strengths):
         raise ConfigError(

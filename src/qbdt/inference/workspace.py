@@ -141,7 +141,7 @@ def read_workspace(path: Path | str) -> dict[str, Any]:
     source = Path(path)
     there = False
     with suppress(OSError):  # a name that is too long
-        there = source.exists()
+        there = source.exists() and not source.is_char_device()  # /dev/zero has no end
     if not there:
         raise FitError(f"no workspace at {source}")
     if source.suffix == ".xml":

@@ -120,7 +120,7 @@ def _read_names(given: Any) -> tuple[str, ...]:
 def _read_numbers(given: Any, shape: tuple[int, ...], what: str) -> Floats:
     try:
         values = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"partner: {what}={given!r}: numbers are needed") from None
     if values.shape != shape or not np.isfinite(values).all():
         raise ConfigError(f"partner: {what} has shape {values.shape}: finite numbers of shape {shape} are needed")

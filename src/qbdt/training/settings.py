@@ -296,11 +296,13 @@ def _read_strengths(given: Any) -> dict[str, tuple[str, ...]]:
     """Return the signal processes of each strength as names; one process may be given as a text."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"strengths={given!r}: must say for each strength which signal processes it multiplies")
-    listed = {str(name): [one] if isinstance(one, str) else list(one) for name, one in given.items()}
-    for name, processes in listed.items():
+    found = {}
+    for name, one in given.items():
+        processes = (one,) if isinstance(one, str) else tuple(one) if isinstance(one, Iterable) else ()
         if not processes or not all(isinstance(process, str) for process in processes):
-            raise ConfigError(f"strengths: {name}: {processes!r}: names of signal processes are needed")
-    return {name: tuple(processes) for name, processes in listed.items()}
+            raise ConfigError(f"strengths: {name}: {one!r}: names of signal processes are needed")
+        found[str(name)] = processes
+    return found
 
 
 def _read_working_point(given: Any) -> dict[str, float]:

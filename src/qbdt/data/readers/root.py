@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,12 @@ from qbdt.errors import DataError, hint_at
 
 BRANCH_BYTES = CHUNK_BYTES // 4
 """Size of one branch in a chunk, at most: lists of a hundred weights are large, and are copied on the way."""
+
+BASKET = struct.Struct(">ihiIhh")
+"""Begin of a basket: bytes in the file, version, bytes unpacked, date, length of the key, cycle."""
+
+SLACK = 2**20
+"""Bytes by which a basket may exceed what its branch says that all have."""
 
 
 @contextmanager
@@ -121,10 +129,25 @@ class _Tree(_RootTable):
                     f"{self.label}: the tree has {self._tree.num_entries} entries, its branch {name} has "
                     f"{branch.num_entries}; is it damaged?"
                 )
+        self._require_sizes(branches)
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
             for start, stop in _steps(self._tree, self._entries, list(branches.values())):
                 arrays = {name: threads.submit(self._read, name, start, stop) for name in branches}
                 yield {name: arrays.pop(name).result() for name in list(branches)}
+
+    def _require_sizes(self, branches: Mapping[str, Any]) -> None:
+        """Refuse a local file with a basket that says that it is far larger than its branch: uproot would make room."""
+        if "://" in self._path:
+            return
+        with Path(self._path).open("rb") as file:
+            for name, branch in branches.items():
+                most = int(branch.uncompressed_bytes) + SLACK
+                seeks = branch.member("fBasketSeek")[: branch.member("fWriteBasket")]
+                for seek in seeks[seeks > 0].tolist():
+                    file.seek(seek)
+                    header = file.read(BASKET.size)
+                    if len(header) == BASKET.size and not 0 <= BASKET.unpack(header)[2] <= most:
+                        raise DataError(f"{self.label}: a basket of {name} has a size it cannot have; is it damaged?")
 
     def _read(self, name: str, start: int, stop: int) -> Any:
         branch = self._branches[name]

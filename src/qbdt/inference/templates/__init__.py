@@ -8,13 +8,11 @@ from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.optimised_bins import optimise_edges
 from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins
 from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
-from qbdt.inference.templates.score_grid import MOST_SCORES
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.scores import area_under_roc, rank_scores, roc_points, score_histogram, tanh_scores
 from qbdt.inference.templates.template_set import ModelArrays, ProcessTemplates, TemplateSet
 
 __all__ = [
-    "MOST_SCORES",
     "CellTarget",
     "ModelArrays",
     "ProcessTemplates",

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,14 @@ from qbdt.inference.templates.box_joining import (
     move_to_nearest,
 )
 from qbdt.inference.templates.score_bins import Bins
-from qbdt.inference.templates.score_grid import ScoreCells, find_values, make_blocks, make_fold_grids, make_grid
+from qbdt.inference.templates.score_grid import (
+    MOST_SCORES,
+    ScoreCells,
+    find_values,
+    make_blocks,
+    make_fold_grids,
+    make_grid,
+)
 from qbdt.inference.templates.score_histograms import fill
 from qbdt.inference.templates.template_set import TemplateSet
 
@@ -78,6 +86,9 @@ class CellTarget:
     free: tuple[str, ...] = ()
     known: Floats | None = None
     figure: str = "determinant"
+
+    MOST: ClassVar[int] = MOST_SCORES
+    """Scores that cells can be made of."""
 
     def __post_init__(self) -> None:
         if self.figure not in ("determinant", "sum", *self.chosen):
