@@ -6,10 +6,12 @@ handler of its own until they are there. What is imported before it, here and in
 
 import os
 import signal
+import sys
 
 
 def main() -> None:
     """Import the command line and run it; exit code 130 and one line on Ctrl-C, at any time."""
+    _open_standard_streams()
     own = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
     if own:
         signal.signal(signal.SIGINT, _stop)
@@ -18,6 +20,20 @@ def main() -> None:
     if own:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
+
+
+def _open_standard_streams() -> None:
+    """Put the null device where a standard stream is closed: nothing that is opened later may take its place.
+
+    Not even while libraries are imported: libffi keeps its own file open.
+    """
+    for handle, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(handle)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest handle that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _stop(*_: object) -> None:

@@ -230,6 +230,27 @@ def test_closed_streams_are_no_traceback(closed):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+OPENS_A_FILE = """
+import os, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "qbdt.cli":
+            os.open(os.devnull, os.O_RDONLY)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["qbdt", "--version"]
+from qbdt.__main__ import main
+main()
+"""
+
+
+def test_libraries_that_keep_files_open_do_not_take_the_place_of_closed_streams(tmp_path):
+    """So does libffi with a file of its own."""
+    (tmp_path / "opens.py").write_text(OPENS_A_FILE)
+    command = f"{sys.executable} opens.py >&-"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no /dev/full")
 def test_messages_to_a_full_disk_are_no_traceback():
     command = f"{sys.executable} -m qbdt fit nowhere.yaml 2> /dev/full"

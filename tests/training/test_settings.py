@@ -38,6 +38,13 @@ def test_the_estimator_describes_every_parameter():
         )
 
 
+def test_docstrings_may_have_lost_their_indentation():
+    """Python takes it away from 3.13 on."""
+    indented = "One line.\n\n    Parameters\n    ----------\n    {parameters}\n    "
+    assert Settings.document(indented) == Settings.document(inspect.cleandoc(indented))
+    assert "\nn_leaves\n    " in Settings.document(indented)
+
+
 def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
     assert set(Training.model_fields) == {*Settings.rules(), "systematics", "with", "by_era"} - {
         "categorical_features",

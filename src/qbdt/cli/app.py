@@ -168,7 +168,6 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """Run the command line; what a user can cause ends in one message and exit code 2."""
-    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -177,17 +176,6 @@ def main() -> None:
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the interpreter takes a moment to end, and has no message for it
     sys.exit(code)
-
-
-def _open_standard_streams() -> None:
-    """Put the null device where a standard stream is closed: a file that is opened later must not take its place."""
-    for handle, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(handle)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest handle that is free: this one
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(handle, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _run() -> int:

@@ -334,4 +334,4 @@ def _read_earlier(resume: str | Path | QBDTClassifier | None) -> TrainedModel | 
 
 if QBDTClassifier.__doc__:  # absent under python -OO
     _names = inspect.signature(QBDTClassifier).parameters
-    QBDTClassifier.__doc__ = QBDTClassifier.__doc__.replace("{parameters}", Settings.document(_names, **PARAMETERS))
+    QBDTClassifier.__doc__ = Settings.document(QBDTClassifier.__doc__, _names, **PARAMETERS)

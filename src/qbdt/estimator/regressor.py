@@ -181,4 +181,4 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
 
 if QBDTRegressor.__doc__:  # absent under python -OO
     _names = inspect.signature(QBDTRegressor).parameters
-    QBDTRegressor.__doc__ = QBDTRegressor.__doc__.replace("{parameters}", Settings.document(_names, **PARAMETERS))
+    QBDTRegressor.__doc__ = Settings.document(QBDTRegressor.__doc__, _names, **PARAMETERS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from inspect import cleandoc
 from textwrap import fill, indent
 from typing import Any
 
@@ -253,11 +254,14 @@ class Settings:
         return {one.name: one.metadata["rule"] for one in fields(cls)}
 
     @classmethod
-    def document(cls, names: Iterable[str] = (), **others: str) -> str:
-        """Write the parameters of a docstring, by default all settings; `others` describes those that are none."""
+    def document(cls, text: str, names: Iterable[str] = (), **others: str) -> str:
+        """Write the parameters of a docstring, by default all settings; `others` describes those that are none.
+
+        From Python 3.13 on docstrings have lost their indentation already.
+        """
         known = {name: rule.description for name, rule in cls.rules().items()} | others
         entries = [f"{name}\n{indent(fill(known[name], 108), ' ' * 4)}" for name in names or cls.rules()]
-        return indent("\n".join(entries), " " * 4).lstrip()
+        return cleandoc(text).replace("{parameters}", "\n".join(entries))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for the model file; of the settings of a measurement those that are given."""
@@ -384,4 +388,4 @@ def _name_of(one: Any, features: Sequence[str], what: str) -> str:
 
 
 if Settings.__doc__:  # absent under python -OO
-    Settings.__doc__ = Settings.__doc__.replace("{parameters}", Settings.document())
+    Settings.__doc__ = Settings.document(Settings.__doc__)

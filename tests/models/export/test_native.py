@@ -37,13 +37,15 @@ int XGDMatrixFree(DMatrixHandle); int XGBoosterFree(BoosterHandle); const char* 
 pytestmark = pytest.mark.skipif(CompiledHeader.compiler() is None, reason="no C++ compiler")
 
 
-def compile_program(include, folder, library, soname):
+def compile_program(include, folder, library, soname, *others):
     """Compile the program of the page that includes a header, with a library that is part of a Python package."""
     codes = [block.code for block in blocks(PAGE.read_text(encoding="utf-8"))]
     [source] = [code for code in codes if f"#include <{include}>" in code]
     (folder / "main.cpp").write_text(source)
-    (folder / soname).symlink_to(library)
-    where = [f"-L{folder}", f"-l:{soname}", f"-Wl,-rpath,{library.parent}:{folder}", "-Wl,--allow-shlib-undefined"]
+    for name in (soname, *others):
+        (folder / name).symlink_to(library)
+    paths = f"{library.parent}:{library.parents[1].with_suffix('.libs')}:{folder}"  # also for libraries of the library
+    where = [f"-L{folder}", f"-l:{soname}", f"-Wl,--disable-new-dtags,-rpath,{paths}", "-Wl,--allow-shlib-undefined"]
     command = [
         str(CompiledHeader.compiler()),
         "-std=c++17",
@@ -81,7 +83,8 @@ def test_c_interface_of_xgboost_reads_the_files(tmp_path):
         pytest.skip("the library of XGBoost is not in its Python package")
     (tmp_path / "xgboost").mkdir()
     (tmp_path / "xgboost" / "c_api.h").write_text(C_API)
-    compile_program("xgboost/c_api.h", tmp_path, library, "libxgboost.so")
+    names = ("libxgboost.so", "libxgboost.so.3")  # newer releases have a number
+    compile_program("xgboost/c_api.h", tmp_path, library, *names)
     for seed in range(1, 12, 2):
         folder = tmp_path / str(seed)
         folder.mkdir()

@@ -58,8 +58,8 @@ def tune(
     base = training_settings(analysis)
     space = space_of(base.method)
     judge = Judge(dataset, analysis.fit, _trainer(analysis, n_threads, device), inner, n_threads, device)
-    with _explain_storage_errors(Path(folder) / STUDY_FILE):
-        study = _open_study(Path(folder), _digest_search(dataset, analysis, space, inner, seed))
+    claim = _digest_search(dataset, analysis, space, inner, seed)
+    with _explain_storage_errors(Path(folder) / STUDY_FILE), _open_study(Path(folder), claim) as study:
         start = _judge_start(study, judge, base, space)
         say(f"settings of the file: σ_μ {start.value:.4f}")
         with progress("trials", n_trials) as advance:
@@ -103,19 +103,24 @@ def _trainer(
     return run
 
 
-def _open_study(folder: Path, claim: str) -> Any:
-    """Open the study of a folder; refuse that of another analysis."""
+@contextmanager
+def _open_study(folder: Path, claim: str) -> Iterator[Any]:
+    """Open the study of a folder, and close its file; refuse that of another analysis."""
     optuna = require("optuna", "qbdt tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     make_folder(folder)
     storage = optuna.storages.RDBStorage(f"sqlite:///{(folder / STUDY_FILE).resolve()}")
-    study = optuna.create_study(storage=storage, study_name="qbdt", direction="minimize", load_if_exists=True)
-    if study.user_attrs.setdefault("claim", claim) != claim:
-        raise ConfigError(
-            f"{folder} holds a search of another analysis, other events or other ranges; give another folder"
-        )
-    study.set_user_attr("claim", claim)
-    return study
+    try:
+        study = optuna.create_study(storage=storage, study_name="qbdt", direction="minimize", load_if_exists=True)
+        if study.user_attrs.setdefault("claim", claim) != claim:
+            raise ConfigError(
+                f"{folder} holds a search of another analysis, other events or other ranges; give another folder"
+            )
+        study.set_user_attr("claim", claim)
+        yield study
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 def _digest_search(dataset: Dataset, analysis: Analysis, space: tuple[Dimension, ...], inner: int, seed: int) -> str:
