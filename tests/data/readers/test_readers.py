@@ -416,14 +416,17 @@ def test_derived_columns_are_computed_once_each_however_they_use_each_other():
     assert read_events(table, ["d59"], derived=grid).column("d59")[1] == 1548008755920
 
 
-@pytest.mark.parametrize("size", [0x3F000180, -2])
-def test_a_basket_that_is_said_to_be_larger_than_its_branch(tmp_path, size):
-    """uproot makes room for what the basket says: a file of 20 kB took 1 GB, or more with several branches."""
+@pytest.mark.parametrize(("size", "total"), [(0x3F000180, None), (-2, None), (0x3F000180, 2**57)])
+def test_a_basket_that_is_said_to_be_larger_than_it_can_be(tmp_path, size, total):
+    """uproot makes room for what the basket says: a file of 20 kB took 1 GB, also where its branch says as much."""
     with uproot.recreate(tmp_path / "a.root") as file:
         file.mktree("t", {"a": np.float64, "b": np.float64}).extend({"a": np.arange(100.0), "b": np.arange(100.0)})
     with uproot.open(tmp_path / "a.root") as file:
-        place = int(file["t"]["b"].member("fBasketSeek")[0]) + 6
+        place, known = int(file["t"]["b"].member("fBasketSeek")[0]) + 6, int(file["t"]["b"].uncompressed_bytes)
     content = (tmp_path / "a.root").read_bytes()
+    if total is not None:
+        assert content.count(struct.pack(">q", known)) >= 1
+        content = content.replace(struct.pack(">q", known), struct.pack(">q", total))
     (tmp_path / "a.root").write_bytes(content[:place] + struct.pack(">i", size) + content[place + 4 :])
     assert read_events(str(tmp_path / "a.root"), ["a"]).n_rows == 100
     with pytest.raises(DataError, match="a basket of b has a size it cannot have; is it damaged"):

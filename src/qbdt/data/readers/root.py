@@ -27,7 +27,10 @@ BASKET = struct.Struct(">ihiIhh")
 """Begin of a basket: bytes in the file, version, bytes unpacked, date, length of the key, cycle."""
 
 SLACK = 2**20
-"""Bytes by which a basket may exceed what its branch says that all have."""
+"""Bytes by which a basket may exceed what its branch says that all have, or what it may hold."""
+
+MOST_PACKED = 2**17
+"""Bytes that one byte of a packed basket may stand for: the extreme is 128 kB of equal bytes in a block of four."""
 
 
 @contextmanager
@@ -139,14 +142,17 @@ class _Tree(_RootTable):
         """Refuse a local file with a basket that says that it is far larger than its branch: uproot would make room."""
         if "://" in self._path:
             return
+        length = Path(self._path).stat().st_size
         with Path(self._path).open("rb") as file:
             for name, branch in branches.items():
-                most = int(branch.uncompressed_bytes) + SLACK
                 seeks = branch.member("fBasketSeek")[: branch.member("fWriteBasket")]
                 for seek in seeks[seeks > 0].tolist():
                     file.seek(seek)
-                    header = file.read(BASKET.size)
-                    if len(header) == BASKET.size and not 0 <= BASKET.unpack(header)[2] <= most:
+                    if len(header := file.read(BASKET.size)) < BASKET.size:
+                        continue  # uproot says so
+                    packed, _, unpacked, *_ = BASKET.unpack(header)
+                    most = min(int(branch.uncompressed_bytes), MOST_PACKED * min(max(packed, 0), length)) + SLACK
+                    if not 0 <= unpacked <= most:
                         raise DataError(f"{self.label}: a basket of {name} has a size it cannot have; is it damaged?")
 
     def _read(self, name: str, start: int, stop: int) -> Any:
