@@ -408,6 +408,8 @@ def test_a_source_called_like_the_trained_strength_is_refused_before_events_are_
     assert "read" not in said
     for fine in ("{method: paper, ", "{systematics: [tilt], "):
         require_settings(parse_analysis(one.replace("training: {", f"training: {fine}")))
+    family = "mu: {kind: replicas, weights: pdf, processes: ttbar}"  # its components have names of their own
+    require_settings(parse_analysis(one.replace("mu: {kind: norm, processes: ttbar, size: 0.1}", family)))
 
 
 @pytest.mark.parametrize("name", [r"a\0b", "x" * 5000, ".", "/dev/zero", "loop.json", "empty.json"])

@@ -124,13 +124,21 @@ def require_settings(analysis: Analysis) -> None:
 
 
 def _require_strength_name(analysis: Analysis) -> None:
-    training = analysis.training
-    names = training.systematics if training.systematics is not None else analysis.systematics
-    if training.method == "profile" and not training.strengths and STRENGTH in names:
+    training, source = analysis.training, analysis.systematics.get(STRENGTH)
+    parts = source is not None and (
+        isinstance(source, FamilySource) or not source.correlated
+    )  # with names of their own
+    if training.method == "profile" and not training.strengths and STRENGTH in _name_sources(analysis) and not parts:
         raise ConfigError(
             f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
             "strength (training.strengths: {another name: all signals})"
         )
+
+
+def _name_sources(analysis: Analysis) -> Sequence[str]:
+    """Sources that the training knows, as the file calls them."""
+    chosen = analysis.training.systematics
+    return [*analysis.systematics] if chosen is None else chosen
 
 
 def _read_partner(analysis: Analysis) -> Partner | None:
@@ -167,8 +175,8 @@ def _name_parameters(analysis: Analysis) -> list[str]:
     training = analysis.training
     if analysis.dataset is not None or any(isinstance(one, FamilySource) for one in analysis.systematics.values()):
         return []
-    sources = [*analysis.systematics] if training.systematics is None else training.systematics
-    return [*(training.strengths or (STRENGTH,)), *sources, *map(Partner.name_free, training.free)]
+    free = map(Partner.name_free, training.free)
+    return [*(training.strengths or (STRENGTH,)), *_name_sources(analysis), *free]
 
 
 @dataclass(frozen=True)
