@@ -134,6 +134,10 @@ class Events:
         """Hash of the row numbers, for rows that no identifier tells apart."""
         return hash_columns([np.arange(self.n_rows)], mix_salt(salt))
 
+    def count_common(self, other: Events) -> int:
+        """Rows whose identifiers occur among those of other events."""
+        return int(np.isin(self.hash_identifiers(), other.hash_identifiers()).sum())
+
     @property
     def identifiers_differ(self) -> bool:
         """Whether identifiers tell events apart, and not only folds or runs; without identifiers, rows count."""

@@ -117,12 +117,8 @@ def _is_sample(dataset: Dataset, source: Systematic) -> bool:
     sides = [(dataset.sample(p).events, source.up[p].apply(dataset.sample(p).events)) for p in brought]
     if not any(_is_large(varied) for _, varied in sides):
         return False
-    copies = sum(_count_common(nominal, varied) for nominal, varied in sides)
+    copies = sum(varied.count_common(nominal) for nominal, varied in sides)
     return source.two_sided or copies < 0.5 * sum(varied.n_rows for _, varied in sides)
-
-
-def _count_common(nominal: Events, varied: Events) -> int:
-    return int(np.isin(varied.hash_identifiers(), nominal.hash_identifiers()).sum())
 
 
 def _is_large(events: Events) -> bool:
