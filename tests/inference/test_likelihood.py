@@ -1,5 +1,7 @@
 """The likelihood against pyhf's own, its derivatives against finite differences, and extreme numbers of events."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pyhf
 import pytest
@@ -106,3 +108,34 @@ def test_a_workspace_without_parameter_of_interest():
     spec["measurements"][0]["config"]["poi"] = ""
     with pytest.raises(FitError, match="no parameter of interest"):
         Likelihood(spec)
+
+
+@pytest.mark.parametrize("data", [[1.0, 9.0], [7.0, 0.0]])
+def test_a_flat_likelihood_takes_few_steps(data, monkeypatch):
+    samples = [
+        {"name": "s", "data": [1.0, 3.0], "modifiers": [{"name": "mu", "type": "normfactor", "data": None}]},
+        {
+            "name": "b",
+            "data": [10.0, 5.0],
+            "modifiers": [
+                {"name": "free", "type": "normfactor", "data": None},
+                {"name": "source", "type": "histosys", "data": {"hi_data": [7.0, 11.0], "lo_data": [7.0, 10.0]}},
+            ],
+        },
+    ]
+    likelihood = Likelihood(
+        {
+            "version": "1.0.0",
+            "channels": [{"name": "region", "samples": samples}],
+            "observations": [{"name": "region", "data": data}],
+            "measurements": [{"name": "measurement", "config": {"poi": "mu", "parameters": []}}],
+        }
+    )
+    monkeypatch.setattr("qbdt.inference.likelihood.CHEAP_STEPS", 1000)
+    slow = likelihood.minimise({"mu": 0.5})
+    monkeypatch.undo()
+    jacobian = Mock(wraps=likelihood.jacobian)
+    monkeypatch.setattr(likelihood, "jacobian", jacobian)
+    fast = likelihood.follow({"mu": 0.5}, likelihood.start)
+    assert jacobian.call_count < 30
+    assert abs(fast.twice_nll - slow.twice_nll) < 1e-8

@@ -71,16 +71,8 @@ class AnalyticLikelihood(Likelihood):
         return Minimum(found.values[0], float(found.twice_nll[0]), fixed)
 
     def _curvature(self, values: Floats, free: Sequence[int], residual: Floats) -> Floats:
-        """Second derivatives of the expectation summed with the residuals: differences of the first ones."""
-        # 1e-4 of the width of the constraint: as for the derivatives of pyhf's expectation.
-        steps = np.array([1e-4 * self.parameters[i].width for i in free])
-        moves = np.zeros((len(free), len(values)))
-        moves[np.arange(len(free)), list(free)] = steps
-        ahead, behind = (
-            self.expectation.differentiate(values + sign * moves)[1][:, list(free)] @ residual for sign in (1, -1)
-        )
-        matrix = (ahead - behind) / (2 * steps[:, None])
-        return np.asarray((matrix + matrix.T) / 2)
+        """Second derivatives of the expectation summed with the residuals, from the first ones by formula."""
+        return self._curvature_by_formula(values, free, residual)
 
 
 @dataclass(frozen=True, eq=False)

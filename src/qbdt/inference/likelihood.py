@@ -22,6 +22,8 @@ TOLERANCE = 1e-2
 """MINUIT's tolerance: the estimated distance to the minimum of −2 ln L is below 0.002 of it."""
 POLISHED, MAX_STEPS = 1e-10, 100
 """Newton steps end below this distance to the minimum of −ln L, or are given up."""
+CHEAP_STEPS = 20
+"""Steps with the Gauss–Newton matrix, before those with exact second derivatives, which cost more."""
 FORBIDDEN = 1e12
 """Value of −2 ln L where an expectation is negative: finite, so that the minimiser turns back."""
 
@@ -145,11 +147,11 @@ class Likelihood(PyhfModel):
         raise FitError(f"bin {number + 1} expects {self.expected(point)[number]:.3g} events for {held}")
 
     def _newton(self, start: Floats, fixed: frozenset[str]) -> Minimum | None:
-        """Damped Newton steps with the Gauss–Newton matrix, which is never negative; None if they fail."""
+        """Damped Newton steps, first with the Gauss–Newton matrix, which is never negative; None if they fail."""
         free, point = self._free(fixed), start.copy()
         low, high = self.bounds.T
         value = self.twice_nll(point)
-        for _ in range(MAX_STEPS):
+        for step in range(MAX_STEPS):
             if value >= FORBIDDEN:
                 return None
             expected = self.expected(point)
@@ -159,7 +161,10 @@ class Likelihood(PyhfModel):
             # −H⁻¹g, and gᵀH⁻¹g/2 estimates the distance to the minimum of −ln L.
             slope = first + jacobian @ (1 - self.data / expected)
             weight = np.where(self.data > 0, self.data, expected) / expected**2
-            move = _solve((jacobian * weight) @ jacobian.T + np.diag(second), slope)
+            matrix = (jacobian * weight) @ jacobian.T + np.diag(second)
+            if step >= CHEAP_STEPS:
+                matrix = self._sharpen(matrix, point, free)
+            move = _solve(matrix, slope)
             if move is None:
                 return None
             if slope @ move < POLISHED:
@@ -169,6 +174,20 @@ class Likelihood(PyhfModel):
                 return None
             value = lowered
         return None
+
+    def _sharpen(self, matrix: Floats, point: Floats, free: list[int]) -> Floats:
+        """Second derivatives of −ln L where they are positive and all modifiers have a formula; otherwise `matrix`."""
+        # Along a flat likelihood Gauss–Newton steps gain a few per cent each where residuals are large.
+        try:
+            expected, jacobian = (rows[0] for rows in self.expectation.differentiate(point[None]))
+        except FitError:
+            return matrix
+        jacobian = jacobian[free]
+        second = (jacobian * (self.data / expected**2)) @ jacobian.T
+        second += self._curvature_by_formula(point, free, 1 - self.data / expected)
+        second += np.diag(self.constraints.derivatives(point)[1][free])
+        usable = bool(np.all(np.isfinite(second))) and np.linalg.eigvalsh(second)[0] > 0
+        return second if usable else matrix
 
     def _shorten_step(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
         trial, lowered = point, np.inf
@@ -201,6 +220,18 @@ class Likelihood(PyhfModel):
                 single = ahead[a] + behind[a] + ahead[b] + behind[b]
                 matrix[a, b] = matrix[b, a] = (both - single + 2 * here) / (2 * step[a] * step[b])
         return matrix
+
+    def _curvature_by_formula(self, values: Floats, free: Sequence[int], residual: Floats) -> Floats:
+        """The same by differences of the first derivatives."""
+        # 1e-4 of the width of the constraint: as for the derivatives of pyhf's expectation.
+        steps = np.array([1e-4 * self.parameters[i].width for i in free])
+        moves = np.zeros((len(free), len(values)))
+        moves[np.arange(len(free)), list(free)] = steps
+        ahead, behind = (
+            self.expectation.differentiate(values + sign * moves)[1][:, list(free)] @ residual for sign in (1, -1)
+        )
+        matrix = (ahead - behind) / (2 * steps[:, None])
+        return np.asarray((matrix + matrix.T) / 2)
 
     def _free(self, fixed: frozenset[str]) -> list[int]:
         return [i for i, name in enumerate(self.names) if name not in fixed]
