@@ -27,6 +27,7 @@ from qbdt.errors import QBDTError
 from qbdt.files import choose_file_names, choose_words
 from qbdt.inference import FitSettings, fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.measurement import Measurement
 from qbdt.inference.templates import TemplateSet
 from qbdt.inference.workspace import build_workspace, read_workspace
 from qbdt.models import read_any_model, score_events
@@ -204,6 +205,27 @@ CONTENTS = tuple(map(parse_text, MODELS))
 NO_NAMES = {**CONTENTS[-1], "settings": {**CONTENTS[-1]["settings"], "strengths": {"mu_g": 1.5}}}
 """A model of several scores, whose strength has a number in the place of signals."""
 
+
+def _scaled_templates() -> dict[str, Any]:
+    """Templates with a source that scales a yield, whose factor in the other direction is lost."""
+    plain: dict[str, Any] = smooth_templates(3, 2).to_dict()
+    plain["processes"][1]["shifts"]["source0"]["factors"] = [True]
+    return plain
+
+
+def _measurement() -> dict[str, Any]:
+    """Two regions with all that can be said of a fit."""
+    templates = smooth_templates(3, 2)
+    return Measurement(
+        {"signal": templates, "control": templates},
+        strengths={"mu": ("signal",)},
+        free={"k": ("major",)},
+        fixed={"source0": 0.5},
+        bounds={"mu": (0.0, 5.0)},
+        groups={"all": ("source1",)},
+    ).to_dict()
+
+
 TARGETS: dict[str, Target] = {
     "model": Target((*CONTENTS, NO_NAMES), change_plain, _use_model),
     "model file": Target(tuple(path.read_bytes() for path in MODELS), change_bytes, _use_model_file),
@@ -213,8 +235,11 @@ TARGETS: dict[str, Target] = {
     **{suffix: _reader(suffix) for suffix in (".root", ".parquet", ".feather", ".csv")},
     "workspace": Target((build_workspace(smooth_templates(3, 2)),), change_plain, _use_workspace),
     "templates": Target(
-        (smooth_templates(3, 2).to_dict(),), change_plain, lambda plain, _: TemplateSet.from_dict(plain).arrays()
+        (smooth_templates(3, 2).to_dict(), _scaled_templates()),
+        change_plain,
+        lambda plain, _: TemplateSet.from_dict(plain).arrays(),
     ),
+    "measurement": Target((_measurement(),), change_plain, lambda plain, _: Measurement.from_dict(plain)),
     "export": Target(CONTENTS, change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),

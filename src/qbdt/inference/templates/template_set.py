@@ -365,13 +365,19 @@ def _process_from_dict(plain: Mapping[str, Any], n_bins: int) -> ProcessTemplate
             _read_bins(s["up"], n_bins),
             _read_bins(s["down"], n_bins),
             bool(s["mirrored"]),
-            s["factors"] and (float(s["factors"][0]), float(s["factors"][1])),
+            None if s["factors"] is None else _read_factors(s["factors"]),
             None if s.get("shift_variance") is None else _read_bins(s["shift_variance"], n_bins),
         )
         for name, s in plain["shifts"].items()
     }
     nominal, variance = (_read_bins(plain[key], n_bins) for key in ("nominal", "variance"))
     return ProcessTemplates(str(plain["name"]), Role(plain["role"]), nominal, variance, shifts)
+
+
+def _read_factors(values: Any) -> tuple[float, float]:
+    """Factors of the yield, up and down."""
+    up, down = values
+    return float(up), float(down)
 
 
 def _read_bins(values: Any, n_bins: int) -> Floats:
