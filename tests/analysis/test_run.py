@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import qbdt.analysis.run as module
 import qbdt.training.paper.boosting
 from qbdt import Dataset, Events, Sample, Systematic
+from qbdt.analysis import run_steps
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.loader import load
 from qbdt.analysis.region_events import RegionEvents
@@ -155,7 +155,7 @@ def test_files_that_have_changed(analysis, files, tmp_path):
     out.mkdir()
     shutil.copytree(files, events)
     for _ in range(2):
-        module._open_folder(out, analysis, events, False)
+        run_steps.open_folder(out, analysis, events, False)
     (out / "model.qbdt").touch()
     (events / "ttbar.parquet").touch()
     with pytest.raises(ConfigError, match="files that have changed"):
@@ -262,7 +262,7 @@ def test_a_run_whose_folder_is_removed_does_not_end_well(analysis, files, copy, 
         shutil.rmtree(copy)
 
     (copy / "result.json").unlink()
-    monkeypatch.setattr(module, "write_fit_folder", remove)
+    monkeypatch.setattr(run_steps, "write_fit_folder", remove)
     with pytest.raises(OutputError):
         run_analysis(analysis, files, copy)
 
@@ -272,9 +272,9 @@ def test_a_damaged_record_of_a_run_is_no_traceback(analysis, files, copy, text):
     (copy / "run.json").write_text(text)
     if "training" in text:
         with pytest.raises(ConfigError, match="another analysis"):
-            module._open_folder(copy, analysis, files, False)
+            run_steps.open_folder(copy, analysis, files, False)
     else:
-        module._open_folder(copy, analysis, files, False)
+        run_steps.open_folder(copy, analysis, files, False)
         assert not (copy / "scored").exists()
 
 
@@ -282,9 +282,9 @@ def test_what_training_never_saw_does_not_train_again(finished, files, copy):
     text = ANALYSIS.replace("training: {", "training: {systematics: [scale], ").replace("name: small", "name: other")
     seen = parse_analysis(text)
     renamed = parse_analysis(text.replace("xs:", "cross_section:"))
-    described, other = (module._describe_training(one, files) for one in (seen, renamed))
+    described, other = (run_steps.describe_training(one, files) for one in (seen, renamed))
     assert described == other
-    assert described != module._describe_training(parse_analysis(text.replace("x_up", "x")), files)
+    assert described != run_steps.describe_training(parse_analysis(text.replace("x_up", "x")), files)
     renamed_fit = parse_analysis(ANALYSIS.replace("name: small", "name: other"))
     assert run_analysis(renamed_fit, files, copy).steps == ("scores: there already", "fit: there already")
 
@@ -307,7 +307,7 @@ def test_control_regions_beside_a_training_are_part_of_it(old, new, beside, alon
     for one, matters in ((with_them, beside), (text, alone)):
         changed = one.replace(old, new)
         assert changed != one
-        described = [module._describe_training(parse_analysis(each), files) for each in (one, changed)]
+        described = [run_steps.describe_training(parse_analysis(each), files) for each in (one, changed)]
         assert (described[0] != described[1]) == matters
 
 
