@@ -10,7 +10,7 @@ from qbdt.data import Role
 from qbdt.errors import FitError
 from qbdt.inference.asimov import fit_asimov
 from qbdt.inference.fit import fit_templates
-from qbdt.inference.likelihood import Likelihood
+from qbdt.inference.likelihood import Likelihood, turn_positive
 from qbdt.inference.newton_fit import maximise
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
@@ -139,3 +139,14 @@ def test_a_flat_likelihood_takes_few_steps(data, monkeypatch):
     fast = likelihood.follow({"mu": 0.5}, likelihood.start)
     assert jacobian.call_count < 30
     assert abs(fast.twice_nll - slow.twice_nll) < 1e-8
+
+
+def test_second_derivatives_are_made_positive():
+    random = np.random.default_rng(1)
+    factors = random.normal(size=(20, 4, 4))
+    whole = factors @ np.swapaxes(factors, 1, 2)
+    np.testing.assert_array_equal(turn_positive(whole, whole), whole)
+    mixed = factors + np.swapaxes(factors, 1, 2)
+    found = turn_positive(mixed, np.broadcast_to(np.eye(4), mixed.shape))
+    np.testing.assert_allclose(found @ found, mixed @ mixed, atol=1e-12)
+    assert np.all(np.linalg.eigvalsh(found) > 0)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
-from qbdt.inference.likelihood import Likelihood, Minimum
+from qbdt.inference.likelihood import Likelihood, Minimum, turn_positive
 
-MAX_STEPS = 100
-"""Newton steps after which fits that have not converged are given to MIGRAD, one by one."""
+MAX_STEPS = 40
+"""Newton steps after which fits that have not converged are given to MIGRAD, one by one. Where there is a minimum, 18
+were enough; a strength runs away where a source can make its templates vanish."""
 FIRST_STEPS = 8
 """Steps with the Gauss–Newton matrix, before those with exact second derivatives, which cost more."""
 DECREASE = 1e-9
@@ -208,7 +209,7 @@ class _Batch:
         return np.asarray(slope, dtype=np.float64), np.asarray(matrix)
 
     def sharpen(self, matrix: Floats, point: Floats, rows: NDArray[np.intp], held: NDArray[np.bool_]) -> Floats:
-        """Second derivatives of −ln L by differences of the first, for fits in which they are positive."""
+        """Second derivatives of −ln L by differences of the first, made positive where they are not."""
         # Gauss–Newton steps converge slowly where residuals are large and shapes asymmetric; a few fits in a thousand.
         steps = np.array([1e-4 * p.width for p in self.likelihood.parameters])
         second = np.empty_like(matrix)
@@ -222,8 +223,9 @@ class _Batch:
         second = (second + np.swapaxes(second, 1, 2)) / 2
         reduced = np.where(held[:, :, None] | held[:, None, :], np.eye(len(steps)), second)
         usable = np.all(np.isfinite(reduced), axis=(1, 2))
-        usable[usable] = np.linalg.eigvalsh(reduced[usable])[:, 0] > 0
-        return np.where(usable[:, None, None], second, matrix)
+        found = matrix.copy()
+        found[usable] = turn_positive(reduced[usable], matrix[usable])
+        return found
 
     def shorten(
         self, point: Floats, move: Floats, value: Floats, rows: NDArray[np.intp]

@@ -24,6 +24,8 @@ POLISHED, MAX_STEPS = 1e-10, 100
 """Newton steps end below this distance to the minimum of −ln L, or are given up."""
 CHEAP_STEPS = 20
 """Steps with the Gauss–Newton matrix, before those with exact second derivatives, which cost more."""
+LEAST_EIGENVALUE = 1e-6
+"""Of second derivatives that are made positive, in units of the Gauss–Newton matrix."""
 FORBIDDEN = 1e12
 """Value of −2 ln L where an expectation is negative: finite, so that the minimiser turns back."""
 
@@ -176,7 +178,7 @@ class Likelihood(PyhfModel):
         return None
 
     def _sharpen(self, matrix: Floats, point: Floats, free: list[int]) -> Floats:
-        """Second derivatives of −ln L where they are positive and all modifiers have a formula; otherwise `matrix`."""
+        """Second derivatives of −ln L, made positive; `matrix` where there is no formula or they are not finite."""
         # Along a flat likelihood Gauss–Newton steps gain a few per cent each where residuals are large.
         try:
             expected, jacobian = (rows[0] for rows in self.expectation.differentiate(point[None]))
@@ -186,8 +188,7 @@ class Likelihood(PyhfModel):
         second = (jacobian * (self.data / expected**2)) @ jacobian.T
         second += self._curvature_by_formula(point, free, 1 - self.data / expected)
         second += np.diag(self.constraints.derivatives(point)[1][free])
-        usable = bool(np.all(np.isfinite(second))) and np.linalg.eigvalsh(second)[0] > 0
-        return second if usable else matrix
+        return turn_positive(second, matrix) if np.all(np.isfinite(second)) else matrix
 
     def _shorten_step(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:
         trial, lowered = point, np.inf
@@ -277,6 +278,20 @@ def _solve(matrix: Floats, slope: Floats) -> Floats | None:
         return np.asarray(np.linalg.solve(matrix, slope))
     except np.linalg.LinAlgError:
         return None
+
+
+def turn_positive(second: Floats, scale: Floats) -> Floats:
+    """Symmetric matrices with their negative eigenvalues turned, so that steps go downwards; positive ones as they are.
+
+    Eigenvalues are those in units of the diagonal of `scale`; turned matrices have none below `LEAST_EIGENVALUE`.
+    """
+    diagonal = np.abs(np.diagonal(scale, axis1=-2, axis2=-1))
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    units = unit[..., :, None] * unit[..., None, :]
+    values, vectors = np.linalg.eigh(second / units)
+    turned = np.maximum(np.abs(values), LEAST_EIGENVALUE)[..., None, :]
+    positive = values[..., :1, None] > 0
+    return np.where(positive, second, (vectors * turned) @ np.swapaxes(vectors, -1, -2) * units)
 
 
 def invert(matrix: Floats, names: list[str]) -> Floats:
