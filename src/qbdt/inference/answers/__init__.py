@@ -7,7 +7,7 @@ minimisation serves all of them.
 from qbdt.inference.answers.collection import Answers, collect_answers
 from qbdt.inference.answers.goodness import GoodnessOfFit, measure_goodness
 from qbdt.inference.answers.limits import UpperLimit, find_limit, find_limit_with_toys
-from qbdt.inference.answers.scans import LEVELS, PairScan, ParameterScan, scan_pair, scan_parameter
+from qbdt.inference.answers.scans import LEVELS, PairScan, scan_pair
 from qbdt.inference.answers.yields import Yield, Yields, measure_yields, predict
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Answers",
     "GoodnessOfFit",
     "PairScan",
-    "ParameterScan",
     "UpperLimit",
     "Yield",
     "Yields",
@@ -26,5 +25,4 @@ __all__ = [
     "measure_yields",
     "predict",
     "scan_pair",
-    "scan_parameter",
 ]

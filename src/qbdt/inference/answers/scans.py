@@ -1,4 +1,4 @@
-"""Profile likelihood over one or two parameters: all points of a scan are fitted at once."""
+"""Profile likelihood over two parameters: all points of a scan are fitted at once."""
 
 from __future__ import annotations
 
@@ -18,21 +18,6 @@ LEVELS = {0.68: 2.2957, 0.95: 5.9915}
 
 REACH = 3.0
 """Standard deviations on either side of the best value."""
-
-
-@dataclass(frozen=True, eq=False)
-class ParameterScan:
-    """Profile likelihood of one parameter: its values, and −2 Δln L at each; NaN where no fit is possible."""
-
-    parameter: str
-    best: float
-    values: Floats
-    rise: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        plain = {"parameter": self.parameter, "best": self.best, "values": self.values.tolist()}
-        return {**plain, "rise": [None if np.isnan(r) else r for r in self.rise.tolist()]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +47,6 @@ class PairScan:
         x, y = (np.array(plain[axis]) for axis in ("x", "y"))
         nominal = plain.get("nominal", (1.0, 1.0))
         return cls((first, second), (plain["best"][0], plain["best"][1]), x, y, rise, (nominal[0], nominal[1]))
-
-
-def scan_parameter(best: BestFit, parameter: str, points: int = 31) -> ParameterScan:
-    """Profile −2 Δln L over three standard deviations of one parameter: a strength, a normalisation or a source."""
-    values = _choose_values(best, parameter, points)
-    return ParameterScan(parameter, best.value(parameter), values, _profile(best, {parameter: values}))
 
 
 def scan_pair(best: BestFit, parameters: tuple[str, str], points: int = 25) -> PairScan:
