@@ -64,8 +64,9 @@ class DatasetSummary:
         return asdict(self)
 
     def tables(self) -> tuple[Table, ...]:
-        """Samples, missing values where there are any, sources, and findings to be checked."""
-        tables = (self._samples(), self._missing(), self._sources(), make_findings_table(self.findings))
+        """Samples, missing values where there are any, sources, what they move, and findings to be checked."""
+        own = (self._samples(), self._missing(), self._sources(), self._moved())
+        tables = (*own, make_findings_table(self.findings))
         return tuple(table for table in tables if table.rows)
 
     def __str__(self) -> str:
@@ -90,14 +91,22 @@ class DatasetSummary:
         return Table("Missing values", ("feature", *(s.name for s in self.samples)), rows)
 
     def _sources(self) -> Table:
-        header = ("source", "kind", "process", "up", "down", "rows up", "rows down", "moves most", "up (σ)", "down (σ)")
+        header = ("source", "kind", "process", "up", "down", "rows up", "rows down")
         rows = []
         for s in self.sources:
             yields = (_format(s.up, "+.2%"), _format(s.down, "+.2%"))
             counts = (_format(s.rows_up, ","), _format(s.rows_down, ","))
-            moved = (s.moves or "–", _format(s.moves_up, "+.3f"), _format(s.moves_down, "+.3f"))
-            rows.append((s.name, s.kind, s.process, *yields, *counts, *moved))
+            rows.append((s.name, s.kind, s.process, *yields, *counts))
         return Table("Systematic sources", header, tuple(rows))
+
+    def _moved(self) -> Table:
+        header = ("source", "process", "feature", "up (σ)", "down (σ)")
+        rows = tuple(
+            (s.name, s.process, s.moves, _format(s.moves_up, "+.3f"), _format(s.moves_down, "+.3f"))
+            for s in self.sources
+            if s.moves
+        )
+        return Table("Feature whose mean each source moves most", header, rows)
 
 
 def _format(value: float | None, form: str) -> str:
