@@ -20,9 +20,9 @@ from qbdt.inference.pyhf_model import PyhfModel
 
 TOLERANCE = 1e-2
 """MINUIT's tolerance: the estimated distance to the minimum of −2 ln L is below 0.002 of it."""
-POLISHED, MAX_STEPS = 1e-10, 100
+POLISHED, MAX_STEPS = 1e-10, 50
 """Newton steps end below this distance to the minimum of −ln L, or are given up."""
-CHEAP_STEPS = 20
+CHEAP_STEPS = 12
 """Steps with the Gauss–Newton matrix, before those with exact second derivatives, which cost more."""
 LEAST_EIGENVALUE = 1e-6
 """Of second derivatives that are made positive, in units of the Gauss–Newton matrix."""
