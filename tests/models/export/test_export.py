@@ -151,6 +151,7 @@ def tmva_value(path, row):
     root = ET.parse(path).getroot()
     options = {option.attrib["name"]: option.text for option in root.iter("Option")}
     assert (options["BoostType"], options["UseYesNoLeaf"]) == ("AdaBoost", "False")
+    assert [weights.attrib["AnalysisType"] for weights in root.iter("Weights")] == ["0"]  # kClassification: a purity
     total = norm = 0.0
     for tree in root.iter("BinaryTree"):
         node = tree[0]
@@ -176,7 +177,7 @@ def test_tmva_agrees_where_nothing_is_missing(model):
             found = [tmva_value(path, row) for row in values]
             assert np.allclose(found, ensemble.score(events, 1), rtol=0, atol=bound_rounding(ensemble))
     right = any((~t.nodes["missing_left"][~t.is_leaf]).any() for member in model.members for t in member.trees)
-    assert any("no missing values" in warning for warning in done.warnings) == right
+    assert any("send missing values right" in warning for warning in done.warnings) == right
 
 
 @settings(max_examples=15)

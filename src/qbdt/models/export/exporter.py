@@ -241,7 +241,7 @@ class _FilePerSum:
             "leaves and features are single-precision numbers in this format: scores are rounded, and a feature whose "
             "value lies within rounding of a cut can fall on its other side"
         ]
-        if not self.holds_missing:
+        if self.to == "tmva":
             found.append(self._missing_warning(result))
         if any(tree.is_set.any() for tree in self._trees()):
             found.append(
@@ -255,10 +255,13 @@ class _FilePerSum:
         return found
 
     def _missing_warning(self, result: ExportComparison) -> str:
+        advice = "TMVA's Reader returns -999 for missing values: give it -3.4e38 instead, which goes left at every cut"
+        if self.holds_missing:
+            return advice
         cuts = sum(int((~tree.is_leaf).sum()) for tree in self._trees())
         return (
-            f"TMVA has no missing values: NaN goes left at every cut, and {self._missing_right()} of {cuts} cuts send "
-            f"it right; scores of events with missing values differ by up to {result.largest_missing:.3g}"
+            f"{advice}; {self._missing_right()} of {cuts} cuts send missing values right: scores of such events differ "
+            f"by up to {result.largest_missing:.3g}"
         )
 
     def _missing_right(self) -> int:

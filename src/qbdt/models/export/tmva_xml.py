@@ -1,7 +1,8 @@
 """TMVA's XML weights: one BDT per sum of trees, in single precision.
 
 TMVA's score of an "AdaBoost" forest is Σ wᵢ pᵢ / Σ wᵢ with the purity pᵢ of the leaf; with all weights 1 and n times
-the output in place of the purity it is the sum of outputs. A node sends x ≥ cut right, and NaN left.
+the output in place of the purity it is the sum of outputs. A node sends x ≥ cut right, and NaN left; but TMVA's Reader
+asks no tree about an event with NaN, it returns −999. The lowest number in place of NaN goes the same way, left.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from qbdt.trees import Ensemble, Tree
 LARGEST = np.finfo(np.float32).max
 INNER = "0"
 """`nType` of a node with a cut; a leaf has 1 or −1."""
-CLASSIFICATION = "1"
+CLASSIFICATION, REGRESSION = "0", "1"
+"""What TMVA takes from a leaf: with 0 its purity, with 1, as in its own forests of "Grad", its response."""
 
 DEEPEST = 500
 """Cuts above a leaf that are written: elements stand one within the other, and readers go down by recursion."""
@@ -57,25 +59,26 @@ def read_tmva(path: Path, values: NDArray[np.float32]) -> Floats:
     """Sum of trees of each row, computed as TMVA's MethodBDT does."""
     weights = ET.parse(path).getroot().find("Weights")
     assert weights is not None
+    what = "res" if weights.attrib["AnalysisType"] == REGRESSION else "purity"
     total, norm = np.zeros(len(values)), 0.0
     for tree in weights:
         weight = float(np.float32(tree.attrib["boostWeight"]))
-        total += weight * _purity(tree[0], values).astype(np.float64)
+        total += weight * _read_leaves(tree[0], values, what).astype(np.float64)
         norm += weight
     return total / norm if norm > np.finfo(np.float64).eps else np.zeros(len(values))
 
 
-def _purity(node: ET.Element, values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Purity of the leaf of each row."""
+def _read_leaves(node: ET.Element, values: NDArray[np.float32], what: str) -> NDArray[np.float32]:
+    """What the leaf of each row has as its purity, or as its response."""
     if node.attrib["nType"] != INNER:
-        return np.full(len(values), np.float32(node.attrib["purity"]))
+        return np.full(len(values), np.float32(node.attrib[what]))
     right = values[:, int(node.attrib["IVar"])] >= np.float32(node.attrib["Cut"])
     if node.attrib["cType"] != "1":
         right = ~right
     sides = {child.attrib["pos"]: child for child in node}
     out = np.empty(len(values), dtype=np.float32)
-    out[right] = _purity(sides["r"], values[right])
-    out[~right] = _purity(sides["l"], values[~right])
+    out[right] = _read_leaves(sides["r"], values[right], what)
+    out[~right] = _read_leaves(sides["l"], values[~right], what)
     return out
 
 
