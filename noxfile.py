@@ -114,9 +114,14 @@ def package(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Run all hooks of pre-commit: ruff, mypy, spelling, YAML, TOML, notebooks, workflows."""
-    session.install("pre-commit")
-    session.run("pre-commit", "run", "--all-files", "--show-diff-on-failure", *session.posargs)
+    """Run all hooks of pre-commit: ruff, mypy, spelling, YAML, TOML, notebooks, workflows; `-- pypi` without GitHub."""
+    session.install("pre-commit", "pyyaml")
+    configuration = Path(".pre-commit-config.yaml")
+    options = [option for option in session.posargs if option != "pypi"]
+    if options != session.posargs:
+        configuration = Path(session.create_tmp()).resolve() / "hooks.yaml"
+        session.run("python", ".ci/hooks.py", str(configuration))
+    session.run("pre-commit", "run", "--all-files", "--show-diff-on-failure", "--config", str(configuration), *options)
 
 
 @nox.session(python="3.11")
