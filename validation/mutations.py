@@ -107,7 +107,13 @@ def _change(node: ast.AST, variant: int) -> None:
         case ast.UnaryOp():
             node.operand = ast.UnaryOp(node.op, node.operand)  # applied twice is not at all
         case ast.Constant():
-            node.value = not node.value if isinstance(node.value, bool) else node.value + 1  # type: ignore[operator]
+            node.value = _change_value(node.value)  # type: ignore[arg-type]
+
+
+def _change_value(value: bool | float) -> bool | float:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if value + 1 != value else 2 * value  # 1e250 is too large to notice 1
 
 
 def _print(node: ast.AST) -> str:

@@ -109,6 +109,8 @@ LEAF = ("trees", 0, "nodes", 2)
         ("efficient", ("ratio_trees", [1, 0])),
         ("efficient", ("widths", [5e-324, 1.0, 2.0])),
         ("regression", ("n_events", None)),
+        ("regression", ("prediction", "n_effective", 0.5)),
+        ("paper", (*LEAF, "depth", 2**31 - 1)),
         ("regression", ("prediction", None)),
         ("regression", ("loss", {"name": "squared", "delta": None, "quantile": 0.25})),
     ],
@@ -185,12 +187,19 @@ def test_no_strength_and_no_parameter_are_refused():
         from_dict(KINDS["efficient"] | {"parameters": [], "widths": []})
 
 
+def test_a_single_strength():
+    """One score is enough: a signal strength beside which a mass is only profiled."""
+    one = {"strengths": ["mu"], "log_odds": [-2.0], "ratio_trees": [1], "ratio_coefficients": [[1.0], [0.0], [0.5]]}
+    assert write_again(KINDS["efficient"] | one) == KINDS["efficient"] | one
+
+
 def test_categories_at_their_limit():
     node = {"feature": "y", "left_categories": [0, 254], "missing": "left", "left": 1, "right": 2}
     tree = {"weight": 1.0, "nodes": [make_node(0, **node), make_node(1), make_node(1)]}
     content = KINDS["paper"] | {"bins": {"x": []}, "categories": {"y": list(range(255))}, "trees": [tree]}
     content["settings"] = {**SETTINGS, "categorical_features": ["y"]}
     assert to_dict(from_dict(content))["trees"] == [tree]
+    assert read_single(content).ensemble.trees[0].nodes["threshold"].tolist() == [0, 0, 0]
     for values in ([-1, 0], [1, 1]):
         with pytest.raises(ModelFileError, match="categories of y: at most 255 increasing whole numbers"):
             from_dict(content | {"categories": {"y": values}})

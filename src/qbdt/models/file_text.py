@@ -47,9 +47,19 @@ def parse_text(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFileError(f"{path}: not a model file: it does not say format: {FORMAT!r}")
     _require_version(path, content)
-    if content.pop("checksum", None) != checksum(content):
-        raise ModelFileError(f"{path}: damaged or edited: its checksum does not match")
+    _require_checksum(path, content)
     return content
+
+
+def _require_checksum(path: Path, content: dict[str, Any]) -> None:
+    """Take the checksum out of the contents and compare it; what JSON reads as infinity, such as 1e999, has none."""
+    given = content.pop("checksum", None)
+    try:
+        right = given == checksum(content)
+    except (ValueError, RecursionError):
+        right = False
+    if not right:
+        raise ModelFileError(f"{path}: damaged or edited: its checksum does not match")
 
 
 def _require_version(path: Path, content: Mapping[str, Any]) -> None:
@@ -64,7 +74,7 @@ def _require_version(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """SHA-256 of the contents, whatever their order and spacing."""
+    """SHA-256 of the contents, whatever their order and spacing; only finite numbers have one."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -114,13 +124,13 @@ def _format(content: Mapping[str, Any]) -> str:
             body = ",\n".join(_format(training) for training in value)
             lines.append(f"{json.dumps(key)}: [\n{body}\n]")
         elif isinstance(value, dict) and value:
-            inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in value.items())
+            inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items())
             lines.append(f"{json.dumps(key)}: {{\n{inner}\n}}")
         else:
-            lines.append(f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _format_tree(tree: Mapping[str, Any]) -> str:
-    nodes = ",\n".join(f"    {json.dumps(node, allow_nan=False)}" for node in tree["nodes"])
-    return f'  {{"weight": {json.dumps(tree["weight"], allow_nan=False)}, "nodes": [\n{nodes}\n  ]}}'
+    nodes = ",\n".join(f"    {json.dumps(node)}" for node in tree["nodes"])
+    return f'  {{"weight": {json.dumps(tree["weight"])}, "nodes": [\n{nodes}\n  ]}}'
