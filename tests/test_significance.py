@@ -3,11 +3,21 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qbdt.errors import DataError
-from qbdt.statistics import background_variance, has_significance, purity, significance, significance_value
+from qbdt.statistics import (
+    TanhScan,
+    background_variance,
+    correlated_variance,
+    has_significance,
+    purity,
+    purity_value,
+    scan_tanh,
+    significance,
+    significance_value,
+)
 from qbdt.statistics.significance import binned_significance
 
 YIELD = st.floats(1e-12, 1e12)
@@ -34,6 +44,8 @@ ANY = st.floats(-307, 307).map(lambda power: 10.0**power)
 
 
 @settings(max_examples=60)
+@example(1e306, 1.0, 1e-79)  # Q is no double: in plain Python this was an error
+@example(2e50, 1e50, 1e307)  # both terms of the formula for σ² ≫ b count
 @given(ANY, st.one_of(ANY, st.just(5e-324)), st.one_of(st.just(0.0), ANY))
 def test_q_holds_over_all_doubles(s, b, v):
     """Products of three such numbers leave the range of doubles; Q must not, where it is within."""
@@ -83,6 +95,7 @@ def test_without_background_there_is_no_significance():
 
 def test_arrays_and_shapes():
     q = significance(np.array([[1.0], [2.0]]), np.array([10.0, 20.0, 30.0]), 1.0)
+    assert significance(1.0, 10.0) == significance_value(1.0, 10.0, 0.0) > q[0, 0]
     assert q.shape == (2, 3)
     assert q[1, 2] == significance_value(2.0, 30.0, 1.0)
 
@@ -107,6 +120,7 @@ def test_sigma_b_equals_the_double_sum(b, deltas):
     double = sum(x * y for i, x in enumerate(r) for j, y in enumerate(r) if i != j)
     expected = max(0.0, b * (sum(r) - double))
     assert background_variance(b, deltas) == pytest.approx(expected, rel=1e-9, abs=1e-9 * b)
+    assert correlated_variance(b, sum(r), sum(x * x for x in r)) == pytest.approx(expected, rel=1e-9, abs=1e-9 * b)
 
 
 def test_equal_sources_break_the_formula_down_as_documented():
@@ -118,9 +132,44 @@ def test_equal_sources_break_the_formula_down_as_documented():
     assert values[2] == 0
 
 
+def test_purity():
+    found = [purity_value(s, 3.0, v) for s, v in ((1.0, 0.0), (1.0, 4.0), (0.0, 4.0), (-1.0, 4.0))]
+    assert found == [0.25, 0.125, 0, 0]
+    assert purity([1.0, 0.0, -1.0], 3.0, 4.0).tolist() == [0.125, 0, 0]
+    assert purity(1.0, 3.0) == 0.25
+
+
 def test_mc_variance_is_added():
     assert background_variance(100.0, [0.0], 7.0) == 7.0
 
 
 def test_bins_without_background_do_not_count():
-    assert binned_significance([1.0, 1.0, 1.0], [10.0, 0.0, -1.0]) == pytest.approx(float(significance(1.0, 10.0)))
+    expected = float(significance(1.0, 10.0) + significance(1.0, 0.5))
+    assert binned_significance([1.0, 1.0, 1.0, 1.0], [10.0, 0.0, -1.0, 0.5]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_bins", [2, 20])
+def test_the_scan_equals_histograms_of_transformed_scores(n_bins):
+    rng = np.random.default_rng(1)
+    signal, background = np.append(rng.normal(1.0, 1.0, 200), 0.0), np.append(rng.normal(-1.0, 1.0, 300), 0.0)
+    yields = rng.uniform(0.1, 2.0, 201), rng.uniform(0.1, 2.0, 301)
+    scan = scan_tanh(signal, yields[0], background, yields[1], n_bins)
+    assert scan.constants.tolist() == [round(0.05 * i, 2) for i in range(1, 31)]
+    for c, q, allowed in zip(scan.constants, scan.q, scan.allowed, strict=True):
+        s, b = (
+            np.histogram(np.tanh(c * scores), n_bins, (-1.0, 1.0), weights=weights)[0]
+            for scores, weights in ((signal, yields[0]), (background, yields[1]))
+        )
+        assert q == pytest.approx(binned_significance(s, b))
+        assert allowed == (b[-1] > 0)
+    assert np.all(scan.allowed) == (n_bins == 2)  # of 20 bins the last is beyond all scores where c is small
+    if n_bins == 20:
+        assert np.array_equal(scan_tanh(signal, yields[0], background, yields[1]).q, scan.q)
+
+
+def test_the_best_constant_is_an_allowed_one():
+    q = np.array([5.0, 3.0, 4.0])
+    scan = TanhScan(np.array([0.1, 0.2, 0.3]), q, np.array([False, True, True]))
+    assert (scan.best, scan.largest_q) == (0.3, 4.0)
+    none = TanhScan(scan.constants, q, np.zeros(3, dtype=bool))
+    assert (none.best, none.largest_q) == (None, 0.0)

@@ -45,8 +45,8 @@ def test_expectations_average_and_print():
 
 
 def exact_information(signal, shifts, variance):
-    """I* by elimination with 400 digits."""
-    with mpmath.workdps(400):
+    """I* by elimination, with digits for products of any four doubles."""
+    with mpmath.workdps(1300):
         rows = [[mpmath.mpf(x) for x in row] for row in (signal, *shifts)]
         inverse = [1 / mpmath.mpf(x) for x in variance]
         matrix = mpmath.matrix(len(rows), len(rows))

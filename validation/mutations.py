@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import CodeType
 
 import pytest
@@ -73,11 +74,13 @@ def make_mutants(path: Path) -> Iterator[Mutant]:
 
 
 def _list_hints(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield annotations, which nothing reads when a program runs."""
+    """Yield annotations and settings of the compiler, which nothing reads when a program runs without it."""
     for node in ast.walk(tree):
         for hint in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             if hint is not None:
                 yield hint
+        if isinstance(node, ast.Call) and _print(node.func) == "njit":
+            yield node
 
 
 def _count_variants(node: ast.AST) -> int:
@@ -170,6 +173,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _report_file(name: str, every: int) -> int:
     os.environ["NUMBA_DISABLE_JIT"] = str(int(name in UNCOMPILED))
+    with TemporaryDirectory() as examples:
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = examples
+        return _try_file(name, every)
+
+
+def _try_file(name: str, every: int) -> int:
     for package in PACKAGES:
         import_module(package)
     unchanged = Mutant(0, "", compile((SOURCE / name).read_text(encoding="utf-8"), SOURCE / name, "exec"))
@@ -177,6 +186,9 @@ def _report_file(name: str, every: int) -> int:
         print(f"{name}: its tests fail without any change", flush=True)
         return 1
     tried, found = try_mutants(name, every)
+    if not survives(unchanged, SOURCE / name, TESTS[name]):  # hypothesis tries what mutants have failed once more
+        print(f"{name}: its tests fail without any change on an example that a mutant has found", flush=True)
+        return 1
     print(f"{name}: {tried} mutants, {len(found)} survive", flush=True)
     return 0
 

@@ -50,6 +50,9 @@ FAR_RATIO, FAR_SHARE = 1e100, 1e-200
 TINY_LOGARITHM = -30.0
 """log of x below which log(log1p(x)) is log x in double precision."""
 
+LARGEST_LOGARITHM = 709.0
+"""Twice exp of it is still a double; a Q beyond is cut there, as exp of more raises an error in plain Python."""
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _add_logarithms(first: float, second: float) -> float:
@@ -75,7 +78,7 @@ def _far_significance(s: float, b: float, sigma2: float) -> float:
     both = lb + _add_logarithms(lb, lv)
     first = _add_logarithms(ls, lb) + _log_log1p(ls + lb - _add_logarithms(both, ls + lv))
     second = 2.0 * lb - lv + _log_log1p(lv + ls - both)
-    return max(0.0, 2.0 * (math.exp(first) - math.exp(second)))
+    return max(0.0, 2.0 * (math.exp(min(first, LARGEST_LOGARITHM)) - math.exp(min(second, LARGEST_LOGARITHM))))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -107,10 +110,8 @@ def significance_value(s: float, b: float, sigma2: float) -> float:
         return _far_significance(s, b, sigma2)
     x = s * d / (b + s * c)
     first = math.log1p(x) if x < 1e300 else math.log(s) - math.log(b)
-    t = c * u
-    second = 1.0
-    if t > 0.0:
-        second = math.log1p(t) / t if t < 1e300 else 0.0
+    t = c * u  # at most FAR_RATIO
+    second = math.log1p(t) / t if t > 0.0 else 1.0
     return 2.0 * ((s + b) * first - s * d * second)
 
 
