@@ -32,8 +32,10 @@ def test_averages_need_the_same_sources():
 
 
 def test_tables_name_the_parameter():
-    for one, name in ((STRENGTH, "σ_μ, all sources"), (MASS, "σ of mass, all sources")):
-        assert name in {row[0] for row in one.tables()[0].rows}
+    for one, name in ((STRENGTH, "σ_μ"), (MASS, "σ of mass")):
+        (table,) = one.tables()
+        assert table.header == ("source", "c", f"added to {name}, ordered by s/b", "by the score")
+        assert f"{name}, all sources" in {row[0] for row in table.rows}
 
 
 def test_a_source_that_is_measured_is_no_source_of_its_own_uncertainty():

@@ -1,5 +1,7 @@
 """Q against mpmath, and what must hold for any yields."""
 
+from dataclasses import FrozenInstanceError
+
 import mpmath
 import numpy as np
 import pytest
@@ -173,3 +175,5 @@ def test_the_best_constant_is_an_allowed_one():
     assert (scan.best, scan.largest_q) == (0.3, 4.0)
     none = TanhScan(scan.constants, q, np.zeros(3, dtype=bool))
     assert (none.best, none.largest_q) == (None, 0.0)
+    with pytest.raises(FrozenInstanceError):
+        scan.q = q  # type: ignore[misc]
