@@ -38,7 +38,7 @@ HOOKS: dict[str, dict[str, Any]] = {
     "end-of-file-fixer": TEXT,
     "mixed-line-ending": TEXT,
     "trailing-whitespace": {"entry": "trailing-whitespace-fixer", **TEXT},
-    "python-check-blanket-noqa": {"language": "pygrep", "entry": "(?i)# noqa(?!: )", **PYTHON},
+    "python-check-blanket-noqa": {"language": "pygrep", "entry": "(?i)#[ ]noqa(?!: )", **PYTHON},
     "python-check-blanket-type-ignore": {"language": "pygrep", "entry": r"# type:? *ignore(?!\[|\w)", **PYTHON},
     "text-unicode-replacement-char": {"language": "pygrep", "entry": "\N{REPLACEMENT CHARACTER}", **TEXT},
     "ruff-check": {"entry": "ruff check --force-exclude", "types_or": ["python", "pyi", "jupyter"]},
