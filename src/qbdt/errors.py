@@ -16,6 +16,7 @@ from typing import Any
 
 __all__ = [
     "EXTRAS",
+    "MALFORMED",
     "ClusterError",
     "ConfigError",
     "DataError",
@@ -32,6 +33,10 @@ __all__ = [
     "require",
     "require_known",
 ]
+
+
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What plain data of a damaged or foreign file lead to where they are read as records of ours."""
 
 
 class QBDTError(Exception):

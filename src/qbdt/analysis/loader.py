@@ -118,17 +118,17 @@ def training_settings(analysis: Analysis, partner: Partner | None = None) -> Set
 
 def require_settings(analysis: Analysis) -> None:
     """Refuse settings, and a workspace, that cannot be used in training, as far as they are known without events."""
-    _require_strength_name(analysis)
-    if analysis.training.partner_file is not None:
+    if analysis.training.partner_file is None:
+        _require_strength_name(analysis)
+    else:
         training_settings(analysis)
 
 
 def _require_strength_name(analysis: Analysis) -> None:
     training, source = analysis.training, analysis.systematics.get(STRENGTH)
-    parts = source is not None and (
-        isinstance(source, FamilySource) or not source.correlated
-    )  # with names of their own
-    if training.method == "profile" and not training.strengths and STRENGTH in _name_sources(analysis) and not parts:
+    if source is not None and (isinstance(source, FamilySource) or not source.correlated):
+        return  # its parts have names of their own
+    if training.method == "profile" and not training.strengths and STRENGTH in _name_sources(analysis):
         raise ConfigError(
             f"systematics.{STRENGTH}: the signal strength of the training is called so: rename the source, or the "
             "strength (training.strengths: {another name: all signals})"

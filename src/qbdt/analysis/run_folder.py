@@ -22,7 +22,7 @@ from qbdt.analysis.schema import Analysis
 from qbdt.analysis.scored_files import ANALYSIS_FILE
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.errors import ConfigError, FitError, QBDTError
+from qbdt.errors import MALFORMED, ConfigError, FitError, QBDTError
 from qbdt.files import digest_file
 from qbdt.inference import FitSummary, Measurement, Scan
 from qbdt.inference.answers import Answers
@@ -224,7 +224,7 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path}: damaged: {error}") from error
     except QBDTError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+    except MALFORMED as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{path}: damaged: {reason}") from error
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qbdt.errors import FitError
+from qbdt.errors import MALFORMED, FitError
 from qbdt.files import write_text
 from qbdt.inference.expected_events import list_pois
 from qbdt.inference.mc_statistics import is_shared, take_constraints, write_constraints
@@ -87,7 +87,7 @@ def read_hs3(plain: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         return _read(plain)
-    except (KeyError, TypeError, ValueError, IndexError, StopIteration) as error:
+    except (*MALFORMED, StopIteration) as error:
         raise FitError(f"the HS3 document cannot be read: {error}") from error
 
 

@@ -165,7 +165,7 @@ class Likelihood(PyhfModel):
             weight = np.where(self.data > 0, self.data, expected) / expected**2
             matrix = (jacobian * weight) @ jacobian.T + np.diag(second)
             if step >= CHEAP_STEPS:
-                matrix = self._sharpen(matrix, point, free)
+                matrix = self._sharpen(matrix, point, free, expected, jacobian)
             move = _solve(matrix, slope)
             if move is None:
                 return None
@@ -177,17 +177,17 @@ class Likelihood(PyhfModel):
             value = lowered
         return None
 
-    def _sharpen(self, matrix: Floats, point: Floats, free: list[int]) -> Floats:
+    def _sharpen(
+        self, matrix: Floats, point: Floats, free: Sequence[int], expected: Floats, jacobian: Floats
+    ) -> Floats:
         """Second derivatives of −ln L, made positive; `matrix` where there is no formula or they are not finite."""
-        # Along a flat likelihood Gauss–Newton steps gain a few per cent each where residuals are large.
+        # Along a flat likelihood Gauss–Newton steps gain a few per cent each where residuals are large. Their matrix
+        # lacks the second derivatives of the expectation, and has n → λ in empty bins.
         try:
-            expected, jacobian = (rows[0] for rows in self.expectation.differentiate(point[None]))
+            curvature = self._curvature_by_formula(point, free, 1 - self.data / expected)
         except FitError:
             return matrix
-        jacobian = jacobian[free]
-        second = (jacobian * (self.data / expected**2)) @ jacobian.T
-        second += self._curvature_by_formula(point, free, 1 - self.data / expected)
-        second += np.diag(self.constraints.derivatives(point)[1][free])
+        second = matrix + curvature - (jacobian * np.where(self.data > 0, 0.0, 1 / expected)) @ jacobian.T
         return turn_positive(second, matrix) if np.all(np.isfinite(second)) else matrix
 
     def _shorten_step(self, point: Floats, free: Sequence[int], move: Floats, value: float) -> tuple[Floats, float]:

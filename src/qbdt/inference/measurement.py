@@ -18,7 +18,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Role
-from qbdt.errors import FitError, find_repeated
+from qbdt.errors import MALFORMED, FitError, find_repeated
 from qbdt.files import choose_words
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
@@ -263,7 +263,7 @@ class Measurement:
             regions = {str(name): TemplateSet.from_dict(region) for name, region in plain["regions"].items()}
             given = {name: plain[name] for name in ("strengths", "of_interest", "free", "fixed", "bounds", "groups")}
             return cls(regions, **given, abcd=plain.get("abcd", {}))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except MALFORMED as error:
             raise FitError(f"no measurement can be made of this: {error}") from error
 
     def _check_names(self) -> None:

@@ -24,7 +24,7 @@ from qbdt.analysis.diagnosis.simulation import (
 )
 from qbdt.analysis.diagnosis.sources import SourceEffect, describe_sources
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError, DataError
+from qbdt.errors import MALFORMED, ConfigError, DataError
 from qbdt.inference import FitSettings, build_templates
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
@@ -178,7 +178,7 @@ def read_diagnosis(folder: Path) -> Diagnosis | None:
         return None
     try:
         return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except MALFORMED as error:
         raise ConfigError(f"{path}: damaged, or not a diagnosis of this version; run qbdt diagnose again") from error
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Role, Systematic
-from qbdt.errors import FitError, find_repeated
+from qbdt.errors import MALFORMED, FitError, find_repeated
 from qbdt.tables import Table
 
 
@@ -325,7 +325,7 @@ class TemplateSet:
                 None if plain["data"] is None else _read_bins(plain["data"], n_bins),
                 tuple(Note(str(subject), str(message)) for subject, message in plain["notes"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except MALFORMED as error:
             raise FitError(f"no templates can be made of this: {error}") from error
 
 
