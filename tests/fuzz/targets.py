@@ -206,8 +206,8 @@ NO_NAMES = {**CONTENTS[-1], "settings": {**CONTENTS[-1]["settings"], "strengths"
 """A model of several scores, whose strength has a number in the place of signals."""
 
 FOLDED = next(one for one in CONTENTS if one["model"] == "cross-trained")
-NO_COLUMN = {**FOLDED, "folds": {"by": "modulo", "columns": [""], "k": FOLDED["folds"]["k"]}}
-"""A model of folds by a column without a name, as ONNX inputs must not be."""
+ODD_COLUMNS = [{**FOLDED, "folds": {"by": "modulo", "columns": [n], "k": FOLDED["folds"]["k"]}} for n in ("", "\ud800")]
+"""Models of folds by a column without a name, or with half of a character in it, as ONNX inputs must not be."""
 
 
 def _scaled_templates() -> dict[str, Any]:
@@ -244,7 +244,7 @@ TARGETS: dict[str, Target] = {
         lambda plain, _: TemplateSet.from_dict(plain).arrays(),
     ),
     "measurement": Target((_measurement(),), change_plain, lambda plain, _: Measurement.from_dict(plain)),
-    "export": Target((*CONTENTS, NO_COLUMN), change_plain, _use_export),
+    "export": Target((*CONTENTS, *ODD_COLUMNS), change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),

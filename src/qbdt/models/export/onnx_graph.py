@@ -42,8 +42,9 @@ def write_onnx(model: Model, path: Path) -> list[Path]:
         clash = {"features", "score", "average"} & set(model.folds.columns)
         if clash:
             raise DataError(f"the fold rule reads a column named {clash.pop()}, which ONNX inputs and outputs need")
-        if "" in model.folds.columns:
-            raise DataError("the fold rule reads a column without a name, which ONNX inputs need")
+        odd = [name for name in model.folds.columns if not name.strip() or not name.isprintable()]
+        if odd:
+            raise DataError(f"the fold rule reads a column named {odd[0]!a}, which no ONNX input can be called")
         inputs += [graph.tensor_info(name, "INT64", ["rows"]) for name in model.folds.columns]
         outputs.append(graph.tensor_info("average", "DOUBLE", ["rows", n_scores]))
         graph.by_fold(scores, graph.fold(model.folds), n_scores)
