@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.profiled import make_dataset
 from qbdt.data import Dataset, Events, Systematic
 from qbdt.errors import require
 from qbdt.tables import Table
@@ -138,6 +139,26 @@ def profiled(n: int) -> tuple[Table, dict[str, Any]]:
     return table, {"seconds": seconds, "trees": trees.count}
 
 
+def compare_pieces(n: int, free: int) -> tuple[Table, dict[str, float]]:
+    """Both methods with few trees, at once and with so many bytes of memory, where rows take turns in pieces."""
+    dataset, _, _ = make_dataset(n)
+    pool = require("cupy", "benchmarks.gpu").get_default_memory_pool()
+    rows, found = [], {}
+    for method in ("paper", "profile"):
+        models = []
+        for limit in (0, free):  # 0: none
+            pool.free_all_blocks()
+            pool.set_limit(size=limit)
+            begin = time.perf_counter()
+            models.append(train(dataset, Settings(method=method, n_trees=5), device="cuda"))
+            found[f"{method}, {limit} bytes"] = time.perf_counter() - begin
+        pool.set_limit(size=0)
+        same = "yes" if models[0].ensemble.trees == models[1].ensemble.trees else "NO"
+        rows.append((method, *(f"{found[f'{method}, {limit} bytes']:.1f}" for limit in (0, free)), same))
+    title = f"Training with 5 trees a sum, {n:,} rows, at once and with {free / 1e6:.0f} MB of memory"
+    return Table(title, ("method", "s, at once", "s, in pieces", "same trees"), tuple(rows)), found
+
+
 def score(n: int, repeats: int) -> tuple[Table, list[float]]:
     x, y = table_of_events(n)
     _, trained = train_paper(Dataset.from_arrays(x[:1_000_000], y[:1_000_000]))
@@ -176,6 +197,8 @@ def main() -> None:
     for n in options.rows:
         table, found[f"profile {n}"] = profiled(n)
         print(table, end="\n\n", flush=True)
+    table, found["pieces"] = compare_pieces(1_000_000, 300_000_000)
+    print(table, end="\n\n", flush=True)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2))
 
