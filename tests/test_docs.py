@@ -88,6 +88,17 @@ def test_the_sentence_below_the_first_picture_is_copied_from_the_tables(page):
     assert float(said[1]) == pytest.approx(float(ours["Δμ_sys"]) / float(best["Δμ_sys"]), abs=0.002)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_ratios_at_all_sample_sizes_are_copied_from_the_tables(page):
+    rows = [row for title, table in read_tables().items() if title.startswith("P5: σ_μ against ") for row in table]
+    events = [int(row["background events"].replace(",", "")) for row in rows]
+    assert (min(events), max(events)) == (7_480, 1_000_000)
+    text = read_words(page)
+    for sources, words in (("all sources", "with systematics"), ("no sources", "without")):
+        ratios = [float(row["ratio"].partition(" ± ")[0]) for row in rows if row["sources"] == sources]
+        assert f"{min(ratios):.2f} to {max(ratios):.3f} × {words}" in text
+
+
 def test_numbers_of_the_paper_are_copied_from_the_tables():
     text = read_words("paper/paper.md")
     ours, best = (float(row["Δμ_sys"]) for row in find_rows_of_cms())

@@ -12,6 +12,7 @@ from docs._figures.comparison import draw_cms_comparison
 from docs._figures.efficient_score import draw_efficient_score
 from docs._figures.gallery import draw_gallery
 from docs._figures.notebook import write_notebook_page
+from docs._figures.sample_size import draw_sample_size
 from docs._figures.summary import draw_summary
 from docs._figures.summary_table import write_summary_table
 
@@ -22,6 +23,7 @@ IMAGES = Path(__file__).parents[1] / "images"
 FIGURES: dict[str, Callable[[], Any]] = {
     "compare-cms": draw_cms_comparison,
     "efficient-score": draw_efficient_score,
+    "sample-size": draw_sample_size,
     "summary": draw_summary,
     "summary-narrow": partial(draw_summary, narrow=True),
 }
