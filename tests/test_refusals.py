@@ -39,6 +39,16 @@ def test_masked_features_are_missing_in_every_kind_of_table(table):
     assert np.isnan(read_events({"a": masked[:, 0]}, ["a"], missing=[np.nan]).column("a")).any()
 
 
+def test_names_with_half_of_a_character_are_refused_before_training(table):
+    X, y = table
+    with pytest.raises(DataError, match=r"column 'pt.ud800': half of a character in its name"):
+        classifier().fit({"pt\ud800": X[:, 0]}, y)
+    with pytest.raises(DataError, match=r"column 'n.ud800'"):
+        Events({"x": [1.0]}, [1.0], {"n\ud800": [1]})
+    with pytest.raises(DataError, match=r"y has the label 's.ud800'"):
+        classifier().fit(X, np.where(y == 1, "s\ud800", "b"))
+
+
 def test_masked_weights_labels_and_identifiers_are_refused(table):
     X, y = table
     masked = np.ma.array(np.ones(400), mask=np.arange(400) == 3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from numbers import Real
@@ -28,6 +29,7 @@ __all__ = [
     "OutputError",
     "QBDTError",
     "find_repeated",
+    "has_half_character",
     "hint_at",
     "is_number",
     "require",
@@ -103,6 +105,17 @@ def find_repeated(names: Iterable[str]) -> list[str]:
     ['a', 'b']
     """
     return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def has_half_character(text: str) -> bool:
+    r"""Whether a text holds surrogates, which escapes can make: it can be neither written nor shown.
+
+    Examples
+    --------
+    >>> has_half_character("\ud83d"), has_half_character("τ")
+    (True, False)
+    """
+    return re.search("[\ud800-\udfff]", text) is not None
 
 
 def hint_at(name: str, known: Iterable[str], most: int = 30) -> str:

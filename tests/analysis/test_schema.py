@@ -270,3 +270,8 @@ def test_half_characters_are_refused_when_the_file_is_read(place):
     text = GOOD + f'\n{place}"a\\ud800b"' + "}" * ("{" in place)
     with pytest.raises(ConfigError, match=r"my\.yaml:\d+: 'a.*ud800b': half of a character"):
         parse_analysis(text, "my.yaml")
+
+
+def test_a_model_in_the_place_of_an_analysis_is_named_as_what_it_is():
+    with pytest.raises(ConfigError, match=r"^model\.qbdt: a trained model; this takes an analysis file"):
+        parse_analysis('{\n"format": "qbdt model",\n"version": 3\n}', "model.qbdt")

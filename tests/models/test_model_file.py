@@ -106,6 +106,20 @@ def test_numbers_that_are_not_finite_are_damage(path):
         read_model(path)
 
 
+def test_half_characters_are_neither_written_nor_read(training, path):
+    r"""An export to C++ of a feature called `x\\ud800` ended in a traceback; whole characters may be escaped."""
+    with pytest.raises(ModelFileError, match="the model: half of a character"):
+        write_model(path, training, {"classes": ["a", "b\ud800"]})
+    content = json.loads(path.read_text()) | {"extra": {"note": "\ud83d"}}
+    del content["checksum"]
+    path.write_text(json.dumps(content | {"checksum": checksum(content)}))
+    with pytest.raises(ModelFileError, match=f"{path.name}: half of a character"):
+        read_model(path)
+    for note in ("\U0001f600", "\\ud800"):
+        write_model(path, training, {"note": note})
+        assert read_model(path)[1] == {"note": note}
+
+
 def test_the_order_of_keys_does_not_matter(training, path):
     content = json.loads(path.read_text())
     path.write_text(json.dumps(dict(reversed(content.items()))))

@@ -12,7 +12,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from qbdt.analysis.schema import Analysis
-from qbdt.errors import ConfigError, hint_at
+from qbdt.errors import ConfigError, has_half_character, hint_at
+from qbdt.models import is_model_text
 
 LONGEST = 500_000
 """Characters of an analysis file that are read: about 5 000 systematic sources, which take a few seconds."""
@@ -157,6 +158,8 @@ class YamlFile:
 
     def __init__(self, text: str, label: str) -> None:
         self.label = label
+        if is_model_text(text):
+            raise ConfigError(f"{label}: a trained model; this takes an analysis file (see `qbdt init`)")
         if len(text) > LONGEST:
             raise ConfigError(f"{label}: {len(text)} characters; at most {LONGEST} are read as an analysis file")
         try:
@@ -219,7 +222,7 @@ class YamlFile:
 
     def _refuse_half_characters(self, node: yaml.Node) -> None:
         """Refuse surrogates, which escapes in quotes can make: they can be neither written nor shown."""
-        if isinstance(node, yaml.ScalarNode) and re.search("[\ud800-\udfff]", node.value):
+        if isinstance(node, yaml.ScalarNode) and has_half_character(node.value):
             line = node.start_mark.line + 1
             raise ConfigError(f"{self.label}:{line}: {node.value[:40]!a}: half of a character; write it as it is")
 

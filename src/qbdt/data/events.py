@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from qbdt.arrays import Floats
 from qbdt.data.columns import fill_masked, require_unmasked
 from qbdt.data.identity import are_distinct, are_shared_by_few, hash_columns, mix_salt, whole_numbers
-from qbdt.errors import DataError
+from qbdt.errors import DataError, has_half_character
 
 FeatureValues: TypeAlias = NDArray[np.floating[Any]]
 """Values of features in the precision in which they came: single or double."""
@@ -60,6 +60,8 @@ class Events:
             for name, values in (ids or {}).items()
         }
         self._rows: PickedRows = range(len(self._weight))
+        if odd := [name for name in (*self._columns, *self._ids) if has_half_character(str(name))]:
+            raise DataError(f"column {odd[0]!a}: half of a character in its name")
         for name, values in (*self._columns.items(), *self._ids.items()):
             if len(values) != len(self._weight):
                 raise DataError(f"column {name} has {len(values)} rows, the weights have {len(self._weight)}")

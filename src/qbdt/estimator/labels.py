@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from qbdt.arrays import Floats
 from qbdt.data.columns import as_columns, require_unmasked
-from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.errors import ConfigError, DataError, ModelFileError, has_half_character
 from qbdt.training import Model
 
 PROCESS = "process of the label"
@@ -69,6 +69,8 @@ def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], ND
         )
     if len(classes) < 2:
         raise DataError(f"y has one class only, {classes[0]}: signal and background are both needed")
+    if odd := [label for label in classes.tolist() if isinstance(label, str) and has_half_character(label)]:
+        raise DataError(f"y has the label {odd[0]!a}: half of a character")
     return classes, np.asarray(values != classes[0])
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from qbdt.errors import ModelFileError, is_number
+from qbdt.errors import ModelFileError, has_half_character, is_number
 
 FORMAT = "qbdt model"
 FORMAT_VERSION = 3
@@ -26,9 +26,16 @@ def format_text(content: Mapping[str, Any]) -> str:
     """Text of a model file with these contents."""
     whole = {"format": FORMAT, "version": FORMAT_VERSION, "qbdt": version("qbdt"), **content}
     try:
-        return _format({**whole, "checksum": checksum(whole)}) + "\n"
+        text = _format({**whole, "checksum": checksum(whole)}) + "\n"
     except ValueError as error:
         raise ModelFileError("the model holds a number that is not finite: it cannot be written") from error
+    _require_whole_characters(text, whole, "the model")
+    return text
+
+
+def is_model_text(text: str) -> bool:
+    """Whether a text begins as a model file does."""
+    return FORMAT in text[:200]
 
 
 def parse_text(path: Path) -> dict[str, Any]:
@@ -42,13 +49,20 @@ def parse_text(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        kind = "a damaged or truncated model file" if FORMAT in text[:200] else "not a model file"
+        kind = "a damaged or truncated model file" if is_model_text(text) else "not a model file"
         raise ModelFileError(f"{path}: {kind}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFileError(f"{path}: not a model file: it does not say format: {FORMAT!r}")
     _require_version(path, content)
     _require_checksum(path, content)
+    _require_whole_characters(text, content, str(path))
     return content
+
+
+def _require_whole_characters(text: str, content: Mapping[str, Any], what: str) -> None:
+    """Refuse names with half of a character, which no export could write; most texts have no escape of one."""
+    if "\\ud" in text.lower() and has_half_character(json.dumps(content, ensure_ascii=False)):
+        raise ModelFileError(f"{what}: half of a character in a name or label")
 
 
 def _require_checksum(path: Path, content: dict[str, Any]) -> None:
