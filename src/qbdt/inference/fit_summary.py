@@ -134,7 +134,7 @@ class StrengthSummary:
 
     def tables(self, symbol: str = "μ") -> tuple[Table, ...]:
         """Strength, significances and parts of σ_μ; the title of the first is for the caller to complete."""
-        ends = "not found" if self.interval is None else f"{self.interval[0]:+.3f} {self.interval[1]:+.3f}"
+        ends = "not found" if self.interval is None else f"{self.interval[0]:+z.3f} {self.interval[1]:+z.3f}"
         strength = (
             (symbol, f"{self.mu:z.3f} ± {self.sigma_mu:.3f}"),
             ("68 % interval (profile)", ends),
@@ -150,7 +150,7 @@ class StrengthSummary:
         )
         parts = tuple((name, f"{part:.3f}") for name, part in self.breakdown)
         groups = tuple(
-            (i.source, *(f"{value:+.3f}" for value in (i.up, i.down, i.prefit_up, i.prefit_down)))
+            (i.source, *(f"{value:+z.3f}" for value in (i.up, i.down, i.prefit_up, i.prefit_down)))
             for i in self.group_impacts
         )
         return (
@@ -367,7 +367,7 @@ class FitSummary:
         for impact in strength.impacts:
             p = self.parameter(impact.source)
             cells = (p.value, p.error, impact.up, impact.down, impact.prefit_up, impact.prefit_down)
-            rows.append((p.name, *(f"{cell:+.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
+            rows.append((p.name, *(f"{cell:+z.3f}" if i != 1 else f"{cell:.3f}" for i, cell in enumerate(cells))))
         header = ("source", "pull", "σ", *strength.impact_columns)
         return Table("Sources after the fit", header, tuple(rows))
 

@@ -114,7 +114,7 @@ class Diagnosis:
         rows = []
         for s in self.sources:
             largest = max(range(len(s.bins)), key=lambda i: abs(s.bins[i] - s.total))
-            cells = (f"{s.cost:.3f}", f"{s.without:.3f}", f"{100 * s.total:+.2f}", f"{100 * s.bins[largest]:+.2f}")
+            cells = (f"{s.cost:.3f}", f"{s.without:.3f}", f"{100 * s.total:+z.2f}", f"{100 * s.bins[largest]:+z.2f}")
             rows.append((s.source, *cells, f"{largest + 1} of {len(s.bins)}"))
         header = ("source", "cost in σ_μ", "σ_μ without", "Δ/b (%)", "… at most (%)", "in bin")
         return Table("Sources: what each costs and which bin of the score it moves most", header, tuple(rows))
@@ -124,7 +124,7 @@ class Diagnosis:
         for s in self.sources:
             for f in [f for f in s.features if f.significance > 2][:SHOWN]:
                 i = f.strongest
-                shift = f"{100 * f.shift[i]:+.2f} ± {100 * f.error[i]:.2f}"
+                shift = f"{100 * f.shift[i]:+z.2f} ± {100 * f.error[i]:.2f}"
                 known = f"{f.significance:.1f}" if f.significance < CERTAIN else f"> {CERTAIN}"
                 rows.append((s.source, f.feature, f"{100 * f.shape:.2f}", known, f.region, shift))
         header = ("source", "feature", "spread of Δ/b (%)", "significance", "strongest where", "Δ/b there (%)")

@@ -90,7 +90,7 @@ def source_map(sources: tuple[SourceEffect, ...]) -> Any:
         [[{f.feature: f for f in s.features}[name].significance > 3 for name in features] for s in sources]
     )
     shift = np.array([s.bins for s in sources]) - np.array([[s.total] for s in sources])
-    names = [f"{s.source}  {s.cost:.2f}  {100 * s.total:+.1f} %" for s in sources]
+    names = [f"{s.source}  {s.cost:.2f}  {100 * s.total:+z.1f} %" for s in sources]
     with styled():
         across = (max(len(features), 7), max(0.6 * shift.shape[1], 7))  # room for the titles
         size = (5.0 + 0.45 * sum(across), 2.3 + 0.42 * len(sources))

@@ -178,14 +178,14 @@ def gain_table(gains: Sequence[SampleGain]) -> Table:
     """Change of σ_μ with more events of each sample: in training and in the templates together, and in these alone."""
 
     def cells(change: float, error: float, drawn: float) -> str:
-        return f"{100 * ((1 + change) * (1 + drawn) - 1):+.1f} ± {100 * error:.1f}"
+        return f"{100 * ((1 + change) * (1 + drawn) - 1):+z.1f} ± {100 * error:.1f}"
 
     rows = tuple(
         (
             f"{one.sample} (its varied events)" if one.of_source else one.sample,
             cells(one.doubled, one.doubled_error, one.in_templates[0]),
             cells(one.tenfold, one.tenfold_error, one.in_templates[1]),
-            f"{100 * one.in_templates[1]:+.1f}",
+            f"{100 * one.in_templates[1]:+z.1f}",
         )
         for one in gains
     )

@@ -151,7 +151,7 @@ def simulation_tables(
     """Gain from more events of everything, and cost of the templates of each process."""
 
     def change(sigma: float) -> str:
-        return f"{100 * (sigma / now - 1):+.1f}"
+        return f"{100 * (sigma / now - 1):+z.1f}"
 
     rows = tuple(
         (

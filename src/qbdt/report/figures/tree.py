@@ -133,7 +133,7 @@ def _columns(tree: Tree, profiled: bool) -> dict[str, list[str]]:
     nodes = tree.nodes
     found = {name: [_yield(value) for value in nodes[name]] for name in ("s", "b")}
     if profiled:
-        return {**found, "adds": [f"{value:+.3f}" for value in nodes["value"]]}
+        return {**found, "adds": [f"{value:+z.3f}" for value in nodes["value"]]}
     if (nodes["sigma2"] > 0).any():
         found[r"$\sigma_b$"] = [f"{math.sqrt(max(sigma2, 0.0)):.4g}" for sigma2 in nodes["sigma2"]]
     found |= {"Q": [f"{q:.4g}" for q in nodes["q"]], "p": [f"{p:.3f}" for p in tree.purities]}

@@ -78,7 +78,7 @@ def _differences(bench: PhysicsResults, problem: str) -> Table:
             for _, value in FIGURES:
                 found = compare_records(mine, theirs, value)
                 error = f" ± {found.error:.3f}" if math.isfinite(found.error) else ""
-                cells.append(f"{found.mean:+.3f}{error}")
+                cells.append(f"{found.mean:+z.3f}{error}")
             rows.append((binning.replace("_", "-"), str(bins), peer, *cells))
     header = ("binning", "bins", "best peer", *(name for name, _ in FIGURES))
     return Table(f"{problem}: {OURS} − best peer, paired, mean ± its error", header, tuple(rows))

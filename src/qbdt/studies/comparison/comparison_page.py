@@ -94,7 +94,7 @@ def _differences(found: Comparison) -> Table:
         for quantity in COLUMNS.values():
             own, best = (np.array(found.values(one, quantity)) for one in (name, found.winner))
             error = float(np.std(own - best, ddof=1) / np.sqrt(len(own)))
-            cells.append(f"{float(np.mean(own - best)):+.3f}±{error:.3f}")
+            cells.append(f"{float(np.mean(own - best)):+z.3f}±{error:.3f}")
         rows.append((_short(name), *cells))
     return Table(f"Difference to {_short(found.winner)}, paired", ("method", *COLUMNS), tuple(rows))
 

@@ -88,7 +88,7 @@ def _judge_reproduction(study: Study) -> Iterator[Statement]:
         if not gaps:
             continue
         worst = max(abs(gap) for gap in gaps.values())
-        listed = ", ".join(f"{name} {gap:+.2f}" for name, gap in gaps.items()).replace("-", "−")
+        listed = ", ".join(f"{name} {gap:+z.2f}" for name, gap in gaps.items()).replace("-", "−")
         claim = f"The paper's {what} significances of QBDT0, QBDT3 and QBDT7 come out within {TOLERANCE}."
         yield Statement(claim, _decide(worst <= TOLERANCE + 1e-9), f"Ours − paper: {listed}.")
 
@@ -230,7 +230,7 @@ def _gains(study: Study) -> Iterator[Statement]:
             f"in every bin {_format(floor)}; in optimised bins {_format(optimised)}."
         )
         if claimed:
-            evidence += f" The paper's one split gives {claimed:+.2f}."
+            evidence += f" The paper's one split gives {claimed:+z.2f}."
         judged = optimised if first == PROFILED else plain  # the profiled method is judged in bins that all share
         yield Statement(claim + ".", judge(judged, claimed), evidence)
 
@@ -288,7 +288,7 @@ def _defect() -> Statement:
 
 
 def _format(d: Difference) -> str:
-    return f"{d.mean:+.3f} ± {d.error:.3f} ({d.significance:+.1f}σ)".replace("-", "−")
+    return f"{d.mean:+z.3f} ± {d.error:.3f} ({d.significance:+z.1f}σ)".replace("-", "−")
 
 
 def _decide(condition: bool) -> str:

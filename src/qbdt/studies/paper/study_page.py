@@ -75,7 +75,7 @@ def _headlines(study: Study) -> tuple[Headline, ...]:
         if study.options.halves > 1 and {first, second} <= set(study.halves):
             quantity = "z_full_optimised" if first == PROFILED else "z_full"
             d = study.difference(first, second, quantity)
-            value = f"{d.mean:+.3f} ± {d.error:.3f}".replace("-", "−")
+            value = f"{d.mean:+z.3f} ± {d.error:.3f}".replace("-", "−")
             found.append(Headline(f"{first} − {second}", value, f"Z over {d.n} random divisions"))
     return tuple(found)
 
