@@ -62,6 +62,18 @@ def test_derivatives_equal_finite_differences(spec):
     assert likelihood.hessian(best) / scale == pytest.approx(naive / scale, abs=2e-3)  # the naive one is of finite step
 
 
+@pytest.mark.parametrize(
+    "spec", [build_workspace(smooth_templates(5, 2, signal_shifts=True, norm=0.1)), poisson_constrained()]
+)
+def test_gradients_by_formula_are_those_of_pyhfs_expectation(spec):
+    likelihood = Likelihood(spec)
+    rng = np.random.default_rng(3)
+    for point in likelihood.start * rng.uniform(0.9, 1.1, (4, len(likelihood.start))):
+        assert likelihood.gradient_by_formula(point) == pytest.approx(likelihood.gradient(point), rel=1e-6, abs=1e-6)
+    point[likelihood.poi] = 0.0  # no formula divides by it
+    assert likelihood.gradient_by_formula(point) == pytest.approx(likelihood.gradient(point), rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
 def test_any_number_of_events(factor):
     templates = smooth_templates(5, 2).scaled(factor)

@@ -7,7 +7,7 @@ expected events, right to 1e-6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,6 +91,17 @@ class Likelihood(PyhfModel):
         slope[free] += self.jacobian(values, free.tolist()) @ (1 - self.data / expected)
         return 2 * np.where(self.constant, 0.0, slope)
 
+    def gradient_by_formula(self, values: Floats) -> Floats:
+        """The same in a tenth of the time, where there is a formula and it gives finite numbers."""
+        try:
+            with np.errstate(all="ignore"):
+                expected, jacobian = (rows[0] for rows in self.expectation.differentiate(values[None]))
+                slope = self.constraints.derivatives(values)[0] + jacobian @ (1 - self.data / expected)
+        except FitError:  # a modifier of another program
+            return self.gradient(values)
+        found = np.where(self.constant, 0.0, 2 * slope)
+        return found if np.all(np.isfinite(found)) else self.gradient(values)
+
     def hessian(self, minimum: Minimum) -> Floats:
         """Second derivatives of −ln L at a minimum, for the parameters that are free there; zero for the others."""
         # ∂²(−ln L) = Σ_bins [n/λ² ∂λ ∂λ + (1 − n/λ) ∂²λ] + constraints. The second term vanishes where λ = n, as for
@@ -119,13 +130,16 @@ class Likelihood(PyhfModel):
 
         Where MIGRAD fails it runs once more from its end with strategy 2, after a simplex search.
         """
-        minuit = self._minuit(hold or {}, self.start if start is None else start)
+        return self._minimise(hold or {}, self.start if start is None else start, self.gradient)
+
+    def _minimise(self, hold: Mapping[str, float], start: Floats, gradient: Callable[[Floats], Floats]) -> Minimum:
+        minuit = self._minuit(hold, start, gradient)
         minuit.migrad()
         if not minuit.valid:
             minuit.strategy = 2
             minuit.simplex().migrad()
         if not minuit.valid or minuit.fval >= FORBIDDEN:
-            raise FitError(self._why(minuit, hold or {}))
+            raise FitError(self._why(minuit, hold))
         fixed = frozenset(name for name in self.names if minuit.fixed[name])
         found = Minimum(np.array(minuit.values), float(minuit.fval), fixed)
         polished = self._newton(found.values, fixed)
@@ -143,7 +157,8 @@ class Likelihood(PyhfModel):
             for name, value in hold.items():
                 point[self.names.index(name)] = value
             if self.twice_nll(point) < FORBIDDEN:
-                return self._newton(point, fixed) or self.minimise(hold, point)
+                # Where there is no minimum within the bounds, MIGRAD asks for thousands of gradients.
+                return self._newton(point, fixed) or self._minimise(hold, point, self.gradient_by_formula)
         number = int(np.argmin(self.expected(point)))
         held = ", ".join(f"{name} = {value:g}" for name, value in hold.items())
         raise FitError(f"bin {number + 1} expects {self.expected(point)[number]:.3g} events for {held}")
@@ -237,10 +252,10 @@ class Likelihood(PyhfModel):
     def _free(self, fixed: frozenset[str]) -> list[int]:
         return [i for i, name in enumerate(self.names) if name not in fixed]
 
-    def _minuit(self, hold: Mapping[str, float], start: Floats) -> Any:
+    def _minuit(self, hold: Mapping[str, float], start: Floats, gradient: Callable[[Floats], Floats]) -> Any:
         from iminuit import Minuit
 
-        minuit = Minuit(self.twice_nll, np.asarray(start), grad=self.gradient, name=self.names)
+        minuit = Minuit(self.twice_nll, np.asarray(start), grad=gradient, name=self.names)
         minuit.errordef, minuit.strategy = Minuit.LEAST_SQUARES, 0
         minuit.tol, minuit.print_level = TOLERANCE, 0  # the level is global, and cabinetry raises it
         minuit.limits = self.bounds.tolist()
