@@ -1,6 +1,8 @@
 """Fits by pyhf and iminuit: relations that must hold between their results, data, impacts, and hard cases."""
 
 from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from qbdt.inference.fit import fit_templates, write_fit
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.source_significance import background_uncertainty, source_significances
-from qbdt.inference.summary import fit_freely, scan_mu, summarise
+from qbdt.inference.summary import _find_crossing, fit_freely, scan_mu, summarise
 from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins
 from qbdt.inference.templates.template_set import ProcessTemplates, Shift, TemplateSet
 from qbdt.inference.workspace import build_workspace
@@ -64,6 +66,35 @@ def test_the_interval_agrees_with_the_scan(likelihood, summary):
     assert curve == pytest.approx([1, 1], abs=0.12)  # nine points, linear in between
     assert np.all(scan.stat >= scan.full - 1e-6)
     assert scan.full.min() == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rise", "end", "most"),
+    [
+        (lambda d: d**2 / 9, 3.0, 3),
+        (lambda d: (d / 70) ** 3.4, 70.0, 14),  # steps for a square overshoot by more each time
+        (lambda d: 0.3 * d if d < 2.5 else 40.0 + d, 2.5, 28),  # another minimum takes over
+        (lambda d: 0.2 + 0.9 * np.arctan(d / 30), 30 * np.tan(0.8 / 0.9), 14),  # it saturates
+        (lambda d: 0.9 - 1 / (1 + d), None, 30),  # and never gets there
+    ],
+)
+def test_ends_of_intervals_of_any_shape(rise, end, most):
+    asked = []
+
+    class Best:
+        mu, index = 0.0, 0
+        likelihood = Mock(bounds=np.array([[-1e6, 1e6]]))
+
+        def rise(self, mu, held):
+            asked.append(mu)
+            return rise(abs(mu))
+
+    for sign in (1.0, -1.0):
+        asked.clear()
+        best: Any = Best()
+        found = _find_crossing(best, 5.0 * sign)
+        assert found == (None if end is None else pytest.approx(sign * end, rel=1e-4))
+        assert len(asked) <= most
 
 
 def test_impacts_from_the_covariance_equal_refits(likelihood, summary):

@@ -7,6 +7,7 @@ only its own fit at μ = 0 for the significance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,12 @@ TURN = 0.5
 
 LONGEST_STEP = 5.0
 """Largest factor by which one step of the search for an end of the interval changes the distance."""
+
+QUADRATIC = 6
+"""Steps of that search that take −2 Δln L for quadratic: twice as many as it takes where it nearly is."""
+
+JUMP = 1e-4
+"""Share of the distance below which it is not halved further where −2 Δln L jumps, from one minimum to another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +232,9 @@ def _interval(best: BestFit) -> tuple[float, float] | None:
 def _find_crossing(best: BestFit, distance: float) -> float | None:
     """Distance from the best μ at which −2 Δln L is 1, from a first guess of it."""
     low, high = best.likelihood.bounds[best.index]
-    for _ in range(30):
+    inside, outside = 0.0, math.inf  # nearest distances known to be too short and too long
+    before: tuple[float, float] | None = None
+    for step in range(30):
         if not low < best.mu + distance < high:
             return None
         try:
@@ -233,10 +242,21 @@ def _find_crossing(best: BestFit, distance: float) -> float | None:
         except FitError:
             return None
         # −2 Δln L is nearly quadratic: its root r is nearly proportional to the distance, which is r times too long.
-        root = np.sqrt(max(rise, 1e-12))
+        root = float(np.sqrt(max(rise, 1e-12)))
         if abs(root - 1) < 1e-7:
             return float(distance)
-        distance /= min(max(root, 1 / LONGEST_STEP), LONGEST_STEP)
+        inside, outside = (abs(distance), outside) if root < 1 else (inside, abs(distance))
+        divisor = root
+        if step >= QUADRATIC and before is not None and root != before[1]:
+            # Where it is not, steps are too short or overshoot: a straight line through the last two.
+            divisor = 1 / max(1 + (1 - root) / (root - before[1]) * (1 - before[0] / distance), 1 / LONGEST_STEP)
+        before = distance, root
+        distance /= min(max(divisor, 1 / LONGEST_STEP), LONGEST_STEP)
+        if not inside < abs(distance) < outside:
+            # It jumps, as where another minimum takes over, and steps go back and forth: halved until it is narrow.
+            distance = math.copysign(inside + min(outside - inside, 3 * inside) / 2, distance)
+            if outside - inside < JUMP * inside:
+                return float(distance)
     return None
 
 
