@@ -76,6 +76,7 @@ def test_the_interval_agrees_with_the_scan(likelihood, summary):
         (lambda d: 0.3 * d if d < 2.5 else 40.0 + d, 2.5, 28),  # another minimum takes over
         (lambda d: 0.2 + 0.9 * np.arctan(d / 30), 30 * np.tan(0.8 / 0.9), 14),  # it saturates
         (lambda d: 0.9 - 1 / (1 + d), None, 30),  # and never gets there
+        (lambda d: 2 * d if d < 0.5 else 1.6 - 0.1 * d, 0.5, 30),  # it falls again
     ],
 )
 def test_ends_of_intervals_of_any_shape(rise, end, most):

@@ -254,7 +254,7 @@ def _find_crossing(best: BestFit, distance: float) -> float | None:
         distance /= min(max(divisor, 1 / LONGEST_STEP), LONGEST_STEP)
         if not inside < abs(distance) < outside:
             # It jumps, as where another minimum takes over, and steps go back and forth: halved until it is narrow.
-            distance = math.copysign(inside + min(outside - inside, 3 * inside) / 2, distance)
+            distance = math.copysign((inside + outside) / 2 if outside < math.inf else 2 * inside, distance)
             if outside - inside < JUMP * inside:
                 return float(distance)
     return None
