@@ -61,7 +61,7 @@ def parse_text(path: Path) -> dict[str, Any]:
 
 def _require_whole_characters(text: str, content: Mapping[str, Any], what: str) -> None:
     """Refuse names with half of a character, which no export could write; most texts have no escape of one."""
-    if "\\ud" in text.lower() and has_half_character(json.dumps(content, ensure_ascii=False)):
+    if ("\\ud" in text or "\\uD" in text) and has_half_character(json.dumps(content, ensure_ascii=False)):
         raise ModelFileError(f"{what}: half of a character in a name or label")
 
 
