@@ -1,7 +1,6 @@
 """Files appear whole or not at all, and a folder of steps belongs to one set of settings."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -9,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from qbdt.errors import ConfigError, OutputError
+from qbdt.errors import MALFORMED, ConfigError, OutputError
 from qbdt.files import FolderLock, StepFolder, digest_file, replace_folder, require_place, whole_files, write_text
+from qbdt.files.records import read_floats, read_record, write_record
 from qbdt.report.style import save
 
 
@@ -59,14 +59,43 @@ def test_force_removes_what_the_folder_owns(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.json", "run.json"]
 
 
-@pytest.mark.parametrize("damaged", ["", '{"x":', "[]", "9" * 5000])
+@pytest.mark.parametrize("damaged", ["", '{"x":', "[]", "9" * 5000, "[" * 100_000, '{"x": 2, "checksum": "0"}'])
 def test_a_damaged_step_is_done_again(tmp_path, damaged):
     steps = StepFolder(tmp_path, None)
     steps.put("a", {"x": 1})
     (tmp_path / "a.json").write_text(damaged)
     assert not steps.has("a")
     assert steps.find("a") == {}
-    assert steps.get("a", lambda: {"x": 3}) == json.loads((tmp_path / "a.json").read_text()) == {"x": 3}
+    assert steps.get("a", lambda: {"x": 3}) == read_record(tmp_path / "a.json") == {"x": 3}
+
+
+def test_one_flipped_bit_of_a_record_is_noticed_or_changes_nothing(tmp_path):
+    path, content = tmp_path / "a.json", {"mu": [1.25, None, -3e-7], "name": "τ", "more": {"a": True}}
+    write_record(path, content)
+    written = path.read_bytes()
+    noticed = 0
+    for place in range(8 * len(written)):
+        damaged = bytearray(written)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(bytes(damaged))
+        try:
+            found = read_record(path)
+        except ValueError:
+            noticed += 1
+        else:  # white space, or the name of the checksum: then it is one more entry
+            assert {key: found[key] for key in content} == content
+    assert noticed > 6 * len(written)
+
+
+def test_records_of_earlier_versions_have_no_checksum(tmp_path):
+    (tmp_path / "a.json").write_text('{"x": 3}')
+    assert read_record(tmp_path / "a.json") == {"x": 3}
+
+
+@pytest.mark.parametrize("values", ["x", [1, 2], [[1]], [1, "x"], [1e31], [float("inf")], {"a": 1}, [10**400]])
+def test_numbers_of_a_record_are_numbers(values):
+    with pytest.raises(MALFORMED):
+        read_floats(values, 1)
 
 
 def test_digest_of_a_file(tmp_path):

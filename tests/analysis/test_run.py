@@ -1,6 +1,7 @@
 """A whole run: everything is written, nothing is redone, an interrupted training goes on, folders are not mixed up."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, FitError, ModelFileError, OutputError
 from qbdt.files import FolderLock
+from qbdt.files.records import read_record
 from qbdt.models.file_text import checksum
 
 ANALYSIS = """
@@ -411,15 +413,17 @@ def test_the_profiled_method_runs_to_a_report(files, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["result.json", "fit/fit.json", "fit/templates.json"])
-@pytest.mark.parametrize("change", ["[]", "{", '{"fit": 1, "analysis": 3}', "keys", "values"])
+@pytest.mark.parametrize("change", ["[]", "{", '{"fit": 1, "analysis": 3}', "keys", "values", "digit"])
 def test_a_damaged_result_ends_in_one_message(finished, tmp_path, name, change):
     import shutil
 
     for part in ("result.json", "fit/fit.json", "fit/templates.json"):
         (tmp_path / part).parent.mkdir(exist_ok=True)
         shutil.copy(finished.folder / part, tmp_path / part)
-    content = json.loads((tmp_path / name).read_text())
-    if change == "keys":
+    content = read_record(tmp_path / name)
+    if change == "digit":  # one other digit is another number
+        change = re.sub(r"\d", lambda one: str((int(one[0]) + 1) % 10), (tmp_path / name).read_text(), count=1)
+    elif change == "keys":
         kept = {key: value for key, value in content.items() if key not in ("expected", "edges")}
         change = json.dumps({**kept, "tables": [{}]})
     elif change == "values":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +12,8 @@ from qbdt.analysis.loader import restrict_sources
 from qbdt.analysis.run_folder import read_run
 from qbdt.data import Dataset
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files import replace_folder, write_text
+from qbdt.files import replace_folder
+from qbdt.files.records import write_record
 from qbdt.progress import Progress, silent
 from qbdt.report.style import save
 from qbdt.training import SingleModel, train
@@ -83,4 +83,4 @@ def _write(found: Diagnosis, target: Path, origin: dict[str, Any]) -> None:
     with replace_folder(target.parent) as scratch:
         for name, drawn in diagnosis_figures(found).items():
             save(drawn, scratch / f"{name}.png")
-        write_text(scratch / target.name, json.dumps(content, indent=1) + "\n")
+        write_record(scratch / target.name, content, indent=1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
 from qbdt.errors import MALFORMED, ConfigError, FitError, QBDTError
 from qbdt.files import digest_file
+from qbdt.files.records import read_record
 from qbdt.inference import FitSummary, Measurement, Scan
 from qbdt.inference.answers import Answers
 from qbdt.inference.templates import TemplateSet
@@ -119,7 +119,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     result = _read_json(folder / "result.json", folder) if (folder / "result.json").exists() else {}
     with _damage_named(folder / "result.json"):
         analysis, tables = _parse(result.get("analysis")), read_tables(result)
-        settings = _flatten(result.get("analysis", {}))
+        settings, known = _flatten(result.get("analysis", {})), result.get("provenance", {}).get("data")
     with _damage_named(fits / "fit.json"):
         summary = FitSummary.from_dict(plain["observed"] or plain["expected"])
         scan = None if plain["scan"] is None else Scan.from_dict(plain["scan"])
@@ -144,7 +144,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         str(result.get("qbdt", "")),
         {name: read_cross_trained(path)[0] for name, path in models.items()},
         load(read_analysis(scored), scored.parent) if scored.exists() else None,
-        None if analysis is None else _load_events(analysis, data, result.get("provenance", {}).get("data"), progress),
+        None if analysis is None else _load_events(analysis, data, known, progress),
         {str(path.relative_to(folder)): digest_file(path) for path in (*models.values(), fits / "fit.json")},
         read_diagnosis(folder),
     )
@@ -205,14 +205,11 @@ def _name_in_files(source: str, known: Collection[str], summary: FitSummary) -> 
 
 def _read_json(path: Path, folder: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return read_record(path)
     except FileNotFoundError:
         raise ConfigError(f"{folder}: no {path.name}: not the folder of a finished qbdt run or qbdt fit") from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path}: damaged: it holds no record")
-    return found
 
 
 @contextmanager
@@ -257,7 +254,11 @@ def _load_checked(analysis: Analysis, folder: Path, progress: Progress) -> Regio
 def read_tables(result: Mapping[str, Any]) -> tuple[Table, ...]:
     """Tables in the content of `result.json`."""
     tables = result.get("tables", ())
-    return tuple(Table(t["title"], tuple(t["header"]), tuple(map(tuple, t["rows"]))) for t in tables)
+    return tuple(Table(str(t["title"]), _read_cells(t["header"]), tuple(map(_read_cells, t["rows"]))) for t in tables)
+
+
+def _read_cells(cells: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(str, cells))
 
 
 def _flatten(plain: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from qbdt.errors import ConfigError, OutputError
-from qbdt.files.whole_files import make_folder, write_text
+from qbdt.files.records import read_record, write_record
+from qbdt.files.whole_files import make_folder
 
 
 class StepFolder:
@@ -58,10 +59,10 @@ class StepFolder:
             self.clear(record, *owned)
         if settings is not None:
             plain = json.loads(json.dumps(settings))
-            earlier = _read_json(path / record)
+            earlier = _find_record(path / record)
             if earlier is not None and earlier != plain:
                 raise ConfigError(_refusal(path, content, earlier, plain, offer_force=force is not None))
-            write_text(path / record, json.dumps(plain, indent=1) + "\n")
+            write_record(path / record, plain, indent=1)
 
     def require_own(self, *names: str) -> None:
         """Refuse to replace what has these names and is not of a run, since no run has left its record here."""
@@ -74,23 +75,20 @@ class StepFolder:
 
     def has(self, name: str) -> bool:
         """Whether a step is finished."""
-        return _read_json(self._file(name)) is not None
+        return _find_record(self._file(name)) is not None
 
     def find(self, name: str) -> dict[str, Any]:
         """Return the result of a finished step; empty where it is not finished."""
-        return _read_json(self._file(name)) or {}
+        return _find_record(self._file(name)) or {}
 
     def get(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """Return the result of a finished step, or do it now."""
-        found = _read_json(self._file(name))
+        found = _find_record(self._file(name))
         return self.put(name, compute()) if found is None else found
 
     def put(self, name: str, result: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the result of a step, and return it as it will be read."""
-        text = json.dumps(result)
-        write_text(self._file(name), text + "\n")
-        plain: dict[str, Any] = json.loads(text)
-        return plain
+        return write_record(self._file(name), result)
 
     def update(self, name: str, **values: Any) -> dict[str, Any]:
         """Add values to the result of a step, or replace some."""
@@ -108,15 +106,14 @@ class StepFolder:
         return self.path / f"{name}.json"
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
+def _find_record(path: Path) -> dict[str, Any] | None:
     """Content of a file; None where it is absent, or damaged."""
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError, RecursionError):
+        return read_record(path)
+    except (FileNotFoundError, ValueError):
         return None
     except OSError as error:
         raise OutputError(f"{path}: {error.strerror or error}") from error
-    return found if isinstance(found, dict) else None
 
 
 def _refusal(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,8 @@ import numpy as np
 
 from qbdt.data import Dataset, Role
 from qbdt.errors import FitError
-from qbdt.files import provenance, write_text
+from qbdt.files import provenance
+from qbdt.files.records import write_record
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.answers.collection import collect_answers
 from qbdt.inference.combine import write_datacard
@@ -162,7 +162,7 @@ def write_fit(result: FitResult, folder: Path | str, source: Mapping[str, Any] |
     numbers = {**result.to_dict(), "provenance": dict(provenance() if source is None else source)}
     templates, plain = _plain_templates(result.measurement)
     for name, content in (("fit.json", numbers), (templates, plain)):
-        write_text(root / name, json.dumps(content, indent=1) + "\n")
+        write_record(root / name, content, indent=1)
     constrained = not result.measurement.unconstrained
     return [
         root / "fit.json",

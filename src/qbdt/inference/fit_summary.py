@@ -10,6 +10,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.files.records import read_float, read_floats
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
 
@@ -59,7 +60,7 @@ class Scan:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Scan:
         """Inverse of `to_dict`."""
-        return cls(*(np.array(plain[name]) for name in ("mu", "full", "stat")))
+        return cls(*(read_floats(plain[name], len(plain["mu"])) for name in ("mu", "full", "stat")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +123,13 @@ class StrengthSummary:
         """Inverse of `to_dict`."""
         return cls(
             name=name,
-            mu=plain["mu"],
-            interval=None if plain["interval"] is None else (plain["interval"][0], plain["interval"][1]),
+            mu=read_float(plain["mu"]),
+            interval=None if plain["interval"] is None else _read_pair(plain["interval"]),
             sensitivity=_read_variants(plain["variants"], ""),
             without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
             impacts=_read_impacts(plain["impacts"]),
             group_impacts=_read_impacts(plain.get("group_impacts", {})),
-            breakdown=tuple(plain["breakdown"].items()),
+            breakdown=tuple((group, read_float(part)) for group, part in plain["breakdown"].items()),
             is_strength=bool(plain.get("is_strength", True)),
         )
 
@@ -346,20 +347,27 @@ class FitSummary:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> FitSummary:
         """Inverse of `to_dict`."""
-        parameters = tuple(FittedParameter(name, **values) for name, values in plain["parameters"].items())
+        parameters = tuple(
+            FittedParameter(name, str(p["kind"]), read_float(p["value"]), read_float(p["error"]))
+            for name, p in plain["parameters"].items()
+        )
+        n, bins = len(parameters), len(plain["counts"])
+        regions = {name: int(size) for name, size in plain.get("regions", {"": bins}).items()}
+        if sum(regions.values()) != bins:
+            raise ValueError(f"regions of {sum(regions.values())} bins beside {bins} counts")
         named = next((p.name for p in parameters if p.kind == "poi"), "mu")
         strengths = plain.get("strengths", {named: plain})
         return cls(
-            data=plain["data"],
+            data=str(plain["data"]),
             strengths=tuple(StrengthSummary.from_dict(name, values) for name, values in strengths.items()),
             parameters=parameters,
-            correlation=np.array(plain["correlation"]),
-            regions=plain.get("regions", {"": len(plain["counts"])}),
-            counts=np.array(plain["counts"]),
-            postfit={name: np.array(values) for name, values in plain["postfit"].items()},
-            postfit_error=np.array(plain["postfit_error"]),
-            prefit_error=np.array(plain["prefit_error"]),
-            twice_nll=plain["twice_nll"],
+            correlation=read_floats(plain["correlation"], n, n),
+            regions=regions,
+            counts=read_floats(plain["counts"], bins),
+            postfit={name: read_floats(values, bins) for name, values in plain["postfit"].items()},
+            postfit_error=read_floats(plain["postfit_error"], bins),
+            prefit_error=read_floats(plain["prefit_error"], bins),
+            twice_nll=read_float(plain["twice_nll"]),
         )
 
     def _sources(self, strength: StrengthSummary) -> Table:
@@ -387,9 +395,14 @@ def _describe_impacts(impacts: tuple[Impact, ...]) -> dict[str, dict[str, float]
 
 
 def _read_impacts(plain: Mapping[str, Mapping[str, float]]) -> tuple[Impact, ...]:
-    return tuple(Impact(source, **values) for source, values in plain.items())
+    return tuple(Impact(source, **{k: read_float(v) for k, v in values.items()}) for source, values in plain.items())
+
+
+def _read_pair(plain: Any) -> tuple[float, float]:
+    low, high = read_floats(plain, 2).tolist()
+    return low, high
 
 
 def _read_variants(variants: Mapping[str, Mapping[str, float]], suffix: str) -> FittedSensitivity:
     stat, full = (variants[f"{name}{suffix}"] for name in ("stat", "full"))
-    return FittedSensitivity(stat["sigma_mu"], full["sigma_mu"], stat["z"], full["z"])
+    return FittedSensitivity(*(read_float(one[key]) for key in ("sigma_mu", "z") for one in (stat, full)))

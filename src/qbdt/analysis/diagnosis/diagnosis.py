@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from qbdt.analysis.diagnosis.simulation import (
 from qbdt.analysis.diagnosis.sources import SourceEffect, describe_sources
 from qbdt.data import Dataset
 from qbdt.errors import MALFORMED, ConfigError, DataError
+from qbdt.files.records import read_record
 from qbdt.inference import FitSettings, build_templates
 from qbdt.progress import Progress, silent
 from qbdt.statistics import Sensitivity
@@ -177,7 +177,7 @@ def read_diagnosis(folder: Path) -> Diagnosis | None:
     if not path.exists():
         return None
     try:
-        return Diagnosis.from_dict(json.loads(path.read_text(encoding="utf-8"))["diagnosis"])
+        return Diagnosis.from_dict(read_record(path)["diagnosis"])
     except MALFORMED as error:
         raise ConfigError(f"{path}: damaged, or not a diagnosis of this version; run qbdt diagnose again") from error
 

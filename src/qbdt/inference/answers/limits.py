@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.files.records import read_float, read_floats
 from qbdt.inference.answers.pseudo_experiments import draw_experiments, measure_tilde
 from qbdt.inference.likelihood import Minimum
 from qbdt.inference.summary import BestFit
@@ -59,10 +60,17 @@ class UpperLimit:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> UpperLimit:
         """Inverse of `to_dict`."""
-        words = {name: plain[name] for name in ("strength", "level", "method", "observed")}
-        mu, bands = np.array(plain["mu"]), np.array(plain["expected_cls"])
-        observed = np.full(len(mu), np.nan) if plain["observed_cls"] is None else np.array(plain["observed_cls"])
-        return cls(**words, expected=tuple(plain["expected"]), mu=mu, observed_cls=observed, expected_cls=bands)
+        n, observed = len(plain["mu"]), plain["observed_cls"]
+        return cls(
+            strength=str(plain["strength"]),
+            level=read_float(plain["level"]),
+            method=str(plain["method"]),
+            observed=None if plain["observed"] is None else read_float(plain["observed"]),
+            expected=tuple(read_floats(plain["expected"], 5).tolist()),
+            mu=read_floats(plain["mu"], n),
+            observed_cls=np.full(n, np.nan) if observed is None else read_floats(observed, n),
+            expected_cls=read_floats(plain["expected_cls"], n, 5),
+        )
 
 
 def find_limit(best: BestFit, level: float = 0.95, observed: bool = True, points: int = 21) -> UpperLimit:

@@ -10,6 +10,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
+from qbdt.files.records import read_floats
 from qbdt.inference.analytic_likelihood import fit_many
 from qbdt.inference.summary import BestFit
 
@@ -42,11 +43,11 @@ class PairScan:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> PairScan:
         """Inverse of `to_dict`."""
-        first, second = plain["parameters"]
-        rise = np.array([[np.nan if r is None else r for r in row] for row in plain["rise"]], dtype=float)
-        x, y = (np.array(plain[axis]) for axis in ("x", "y"))
-        nominal = plain.get("nominal", (1.0, 1.0))
-        return cls((first, second), (plain["best"][0], plain["best"][1]), x, y, rise, (nominal[0], nominal[1]))
+        first, second = map(str, plain["parameters"])
+        x, y = (read_floats(plain[axis], len(plain[axis])) for axis in ("x", "y"))
+        best, nominal = (read_floats(pair, 2).tolist() for pair in (plain["best"], plain.get("nominal", (1.0, 1.0))))
+        rise = read_floats(plain["rise"], len(y), len(x))
+        return cls((first, second), (best[0], best[1]), x, y, rise, (nominal[0], nominal[1]))
 
 
 def scan_pair(best: BestFit, parameters: tuple[str, str], points: int = 25) -> PairScan:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.files.records import read_float
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit_summary import FitSummary
 from qbdt.inference.likelihood import Likelihood
@@ -23,6 +24,10 @@ TOTAL = "total"
 
 ROUNDING = 1e-9
 """Errors below this share of the events are none: a source that leaves a yield does so up to the last digits."""
+
+
+EVENTS = ("prefit", "prefit_error", "postfit", "postfit_error")
+"""Numbers of a `Yield`."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,8 @@ class Yields:
 
     def table(self) -> Table:
         """All regions in one table of numbers, for CSV."""
-        header = ("region", "process", "prefit", "prefit_error", "postfit", "postfit_error")
-        rows = [
-            (y.region, y.process, *(f"{value:.6g}" for value in (y.prefit, y.prefit_error, y.postfit, y.postfit_error)))
-            for y in self.rows
-        ]
+        header = ("region", "process", *EVENTS)
+        rows = [(y.region, y.process, *(f"{getattr(y, name):.6g}" for name in EVENTS)) for y in self.rows]
         rows += [(region, "data", *[f"{n:g}", "0"] * 2) for region, n in self.data.items() if self.recorded]
         return Table("Yields", header, tuple(rows))
 
@@ -66,7 +68,11 @@ class Yields:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Yields:
         """Inverse of `to_dict`."""
-        return cls(tuple(Yield(**row) for row in plain["rows"]), dict(plain["data"]), bool(plain["recorded"]))
+        rows = tuple(
+            Yield(str(row["region"]), str(row["process"]), *(read_float(row[name]) for name in EVENTS))
+            for row in plain["rows"]
+        )
+        return cls(rows, {name: read_float(n) for name, n in plain["data"].items()}, bool(plain["recorded"]))
 
     def _table(self, region: str) -> Table:
         rows = [

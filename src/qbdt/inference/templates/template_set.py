@@ -15,6 +15,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.data import Role, Systematic
 from qbdt.errors import MALFORMED, FitError, find_repeated
+from qbdt.files.records import read_floats
 from qbdt.tables import Table
 
 
@@ -322,7 +323,7 @@ class TemplateSet:
                 edges,
                 tuple(_process_from_dict(p, n_bins) for p in plain["processes"]),
                 tuple(map(str, plain["sources"])),
-                None if plain["data"] is None else _read_bins(plain["data"], n_bins),
+                None if plain["data"] is None else read_floats(plain["data"], n_bins),
                 tuple(Note(str(subject), str(message)) for subject, message in plain["notes"]),
             )
         except MALFORMED as error:
@@ -362,15 +363,15 @@ def _shift_to_dict(shift: Shift) -> dict[str, Any]:
 def _process_from_dict(plain: Mapping[str, Any], n_bins: int) -> ProcessTemplates:
     shifts = {
         name: Shift(
-            _read_bins(s["up"], n_bins),
-            _read_bins(s["down"], n_bins),
+            read_floats(s["up"], n_bins),
+            read_floats(s["down"], n_bins),
             bool(s["mirrored"]),
             None if s["factors"] is None else _read_factors(s["factors"]),
-            None if s.get("shift_variance") is None else _read_bins(s["shift_variance"], n_bins),
+            None if s.get("shift_variance") is None else read_floats(s["shift_variance"], n_bins),
         )
         for name, s in plain["shifts"].items()
     }
-    nominal, variance = (_read_bins(plain[key], n_bins) for key in ("nominal", "variance"))
+    nominal, variance = (read_floats(plain[key], n_bins) for key in ("nominal", "variance"))
     return ProcessTemplates(str(plain["name"]), Role(plain["role"]), nominal, variance, shifts)
 
 
@@ -378,11 +379,3 @@ def _read_factors(values: Any) -> tuple[float, float]:
     """Factors of the yield, up and down."""
     up, down = values
     return float(up), float(down)
-
-
-def _read_bins(values: Any, n_bins: int) -> Floats:
-    """Numbers of all bins."""
-    found = np.array(values, dtype=np.float64)
-    if found.shape != (n_bins,):
-        raise ValueError(f"numbers of shape {found.shape} for {n_bins} bins")
-    return found

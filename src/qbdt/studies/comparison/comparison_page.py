@@ -11,7 +11,8 @@ import numpy as np
 
 from qbdt.analysis import Analysis, run_document
 from qbdt.errors import OutputError
-from qbdt.files import FolderLock, StepFolder, replace_folder, write_text
+from qbdt.files import FolderLock, StepFolder, replace_folder
+from qbdt.files.records import write_record
 from qbdt.inference import run_fit, write_fit
 from qbdt.progress import Progress, silent
 from qbdt.report import Block, Document, Figure, Headline, Section, Text, write_report
@@ -69,7 +70,7 @@ def run_comparison(
         with replace_folder(out / "fit") as scratch:
             write_fit(run_fit(found.scored, plan.fit, progress=progress), scratch, origin)
         content = {**found.to_dict(), "plan": plan.to_dict(), "provenance": dict(origin or {})}
-        write_text(out / f"{RESULTS}.json", json.dumps(content, indent=1) + "\n")
+        write_record(out / f"{RESULTS}.json", content, indent=1)
         write_report(make_comparison_document(found, out, plan.analysis), out, progress)
     return found
 
