@@ -38,7 +38,7 @@ MAX_CALLS = 20_000
 """Of the likelihood in one fit by pyhf; most take some thousands, and some would never end."""
 STEP = 0.0002
 """Of second differences, in standard deviations: those of asymmetric sources change within a hundredth of one, and two
-strengths that one fit hardly tells apart are correlated to a millionth, so that steps of 0.001 are off by 0.3 % in σ."""
+strengths that one fit hardly tells apart are correlated to a millionth, so that steps of 0.001 change σ by 0.3 %."""
 
 
 @dataclass(frozen=True)
