@@ -34,6 +34,7 @@ from qbdt.models import read_any_model, score_events
 from qbdt.models.export import export_model
 from qbdt.models.file_text import checksum, parse_text
 from tests.faults.cases import ANALYSIS
+from tests.fuzz.damaged_runs import change_file, list_seeds, use_damaged_run
 from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
 from tests.fuzz.runs import SEEDS, use_analysis
 from tests.inference.models import smooth_templates
@@ -246,6 +247,7 @@ TARGETS: dict[str, Target] = {
     "measurement": Target((_measurement(),), change_plain, lambda plain, _: Measurement.from_dict(plain)),
     "export": Target((*CONTENTS, *ODD_COLUMNS), change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
+    "damaged run": Target(list_seeds(), change_file(change_bytes), use_damaged_run),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
 }
