@@ -61,7 +61,10 @@ def _measure(templates: TemplateSet, region: str, run: RunFolder) -> Measurement
     for source, ways in run.analysis.split_sources.items():
         if source in measurement.sources:
             measurement = measurement.decorrelate(source, ways)
-    return measurement.rename_reserved()
+    renamed = measurement.rename_reserved()
+    fixed = {name: value for name, value in run.measurement.fixed.items() if name in renamed.sources}
+    measured = [name for name in run.measurement.unconstrained if name in renamed.sources]
+    return replace(renamed, fixed=fixed, of_interest=(*renamed.of_interest, *measured))
 
 
 def _draw(

@@ -31,8 +31,8 @@ def measure_group_impacts(
     """Impacts of groups of sources and free normalisations, each moved together, largest first."""
     found = []
     for group, members in groups.items():
-        names = [name for name in members if name not in best.minimum.fixed and name != best.poi]
-        index = [best.likelihood.names.index(name) for name in names]
+        here = [name for name in members if name in best.likelihood.names]  # others move no process
+        index = [best.likelihood.names.index(n) for n in here if n not in best.minimum.fixed and n != best.poi]
         if index:
             found.append(_measure_group(best, covariance, group, index, refit))
     return _rank(found)

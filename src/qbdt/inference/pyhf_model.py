@@ -164,6 +164,24 @@ class PyhfModel:
         return np.array(rows, dtype=float).reshape(len(free), len(self.observations))
 
 
+class FormulaModel(PyhfModel):
+    """`PyhfModel` with expectation and derivatives by formula; sources of interest have their parabola."""
+
+    def expected(self, values: Floats) -> Floats:
+        """Expected events per bin at a point."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.expectation(values[None])[0])
+
+    def expected_by_process(self, values: Floats) -> dict[str, Floats]:
+        """Expected events per bin of each process at a point."""
+        return {name: rows[0] for name, rows in self.expectation.by_sample(values[None]).items()}
+
+    def jacobian(self, values: Floats, free: Sequence[int]) -> Floats:
+        """Change of the expected events with each free parameter, shape (free parameters, bins)."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.expectation.differentiate(values[None])[1][0][list(free)])
+
+
 def _parameters(config: Any, free: Collection[str]) -> Iterator[Parameter]:
     for name in config.par_order:
         param = config.param_set(name)

@@ -19,6 +19,7 @@ from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_from
 from qbdt.inference.fit_summary import FitSummary, FittedParameter, Scan, StrengthSummary
 from qbdt.inference.impacts import measure_group_impacts, measure_impacts
 from qbdt.inference.likelihood import Likelihood, Minimum
+from qbdt.inference.pyhf_model import PyhfModel
 from qbdt.statistics import FittedSensitivity, quadratic_difference
 
 SCAN_REACH = 2.5
@@ -298,7 +299,7 @@ def _breakdown(best: BestFit, given: Mapping[str, Sequence[str]]) -> tuple[tuple
     return (*rows, *sorted(single, key=lambda row: -row[1]))
 
 
-def expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -> Floats:
+def expected_error(model: PyhfModel, values: Floats, covariance: Floats) -> Floats:
     """Uncertainty of the expected events per bin by linear propagation, sqrt(Jᵀ V J).
 
     The derivatives J are central differences over a tenth of each parameter's uncertainty.
@@ -307,7 +308,7 @@ def expected_error(likelihood: Likelihood, values: Floats, covariance: Floats) -
     for index, error in enumerate(np.sqrt(np.diag(covariance))):
         step = np.zeros_like(values)
         step[index] = 0.1 * error
-        change = likelihood.expected(values + step) - likelihood.expected(values - step)
+        change = model.expected(values + step) - model.expected(values - step)
         rows.append(change / (0.2 * error) if error > 0 else np.zeros_like(change))
     jacobian = np.array(rows)
     return np.asarray(np.sqrt(np.einsum("ib,ij,jb->b", jacobian, covariance, jacobian)))

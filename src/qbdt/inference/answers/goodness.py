@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from qbdt.inference.answers.pseudo_experiments import draw_experiments, fit_experiments
+from qbdt.inference.answers.pseudo_experiments import draw_experiments, fit_experiments, keep_fitted
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
 
@@ -49,5 +49,5 @@ def measure_goodness(best: BestFit, n_toys: int = 0, seed: int = 1) -> GoodnessO
     if not n_toys:
         return GoodnessOfFit(statistic, degrees, p_value)
     drawn = draw_experiments(best.analytic, best.minimum.values, n_toys, np.random.default_rng(seed))
-    found = fit_experiments(best.analytic, drawn).twice_nll
-    return GoodnessOfFit(statistic, degrees, p_value, float(np.mean(found >= statistic)), n_toys)
+    found = keep_fitted(fit_experiments(best.analytic, drawn).twice_nll)
+    return GoodnessOfFit(statistic, degrees, p_value, float(np.mean(found >= statistic)), len(found))

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.files.records import read_float, read_floats
-from qbdt.inference.answers.pseudo_experiments import draw_experiments, measure_tilde
+from qbdt.inference.answers.pseudo_experiments import draw_experiments, keep_fitted, measure_tilde
 from qbdt.inference.likelihood import Minimum
 from qbdt.inference.summary import BestFit
 from qbdt.tables import Table
@@ -137,12 +137,12 @@ def find_limit_with_toys(
     base = best if observed else make_null(best, observed=False)
     ends = (*guess.expected, *(() if guess.observed is None else (guess.observed,)))
     mu = np.linspace(0.5 * min(ends), 1.5 * max(ends), points)
-    background = draw_experiments(likelihood, best.profile(0.0, {}).values, n_toys, rng)
+    background = draw_experiments(likelihood, base.profile(0.0, {}).values, n_toys, rng)
     rows = []
     for value in mu.tolist():
         with_signal = draw_experiments(likelihood, base.profile(value, {}).values, n_toys, rng)
         q_signal, q_background = (
-            measure_tilde(likelihood, toys, best.poi, value) for toys in (with_signal, background)
+            keep_fitted(measure_tilde(likelihood, toys, best.poi, value)) for toys in (with_signal, background)
         )
         bands = np.quantile(q_background, ndtr(BANDS))
         tests = [_tilde(best, value) if observed else np.nan, *bands.tolist()]

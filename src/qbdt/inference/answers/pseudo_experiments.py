@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.errors import FitError
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood, ManyFits, fit_many
+
+FEWEST_FITTED = 0.95
+"""Share of pseudo-experiments that must be fitted: without more of them the distribution would be another one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +50,19 @@ def measure_tilde(likelihood: AnalyticLikelihood, experiments: Experiments, stre
 
 
 def _fit_physically(likelihood: AnalyticLikelihood, experiments: Experiments, strength: str) -> ManyFits:
-    """Free fits of all experiments, those with a negative strength replaced by fits at 0."""
-    free = fit_experiments(likelihood, experiments)
-    negative = free.values[:, likelihood.names.index(strength)] < 0
-    if not negative.any():
-        return free
-    null = fit_experiments(likelihood, experiments, {strength: 0.0})
-    return ManyFits(
-        np.where(negative[:, None], null.values, free.values), np.where(negative, null.twice_nll, free.twice_nll)
-    )
+    """Free fits of all experiments, with a strength that is not negative."""
+    bounded, index = copy(likelihood), likelihood.names.index(strength)
+    bounded.bounds = likelihood.bounds.copy()
+    bounded.bounds[index, 0] = max(0.0, likelihood.bounds[index, 0])
+    return fit_experiments(bounded, experiments)
+
+
+def keep_fitted(values: Floats) -> Floats:
+    """Values of the experiments that could be fitted; refused where too few of them could."""
+    fitted = np.isfinite(values)
+    if fitted.mean() < FEWEST_FITTED:
+        raise FitError(
+            f"{np.count_nonzero(~fitted)} of {len(values)} pseudo-experiments cannot be fitted: merge sparse bins "
+            "(min_entries), or use the asymptotic formulae"
+        )
+    return values[fitted]

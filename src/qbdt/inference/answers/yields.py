@@ -13,10 +13,10 @@ from qbdt.arrays import Floats
 from qbdt.files.records import read_float
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood
 from qbdt.inference.fit_summary import FitSummary
-from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
+from qbdt.inference.pyhf_model import FormulaModel, PyhfModel
 from qbdt.inference.summary import BestFit, expected_error
-from qbdt.inference.workspace import describe_measurement
+from qbdt.inference.workspace import describe_expectation
 from qbdt.tables import Table
 
 TOTAL = "total"
@@ -139,26 +139,26 @@ def predict(measurement: Measurement, summary: FitSummary) -> FitSummary:
     FitSummary
         The fit with the bins of these templates in place of its own; `counts` are the Asimov data.
     """
-    spec = describe_measurement(measurement)
-    likelihood = Likelihood(spec, data=measurement.asimov)
-    prior = likelihood.prior_covariance()
-    values, covariance = _take_over(likelihood, summary, prior)
+    kind = FormulaModel if measurement.unconstrained else PyhfModel  # which has no parabola
+    model = kind(describe_expectation(measurement), needs_poi=False)  # nothing is fitted to these bins
+    prior = model.prior_covariance(np.array(model.names)[model.constant])
+    values, covariance = _take_over(model, summary, prior)
     return replace(
         summary,
-        regions=likelihood.channels,
-        counts=likelihood.data,
-        postfit=likelihood.expected_by_process(values),
-        postfit_error=expected_error(likelihood, values, covariance),
-        prefit_error=expected_error(likelihood, likelihood.start, prior),
+        regions=model.channels,
+        counts=model.join(measurement.asimov),
+        postfit=model.expected_by_process(values),
+        postfit_error=expected_error(model, values, covariance),
+        prefit_error=expected_error(model, model.start, prior),
     )
 
 
-def _take_over(likelihood: Likelihood, summary: FitSummary, prior: Floats) -> tuple[Floats, Floats]:
+def _take_over(model: PyhfModel, summary: FitSummary, prior: Floats) -> tuple[Floats, Floats]:
     """Values and covariance of the parameters of a fit; parameters that it does not have stay nominal."""
     fitted = {p.name: i for i, p in enumerate(summary.parameters) if p.kind != "mc_stat"}
-    shared = [(i, fitted[name]) for i, name in enumerate(likelihood.names) if name in fitted]
+    shared = [(i, fitted[name]) for i, name in enumerate(model.names) if name in fitted]
     mine, its = (np.array([pair[k] for pair in shared], dtype=np.intp) for k in (0, 1))
-    values, covariance = likelihood.start.copy(), prior.copy()
+    values, covariance = model.start.copy(), prior.copy()
     values[mine] = [summary.parameters[i].value for i in its]
     errors = np.array([summary.parameters[i].error for i in its])
     covariance[np.ix_(mine, mine)] = summary.correlation[np.ix_(its, its)] * np.outer(errors, errors)
