@@ -21,7 +21,7 @@ from qbdt.data import Role
 from qbdt.data.folds import ModuloFolds
 from qbdt.errors import ConfigError, DataError, FitError, ModelFileError, OutputError
 from qbdt.files import FolderLock
-from qbdt.files.records import read_record
+from qbdt.files.records import read_record, write_record
 from qbdt.models.file_text import checksum
 
 ANALYSIS = """
@@ -431,3 +431,11 @@ def test_a_damaged_result_ends_in_one_message(finished, tmp_path, name, change):
     (tmp_path / name).write_text(change)
     with pytest.raises(ConfigError, match=name.rpartition("/")[2]):
         read_run(tmp_path)
+
+
+def test_templates_of_another_fit_are_refused(finished, copy):
+    plain = read_record(copy / "fit" / "templates.json")
+    plain["processes"][1]["name"] = "other"
+    write_record(copy / "fit" / "templates.json", plain)
+    with pytest.raises(ConfigError, match=r"fit\.json and the templates beside it are not of one fit"):
+        read_run(copy)

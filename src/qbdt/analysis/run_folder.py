@@ -127,6 +127,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
         shown = None if plain.get("shown") is None else _read_shown(plain["shown"])
         settings = {**plain["settings"], **settings}
     measurement = _read_measurement(fits, folder, settings)
+    _require_one_fit(summary, measurement, fits)
     scored = folder / "scored" / ANALYSIS_FILE
     names = list_models({} if analysis is None else analysis.regions)
     models = {name: folder / model_file(name) for name in names if (folder / model_file(name)).exists()}
@@ -164,6 +165,16 @@ def _read_measurement(fits: Path, folder: Path, settings: Mapping[str, Any]) -> 
         templates = TemplateSet.from_dict(_read_json(fits / "templates.json", folder))
         signals = [process.name for process in templates.of_role(Role.SIGNAL)]
         return Measurement({str(settings["channel"]): templates}, {str(settings["poi"]): signals})
+
+
+def _require_one_fit(summary: FitSummary, measurement: Measurement, fits: Path) -> None:
+    """Refuse results whose templates are those of another fit."""
+    bins = {name: len(region.edges) - 1 for name, region in measurement.regions.items()}
+    fitted = (
+        dict(summary.regions) if len(summary.regions) > 1 else dict(zip(bins, summary.regions.values(), strict=False))
+    )
+    if bins != fitted or set(measurement.processes) != set(summary.postfit):
+        raise ConfigError(f"{fits}: fit.json and the templates beside it are not of one fit: fit again")
 
 
 def move_to_fit(analysis: Analysis, folder: Path | str) -> Analysis:
