@@ -279,7 +279,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         if any(other is not None and not (isinstance(other, tuple) and not other) for other in others):
             raise DataError("X is a Dataset, which has labels, weights, sources and processes: give nothing but it")
         self.classes_ = np.array([0, 1])
-        self.categories_: dict[str, list[Any]] = {}
+        self.categories_, self._categorical = {}, ()
         self._keep_names(dataset.features)
         return dataset.require_usable()
 
@@ -287,7 +287,8 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         """Return a shape source with its labels written as those of y are."""
 
         def encode(table: Any, labels: ArrayLike, weight: ArrayLike | None) -> tuple[Any, ArrayLike, ArrayLike | None]:
-            known, table = find_signal(labels, self.classes_, source.name), number_categories(table, self.categories_)
+            known = find_signal(labels, self.classes_, source.name)
+            table = number_categories(table, self.categories_, self._names(), f"systematic {source.name}: ")
             if len(self.classes_) > 2:
                 named = table if has_names(table) else as_columns(table, self._names())
                 table = add_process(named, labels, self.classes_)

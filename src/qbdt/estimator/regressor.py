@@ -176,7 +176,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
 
     def _number_categories(self, table: Any, *others: Any) -> Any:
         """Write the categories of a varied table as numbers."""
-        return number_categories(table, self.categories_), *others
+        return number_categories(table, self.categories_, self._names()), *others
 
 
 if QBDTRegressor.__doc__:  # absent under python -OO
