@@ -104,6 +104,14 @@ def test_probabilities_follow_the_score(problem, fitted):
     assert np.array_equal(fitted.predict(X), (score > 0).astype(int))
 
 
+def test_stages_end_with_the_score_where_a_sum_has_no_trees(problem):
+    X, y, w = problem
+    model = QBDTClassifier(n_trees=20).fit(X, y, w)
+    assert not model.ensemble_.shift.trees
+    *_, last = model.staged_decision_function(X)
+    assert np.array_equal(last, model.decision_function(X))
+
+
 def test_stages_leaves_and_importances(problem, fitted):
     X, _, _ = problem
     stages = list(fitted.staged_decision_function(X))
