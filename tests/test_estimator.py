@@ -112,6 +112,15 @@ def test_stages_end_with_the_score_where_a_sum_has_no_trees(problem):
     assert np.array_equal(last, model.decision_function(X))
 
 
+def test_numbers_of_numpy_as_parameters_are_saved(problem, tmp_path):
+    X, y, w = problem
+    model = QBDTClassifier("paper", np.int64(3), n_leaves=np.int64(4), learning_rate=np.float32(0.5))
+    model.set_params(random_state=np.int64(3), mc_stat=np.True_)
+    model.fit(X, y, w, checkpoint=tmp_path / "checkpoint.qbdt", checkpoint_every=1).save(tmp_path / "model.qbdt")
+    assert QBDTClassifier.load(tmp_path / "checkpoint.qbdt").trees_ == model.trees_
+    assert QBDTClassifier.load(tmp_path / "model.qbdt").get_params()["n_leaves"] == 4
+
+
 def test_stages_leaves_and_importances(problem, fitted):
     X, _, _ = problem
     stages = list(fitted.staged_decision_function(X))
