@@ -37,7 +37,7 @@ def from_arrays(
     event_id: Any = None,
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
-    Systematic.require_list(systematics)
+    systematics = Systematic.read_list(systematics)
     columns, names, numbered = add_identifiers(as_columns(X, feature_names), event_id)
     apart = Apart(process, () if folds is None else folds.columns, names)
     split = _split(columns, y, sample_weight, apart, "")

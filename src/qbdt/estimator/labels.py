@@ -118,10 +118,14 @@ def name_strengths(strengths: Mapping[str, Any] | None, classes: NDArray[Any]) -
     """Strengths with the names of processes in place of labels of y."""
     labels = {} if len(classes) == 2 else {label: _name_signal(label) for label in classes.tolist()}
     try:
-        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in (strengths or {}).items()}
+        listed = {name: _list_labels(one) for name, one in (strengths or {}).items()}
         return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
     except (AttributeError, TypeError):
         raise ConfigError(f"strengths={strengths!r}: must say which signals each strength scales") from None
+
+
+def _list_labels(one: Any) -> list[Any]:
+    return [one] if isinstance(one, str | int | np.generic) else list(one)
 
 
 def _name_signal(label: Any) -> str:

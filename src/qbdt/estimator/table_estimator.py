@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,21 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def _keep_names(self, names: Sequence[str]) -> None:
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(list(names), dtype=object)
+
+
+@contextmanager
+def replace_fit(estimator: BaseEstimator) -> Iterator[None]:
+    """Forget what the estimator was fitted with; if this fit is refused or ends in an error, it is as it was before."""
+    before = dict(vars(estimator))
+    for name in before:
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(estimator, name)
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[str, Any]:

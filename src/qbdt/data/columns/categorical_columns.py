@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qbdt.data.columns.table_columns import as_columns
+from qbdt.data.columns.table_columns import as_columns, has_names
 from qbdt.errors import DataError, has_half_character
 
 Categories: TypeAlias = Mapping[str, list[Any]]
@@ -89,7 +89,7 @@ def number_categories(table: Any, categories: Categories, names: Sequence[str] |
     """
     if not categories:
         return table
-    columns = as_columns(table, names, context)
+    columns = as_columns(table, None if has_names(table) else names, context)
     mine = {name: known for name, known in categories.items() if name in columns}
     return columns | {
         name: _find_places(columns[name], known, f"{context}column {name}") for name, known in mine.items()

@@ -29,6 +29,8 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     if isinstance(table, Mapping):
         refuse_repeated([str(name) for name in table], context)
         columns = {str(name): fill_masked(values) for name, values in table.items()}
+        if single := [name for name, values in columns.items() if values.ndim == 0]:
+            raise DataError(f"{context}column {single[0]} is a single value: one for each row is needed")
     elif _is_from(table, "awkward"):
         columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
     elif _is_from(table, "pandas"):
