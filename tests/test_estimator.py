@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from qbdt import QBDTClassifier, Systematic
+from qbdt import QBDTClassifier, QBDTRegressor, Systematic
 from qbdt.errors import ConfigError, DataError, QBDTError
 
 # Before 1.7 this check called another class the first one after shuffling: its two samples had other labels.
@@ -102,6 +102,23 @@ def test_probabilities_follow_the_score(problem, fitted):
     assert np.allclose(probability[:, 1], 1 / (1 + np.exp(-score)))
     assert np.allclose(probability.sum(axis=1), 1)
     assert np.array_equal(fitted.predict(X), (score > 0).astype(int))
+
+
+def test_stages_end_with_the_score_where_a_sum_has_no_trees(problem):
+    X, y, w = problem
+    model = QBDTClassifier(n_trees=20).fit(X, y, w)
+    assert not model.ensemble_.shift.trees
+    *_, last = model.staged_decision_function(X)
+    assert np.array_equal(last, model.decision_function(X))
+
+
+def test_numbers_of_numpy_as_parameters_are_saved(problem, tmp_path):
+    X, y, w = problem
+    model = QBDTClassifier("paper", np.int64(3), n_leaves=np.int64(4), learning_rate=np.float32(0.5))
+    model.set_params(random_state=np.int64(3), mc_stat=np.True_)
+    model.fit(X, y, w, checkpoint=tmp_path / "checkpoint.qbdt", checkpoint_every=1).save(tmp_path / "model.qbdt")
+    assert QBDTClassifier.load(tmp_path / "checkpoint.qbdt").trees_ == model.trees_
+    assert QBDTClassifier.load(tmp_path / "model.qbdt").get_params()["n_leaves"] == 4
 
 
 def test_stages_leaves_and_importances(problem, fitted):
@@ -357,3 +374,99 @@ def test_pandas_categoricals_are_categories(problem, tmp_path):
     model.save(tmp_path / "m.qbdt")
     again = QBDTClassifier.load(tmp_path / "m.qbdt")
     assert again.decision_function(varied).tolist() == model.decision_function(frame).tolist()
+
+
+@pytest.mark.parametrize("values", [(2016, 2018), (-1, 1), ("ee", "mm"), (0.5, 2.5), (False, True)])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # scikit-learn's, of the array
+def test_categories_mean_the_same_in_every_kind_of_table(problem, values, tmp_path):
+    X, y, w = problem
+    column = np.array(values)[(X[:, 1] > 0).astype(int)]
+    frame = pd.DataFrame({"pt": X[:, 0], "kind": pd.Categorical(column)})
+    plain = {"pt": X[:, 0], "kind": column}
+    arrow = pa.table({"pt": X[:, 0], "kind": pa.array(column).dictionary_encode()})
+    tables = [frame, frame.assign(kind=column), plain, arrow]
+    if not isinstance(values[0], str):
+        tables.append(np.column_stack([X[:, 0], column]))
+    scored = []
+    for number, table in enumerate(tables):
+        source = Systematic.shape("tes", up=(table, y, w))
+        model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w, [source])
+        assert any(tree.is_set.any() for tree in model.trees_)
+        model.save(tmp_path / f"{number}.qbdt")
+        again = QBDTClassifier.load(tmp_path / f"{number}.qbdt")
+        scored += [one.decision_function(other).tolist() for one in (model, again) for other in tables]
+    assert all(scores == scored[0] for scores in scored)
+
+
+def test_years_keep_their_numbers_in_files(problem, tmp_path):
+    X, y, w = problem
+    year = np.where(X[:, 1] > 0, 2018, 2016)
+    frame = pd.DataFrame({"pt": X[:, 0], "year": pd.Categorical(year)})
+    model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w)
+    declared = QBDTClassifier(method="paper", n_trees=3, categorical_features=["year"]).fit(
+        {"pt": X[:, 0], "year": year}, y, w
+    )
+    paths = [tmp_path / "frame.qbdt", tmp_path / "declared.qbdt"]
+    for one, path in zip((model, declared), paths, strict=True):
+        one.save(path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    regressor = QBDTRegressor(n_trees=5).fit(frame, X[:, 1])
+    assert regressor.predict(frame).tolist() == regressor.predict({"pt": X[:, 0], "year": year}).tolist()
+
+
+def test_models_that_know_years_by_place_read_every_table(problem):
+    """Files of earlier versions numbered whole numbers too."""
+    X, y, w = problem
+    place = (X[:, 1] > 0).astype(int)
+    model = QBDTClassifier(method="paper", n_trees=3, categorical_features=["year"])
+    scores = model.fit({"pt": X[:, 0], "year": place}, y, w).decision_function({"pt": X[:, 0], "year": place})
+    model.categories_ = {"year": [2016, 2018]}
+    year = np.array([2016, 2018])[place]
+    for table in ({"pt": X[:, 0], "year": year}, pd.DataFrame({"pt": X[:, 0], "year": pd.Categorical(year)})):
+        assert model.decision_function(table).tolist() == scores.tolist()
+
+
+def test_categories_of_another_kind_are_refused(problem):
+    X, y, w = problem
+    frame = pd.DataFrame({"pt": X[:, 0], "mode": pd.Categorical(np.where(X[:, 1] > 0, "mm", "ee"))})
+    model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w)
+    with pytest.raises(DataError, match=r"column mode has the value 1, .* in the training were 'ee', 'mm'"):
+        model.decision_function({"pt": [0.0], "mode": [1]})
+    assert (
+        model.decision_function({"pt": [0.0, 0.0], "mode": ["tt", None]}).tolist()
+        == [model.decision_function({"pt": [0.0], "mode": [np.nan]})[0]] * 2
+    )
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.cut([0.5, 1.5], [0, 1, 2]),
+        pd.Categorical(pd.to_datetime(["2017-01-01", "2018-01-01"])),
+        pd.Categorical([b"a", b"b"]),
+        pd.Categorical([1.0, np.inf]),
+    ],
+)
+def test_categories_that_no_file_can_hold_are_refused(column):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "c": column})
+    with pytest.raises(DataError, match=r"column c is categorical and has the category .*: categories are t"):
+        QBDTClassifier().fit(frame, [0, 1])
+
+
+def test_numbers_as_names_of_columns(problem):
+    X, y, w = problem
+    frame = pd.DataFrame({0: X[:, 0], 1: pd.Categorical(np.where(X[:, 1] > 0, "mm", "ee"))})
+    model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w)
+    assert model.feature_names_in_.tolist() == ["0", "1"]
+    assert len(set(model.decision_function(frame))) > 1
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "Int64", "Float64", "bool[pyarrow]", "int64[pyarrow]"])
+def test_missing_values_of_nullable_columns(problem, dtype):
+    X, y, w = problem
+    column = np.where(X[:, 1] > 1, np.nan, X[:, 1] > 0)
+    nullable = pd.Series(column, dtype="Float64").astype(dtype)
+    model = QBDTClassifier(method="paper", n_trees=3).fit({"m": X[:, 0], "b": column}, y, w)
+    assert model.decision_function({"m": X[:, 0], "b": column}).tolist() == (
+        model.decision_function(pd.DataFrame({"m": X[:, 0], "b": nullable})).tolist()
+    )

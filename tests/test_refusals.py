@@ -45,8 +45,25 @@ def test_names_with_half_of_a_character_are_refused_before_training(table):
         classifier().fit({"pt\ud800": X[:, 0]}, y)
     with pytest.raises(DataError, match=r"column 'n.ud800'"):
         Events({"x": [1.0]}, [1.0], {"n\ud800": [1]})
-    with pytest.raises(DataError, match=r"y has the label 's.ud800'"):
+    with pytest.raises(DataError, match=r"y has the labels 'b', 's.ud800': labels are"):
         classifier().fit(X, np.where(y == 1, "s\ud800", "b"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            np.array(["2020-01-01", "2021-01-01"], "datetime64[D]"),
+            r"y has the labels datetime.date\(2020, 1, 1\), .*: la",
+        ),
+        (np.array([3, 4], "timedelta64[s]"), r"y has the labels datetime.timedelta\(seconds=3\), .*: labels are"),
+        (np.array([b"b", b"s"]), "y: .* bytes"),
+    ],
+)
+def test_labels_that_no_file_can_hold_are_refused(table, labels, message):
+    X, y = table
+    with pytest.raises(DataError, match=message):
+        classifier().fit(X, labels[y])
 
 
 def test_masked_weights_labels_and_identifiers_are_refused(table):

@@ -143,6 +143,11 @@ def test_it_comes_back_from_its_file(fitted, tmp_path):
         ({"loss": "huber", "delta": -1.0}, "delta=-1.0"),
         ({"quantile": 1.0}, "quantile=1.0: must be above 0 and below 1"),
         ({"n_events": 0.0}, "n_events=0.0: must be a positive number"),
+        ({"n_events": 1e300}, r"n_events=1e\+300: must be a positive number up to 1e\+11"),
+        ({"n_events": 1e-300}, "n_events=1e-300: must be a positive number"),
+        ({"n_events": True}, "n_events=True: must be a positive number"),
+        ({"loss": "huber", "delta": 1e-300}, "delta=1e-300: loss='huber' needs"),
+        ({"delta": "wide"}, "delta='wide'"),
         ({"n_leaves": 1}, "n_leaves=1: must be at least 2"),
     ],
 )
@@ -150,6 +155,23 @@ def test_bad_parameters_are_refused(parameters, message):
     X, y, _ = make_events(1, 100)
     with pytest.raises(ConfigError, match=message):
         QBDTRegressor(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("n_events", [1e-11, 1e11])
+@pytest.mark.parametrize("delta", [1e-100, 1e100])
+def test_extreme_parameters_are_no_errors(n_events, delta, tmp_path):
+    X, y, weight = make_events(1, 100)
+    parameters = {"n_events": np.float64(n_events), "loss": "huber", "delta": np.float64(delta)}
+    model = QBDTRegressor(n_trees=np.int64(3), **parameters)
+    model.fit(X, y, weight, make_sources(X, y, weight)).save(tmp_path / "model.qbdt")
+    assert np.array_equal(QBDTRegressor.load(tmp_path / "model.qbdt").predict(X), model.predict(X))
+
+
+def test_numbers_of_numpy_are_saved(tmp_path):
+    X, y, _ = make_events(1, 100)
+    model = QBDTRegressor("quantile", np.float32(0.5), np.float32(0.25), np.int64(50), np.int64(3))
+    model.fit(X, y).save(tmp_path / "model.qbdt")
+    assert QBDTRegressor.load(tmp_path / "model.qbdt").get_params()["n_events"] == 50
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])

@@ -73,6 +73,35 @@ def test_whole_floats_are_accepted_and_others_refused():
         ModuloFolds(2, "event").assign(events_with(event=np.array([2**64 - 1], np.uint64)))
 
 
+def test_numbers_of_numpy_become_plain_ones():
+    rule = HashFolds(np.int64(3), np.array(["event", "run"]), np.uint32(7))
+    assert (type(rule.k), type(rule.salt)) == (int, int)
+    assert rule == HashFolds(3, ("event", "run"), 7)
+    assert type(ModuloFolds(np.float64(2.0), "event").k) is int
+    assert HashFolds(2, "event").columns == ("event",)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ModuloFolds("event", 2), "k='event': must be a whole number"),
+        (lambda: ModuloFolds(2.5, "event"), "k=2.5: must be a whole number"),
+        (lambda: ModuloFolds(True, "event"), "k=True: must be a whole number"),
+        (lambda: ModuloFolds(2, 3), "3: names of columns are needed"),
+        (lambda: SplitFolds(2, ""), "'': names of columns are needed"),
+        (lambda: HashFolds(2, ()), "no column: names of columns are needed"),
+        (lambda: HashFolds(2, None), "None: names of columns are needed"),
+        (lambda: HashFolds(2, ("e", "e")), "column e is named twice"),
+        (lambda: HashFolds(2, ("e",), 0.5), "salt=0.5: must be a whole number"),
+        (lambda: HashFolds(2, ("e",), True), "salt=True: must be a whole number"),
+    ],
+)
+def test_rules_that_no_file_can_hold_are_refused(make, message):
+    with pytest.raises(DataError) as caught:
+        make()
+    assert str(caught.value) == f"folds: {message}"
+
+
 def test_split_column():
     assert SplitFolds(2, "part").assign(events_with(part=[0, 1, 1])).tolist() == [0, 1, 1]
     with pytest.raises(DataError, match="column part has the value 2; with k=2 it must be 0 … 1"):

@@ -146,6 +146,24 @@ def test_processes_from_a_column_of_the_table():
     assert [s.name for s in given.samples] == ["h", "z", "t"]
 
 
+def test_numbers_and_texts_name_the_same_process():
+    labels = np.array([1, "1", 2, "2", 2, 10], dtype=object)
+    numbered = {"event": np.arange(6), "m": np.arange(6.0)}
+    for options in ({}, {"event_id": "event"}):
+        data = Dataset.from_arrays(numbered, [1, 1, 0, 0, 0, 0], W, process=labels, **options)
+        assert {s.name: s.events.total for s in data.samples} == {"1": 3.0, "2": 12.0, "10": 6.0}
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, b"a"])
+@pytest.mark.parametrize("options", [{}, {"event_id": "event"}])
+def test_rows_without_a_process_are_refused(missing, options):
+    table = {"event": np.arange(3), "process": np.array(["a", "b", missing], dtype=object)}
+    given = {"event": np.arange(3), "m": np.arange(3.0)}
+    for X, process in ((table | given, "process"), (given, table["process"])):
+        with pytest.raises(DataError, match=r"process has the value .*: every row needs a name, a text or a number"):
+            Dataset.from_arrays(X, [1, 0, 0], process=process, **options)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

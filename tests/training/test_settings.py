@@ -1,6 +1,7 @@
 """Settings are declared once: the estimator, the analysis file and the model file derive from the declaration."""
 
 import inspect
+import json
 
 import numpy as np
 import pytest
@@ -73,12 +74,36 @@ def test_the_analysis_file_has_the_settings_with_their_defaults_and_bounds():
         ({"max_depth": 0}, "max_depth=0: must be at least 1 and at most 1e+06"),
         ({"method": "other"}, "method='other': must be one of profile, paper"),
         ({"mc_stat": 1}, "mc_stat=1: must be True or False"),
+        ({"binning": "anything"}, "binning='anything': must be 'quantile' or one (n_bins, low, high) per feature"),
+        ({"binning": 3}, "binning=3: must be 'quantile' or one (n_bins, low, high) per feature"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(values, message):
     with pytest.raises(ConfigError) as caught:
         Settings(**values)
     assert str(caught.value) == message
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    given = Settings(
+        n_trees=np.int64(4),
+        max_depth=np.int8(3),
+        learning_rate=np.float32(0.5),
+        random_state=np.uint64(7),
+        mc_stat=np.True_,
+        binning={"pt": (np.int64(5), np.float32(0), np.float64(1))},
+        at={"tes": np.float32(0.5)},
+    )
+    plain = Settings(
+        n_trees=4,
+        max_depth=3,
+        learning_rate=0.5,
+        random_state=7,
+        mc_stat=True,
+        binning={"pt": [5, 0.0, 1.0]},
+        at={"tes": 0.5},
+    )
+    assert json.dumps(given.to_dict()) == json.dumps(plain.to_dict())
 
 
 @pytest.mark.parametrize("how", Ending)

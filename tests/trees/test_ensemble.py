@@ -107,6 +107,10 @@ def test_scores_by_category_equal_walking(seed, sizes, same):
     assert np.array_equal(list(ensemble.staged_scores(events)), stages[1:])
 
 
+def test_a_sum_without_trees_has_no_stages():
+    assert list(Ensemble(("x",), ()).staged_scores(Events({"x": [1.0]}, [1.0]))) == []
+
+
 def test_a_tree_says_which_categories_go_where():
     nodes = np.zeros(3, NODE)
     nodes["feature"], nodes["b"] = (0, -1, -1), 1.0

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from qbdt.arrays import Floats
+from qbdt.data.columns import LARGEST_CATEGORY
 from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.sample import Role
 from qbdt.errors import DataError
-
-LARGEST = 2**31 - 1
-"""Largest value of a category."""
 
 TABLE = 1 << 16
 """Values below this are found by marking them in a table, which is faster than sorting."""
@@ -38,13 +36,14 @@ def require_categories(dataset: Dataset, names: Sequence[str]) -> None:
 def _require_values(events: Events, names: Sequence[str], what: str) -> None:
     for name in names:
         values = np.asarray(events.column(name))
-        wrong = (values < 0) | (values > LARGEST)
+        wrong = (values < 0) | (values > LARGEST_CATEGORY)
         if values.dtype.kind == "f":
             wrong |= np.isfinite(values) & (values != np.floor(values))
         if wrong.any():
             raise DataError(
                 f"{what}: feature {name} is categorical and has the value {values[wrong][0]:.12g}: categories are "
-                f"whole numbers from 0 to {LARGEST}, or missing (NaN); number them so, or do not declare it categorical"
+                f"whole numbers from 0 to {LARGEST_CATEGORY}, or missing (NaN); number them so, or do not declare it "
+                "categorical"
             )
 
 

@@ -50,9 +50,9 @@ class Dataset:
     def __init__(
         self, samples: Sequence[Sample], systematics: Sequence[Systematic] = (), folds: FoldRule | None = None
     ) -> None:
-        Systematic.require_list(systematics)
+        systematics = Systematic.read_list(systematics)
         self._samples = {sample.name: sample for sample in samples}
-        self._systematics = {source.name: source for source in systematics}
+        self._systematics: dict[str, Systematic] = {source.name: source for source in systematics}
         self._folds = folds
         _refuse_repeated("sample", [sample.name for sample in samples])
         _refuse_repeated("systematic", [source.name for source in systematics])

@@ -7,7 +7,7 @@ the same fold, whatever file, chunk or variation they come from.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qbdt.data.events import Events
 from qbdt.data.identity import POSITION, hash_columns, name_bits, whole_numbers
-from qbdt.errors import DataError
+from qbdt.errors import DataError, find_repeated, is_number
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,14 @@ class FoldRule(ABC):
     """Name of the rule in analysis and model files."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "k", _read_whole("k", self.k))
         if self.k < 2:
             raise DataError(f"folds: k={self.k}: at least 2 folds are needed")
+        names = self.columns
+        if not (names and all(isinstance(name, str) and name for name in names)):
+            raise DataError(f"folds: {', '.join(map(repr, names)) or 'no column'}: names of columns are needed")
+        if twice := find_repeated(names):
+            raise DataError(f"folds: column {twice[0]} is named twice")
 
     @property
     @abstractmethod
@@ -126,6 +132,12 @@ class HashFolds(FoldRule):
 
     by = "hash"
 
+    def __post_init__(self) -> None:
+        several = isinstance(self.hashed, Iterable) and not isinstance(self.hashed, str)
+        object.__setattr__(self, "hashed", tuple(self.hashed) if several else (self.hashed,))
+        object.__setattr__(self, "salt", _read_whole("salt", self.salt))
+        super().__post_init__()
+
     @classmethod
     def by_content(cls, k: int, columns: Sequence[str], salt: int = 0) -> HashFolds:
         """Hash the values of columns that no source moves, for events without a number; readers take their bits."""
@@ -148,6 +160,12 @@ class HashFolds(FoldRule):
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain data."""
         return {**super().to_dict(), "salt": self.salt}
+
+
+def _read_whole(name: str, value: Any) -> int:
+    if not is_number(value) or value != int(value):
+        raise DataError(f"folds: {name}={value!r}: must be a whole number")
+    return int(value)
 
 
 def _only(columns: tuple[str, ...], by: str) -> str:

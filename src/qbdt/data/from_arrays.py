@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qbdt.data.columns import as_columns, has_names, name_columns, require_unmasked
+from qbdt.data.columns import as_columns, has_names, is_plain, name_columns, require_unmasked
 from qbdt.data.dataset import Dataset
 from qbdt.data.events import Events
 from qbdt.data.flat_systematic import FlatSystematic, Kind
@@ -37,7 +37,7 @@ def from_arrays(
     event_id: Any = None,
 ) -> Dataset:
     """Split one labelled table into processes; see `Dataset.from_arrays`."""
-    Systematic.require_list(systematics)
+    systematics = Systematic.read_list(systematics)
     columns, names, numbered = add_identifiers(as_columns(X, feature_names), event_id)
     apart = Apart(process, () if folds is None else folds.columns, names)
     split = _split(columns, y, sample_weight, apart, "")
@@ -214,11 +214,21 @@ def _process_labels(
     if isinstance(process, str):
         if process not in columns:
             raise DataError(f"{context}no column {process}, which names the process; there are: {', '.join(columns)}")
-        return np.asarray(columns.pop(process))
-    labels = np.asarray(process)
+        return _name_processes(np.asarray(columns.pop(process)), context)
+    labels = require_unmasked(process, f"{context}process")
     if labels.shape != signal.shape:
         raise DataError(f"{context}process has shape {labels.shape}, y has {len(signal)} rows")
-    return labels
+    return _name_processes(labels, context)
+
+
+def _name_processes(labels: NDArray[Any], context: str) -> NDArray[Any]:
+    """Processes of rows as texts: 1 and "1" are one process."""
+    given = labels.tolist()
+    others = [one for one in given if not isinstance(one, str)]
+    for one in others:
+        if not is_plain(one):
+            raise DataError(f"{context}process has the value {one!a}: every row needs a name, a text or a number")
+    return np.array([str(one) for one in given], dtype=object) if others else labels
 
 
 def bind(source: FlatSystematic | Systematic, table: FlatTable) -> Systematic:

@@ -55,7 +55,7 @@ def from_target(
     >>> data.sample("events").events.identifier(TARGET)
     array([ 91., 125.])
     """
-    Systematic.require_list(systematics)
+    systematics = Systematic.read_list(systematics)
     given, names, numbered = add_identifiers(dict(columns), event_id)
     apart = Apart(None, (), names)
     events, rows = _make_events(given, y, weight, apart, "")

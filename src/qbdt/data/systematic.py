@@ -90,10 +90,19 @@ class Systematic:
         return f"{source}#{component}"
 
     @staticmethod
-    def require_list(systematics: Sequence[Systematic | FlatSystematic]) -> None:
-        """Refuse a single source where a list of them is needed."""
-        if isinstance(systematics, Systematic | FlatSystematic):
+    def read_list(systematics: Any) -> list[Any]:
+        """Return sources of a list, none for None; refuse a single source, and anything that is no source."""
+        if systematics is None:
+            return []
+        if isinstance(systematics, str | Systematic | FlatSystematic) or not isinstance(systematics, Iterable):
             raise DataError(f"systematics={systematics!r}: a list of sources is needed")
+        sources = list(systematics)
+        for source in sources:
+            if not isinstance(source, Systematic | FlatSystematic):
+                raise DataError(
+                    f"systematics hold {source!r}: make them with Systematic.shape, .weight or .norm over arrays"
+                )
+        return sources
 
     @property
     def processes(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, FlatSystematic, FoldRule, Systematic
 from qbdt.data.columns import as_columns, drop_columns, has_names, name_columns, number_categories, require_unmasked
-from qbdt.errors import ConfigError, DataError, ModelFileError
+from qbdt.errors import ConfigError, DataError, ModelFileError, is_number
 from qbdt.estimator.labels import (
     PROCESS,
     add_process,
@@ -25,8 +25,8 @@ from qbdt.estimator.labels import (
     read_classes,
     read_labels,
 )
-from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
-from qbdt.models import classify_events, read_model, score_events, write_model
+from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator, replace_fit
+from qbdt.models import classify_events, read_model, require_model_place, score_events, write_model
 from qbdt.training import Callback, Monitor, Partner, Settings, TrainedModel, train
 from qbdt.training.regression import TrainedRegression
 from qbdt.trees import BinningChoice
@@ -168,18 +168,20 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
         open_device(self.device)  # says what is missing before events are looked at
-        prepared = [self._prepare(X, y, sample_weight, systematics, process, event_id)]
-        monitor = Monitor(self._make_validation(validation), self.early_stopping, tuple(self.callbacks))
-        self.training_: TrainedModel = train(
-            prepared.pop(),  # so that training can let go of the events when its own arrays are filled
-            self._make_settings(),
-            n_threads=self.n_threads,
-            monitor=monitor,
-            progress=self._progress,
-            resume=_read_earlier(resume),
-            checkpoint=None if checkpoint is None else _Checkpoint(Path(checkpoint), checkpoint_every, self._extra()),
-            device=self.device,
-        )
+        earlier = _read_earlier(resume)
+        with replace_fit(self):
+            prepared = [self._prepare(X, y, sample_weight, systematics, process, event_id)]
+            monitor = self._make_monitor(self._make_validation(validation))
+            self.training_: TrainedModel = train(
+                prepared.pop(),  # so that training can let go of the events when its own arrays are filled
+                self._make_settings(),
+                n_threads=self.n_threads,
+                monitor=monitor,
+                progress=self._progress,
+                resume=earlier,
+                checkpoint=None if checkpoint is None else _Checkpoint(checkpoint, checkpoint_every, self._extra()),
+                device=self.device,
+            )
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -261,7 +263,7 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         apart = tuple(dict.fromkeys((*apart, *name_columns(event_id))))
         table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
         self.classes_, signal = read_labels(y, several=bool(self.strengths))
-        Systematic.require_list(systematics)
+        systematics = Systematic.read_list(systematics)
         weight = None if weight is None else require_unmasked(weight, "sample_weight")
         for label, rows in zip(self.classes_, (~signal, signal), strict=False):
             if weight is not None and weight.shape == rows.shape and not np.any(weight[rows]):
@@ -276,10 +278,10 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
     def _take_dataset(self, dataset: Dataset, *others: Any) -> Dataset:
         """Take events that have their labels, weights, sources and processes."""
-        if any(other is not None and not (isinstance(other, tuple) and not other) for other in others):
+        if any(other is not None and not (isinstance(other, tuple | list) and not other) for other in others):
             raise DataError("X is a Dataset, which has labels, weights, sources and processes: give nothing but it")
         self.classes_ = np.array([0, 1])
-        self.categories_: dict[str, list[Any]] = {}
+        self.categories_, self._categorical = {}, ()
         self._keep_names(dataset.features)
         return dataset.require_usable()
 
@@ -287,7 +289,8 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
         """Return a shape source with its labels written as those of y are."""
 
         def encode(table: Any, labels: ArrayLike, weight: ArrayLike | None) -> tuple[Any, ArrayLike, ArrayLike | None]:
-            known, table = find_signal(labels, self.classes_, source.name), number_categories(table, self.categories_)
+            known = find_signal(labels, self.classes_, source.name)
+            table = number_categories(table, self.categories_, self._names(), f"systematic {source.name}: ")
             if len(self.classes_) > 2:
                 named = table if has_names(table) else as_columns(table, self._names())
                 table = add_process(named, labels, self.classes_)
@@ -295,9 +298,14 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
 
         return source.map_tables(encode)
 
+    def _make_monitor(self, validation: Dataset | None = None) -> Monitor:
+        return Monitor(validation, self.early_stopping, () if self.callbacks is None else self.callbacks)
+
     def _make_validation(self, validation: Validation | None) -> Dataset | None:
         if validation is None:
             return None
+        if not (isinstance(validation, tuple | list) and len(validation) in (2, 3)):
+            raise DataError(f"validation is a {type(validation).__name__}: (X, y) or (X, y, weight) is needed")
         X, y, weight = (*validation, None)[:3]
         signal = find_signal(y, self.classes_, "validation")
         return Dataset.from_arrays(self._check_table(X, reset=False), signal, weight)
@@ -313,9 +321,10 @@ def make_parameters(settings: Settings) -> dict[str, Any]:
 class _Checkpoint:
     """Writes the model after every so many trees."""
 
-    def __init__(self, path: Path, every: int, extra: Mapping[str, Any]) -> None:
-        if every < 1:
-            raise ConfigError(f"checkpoint_every={every}: must be at least 1")
+    def __init__(self, path: str | Path, every: int, extra: Mapping[str, Any]) -> None:
+        if not is_number(every) or every != int(every) or every < 1:
+            raise ConfigError(f"checkpoint_every={every!r}: must be a whole number, at least 1")
+        require_model_place(path)
         self._path, self._every, self._extra = path, every, extra
 
     def __call__(self, training: TrainedModel) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from qbdt.arrays import Floats
-from qbdt.data import Events, FoldRule
+from qbdt.data import Dataset, Events, FoldRule
 from qbdt.data.columns import as_columns, number_categories
 from qbdt.errors import ConfigError
 from qbdt.estimator.classifier import QBDTClassifier, Sources, make_parameters
 from qbdt.estimator.labels import choose_labels, read_classes
-from qbdt.estimator.table_estimator import describe_features, make_unweighted
+from qbdt.estimator.table_estimator import describe_features, make_unweighted, replace_fit
 from qbdt.models import classify_events, read_cross_trained, score_events, write_model
-from qbdt.training import CrossTrainedModel, FoldedEnsemble, Monitor, TrainedModel, train
+from qbdt.training import CrossTrainedModel, FoldedEnsemble, TrainedModel, train
 
 
 class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -67,23 +69,15 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y, sample_weight, systematics, process, event_id
             As for `QBDTClassifier.fit`; the tables of shape variations have the columns of the fold rule too.
         """
-        template = QBDTClassifier() if self.estimator is None else clone(self.estimator)
-        dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
-        rule = self.folds or dataset.folds
-        if rule is None:
-            raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")
-        settings, dataset = template._make_settings(), dataset.with_folds(rule).require_trainable_folds()
-        monitor = Monitor(None, template.early_stopping, tuple(template.callbacks))
-        trainings: list[TrainedModel] = []
-        for fold in range(rule.k):
-            events = dataset.without_fold(fold)
-            options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
-            options["progress"] = template._progress
-            trainings.append(train(events, settings, monitor=monitor, **options))
-            if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
-                raise KeyboardInterrupt
-        self.training_ = CrossTrainedModel(tuple(trainings), rule)
-        self.classes_, self.categories_ = template.classes_, template.categories_
+        template = self._make_template()
+        with replace_fit(self):
+            dataset = template._prepare(X, y, sample_weight, systematics, process, event_id, self.folds)
+            rule = self.folds or dataset.folds
+            if rule is None:
+                raise ConfigError("folds=None: a rule such as ModuloFolds(2, 'event') is needed, since X has none")
+            self.training_ = _train_folds(template, dataset.with_folds(rule).require_trainable_folds(), rule)
+            self.classes_, self.categories_ = template.classes_, template.categories_
+            self._keep_features(dataset.features)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -125,7 +119,28 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         model = cls(template, training.folds)
         model.training_ = training
         model.classes_, model.categories_ = read_classes(extra), extra.get("categories", {})
+        if training.trainings:
+            model._keep_features(training.ensemble.features)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _make_template(self) -> QBDTClassifier:
+        """Return what trains each fold; refuse an estimator and a rule that are none."""
+        if not isinstance(self.estimator, QBDTClassifier | None):
+            raise ConfigError(f"estimator={self.estimator!r}: a QBDTClassifier is needed, or None for its defaults")
+        if not isinstance(self.folds, FoldRule | None):
+            raise ConfigError(f"folds={self.folds!r}: a rule such as ModuloFolds(2, 'event') is needed")
+        return QBDTClassifier() if self.estimator is None else clone(self.estimator)
+
+    def _keep_features(self, names: Sequence[str]) -> None:
+        """Keep the names of the features; columns of the fold rule are none."""
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(list(names), dtype=object)
 
     @property
     def _n_threads(self) -> int | None:
@@ -141,3 +156,16 @@ class CrossTrainedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         model = self.ensemble_
         identifiers = {name: table[name] for name in model.folds.columns if name in table}
         return make_unweighted(as_columns(table, model.features), identifiers)
+
+
+def _train_folds(template: QBDTClassifier, dataset: Dataset, rule: FoldRule) -> CrossTrainedModel:
+    """Train one model for each fold, without its events."""
+    settings, monitor = template._make_settings(), template._make_monitor()
+    options: dict[str, Any] = {"n_threads": template.n_threads, "device": template.device}
+    trainings: list[TrainedModel] = []
+    for fold in range(rule.k):
+        events = dataset.without_fold(fold)
+        trainings.append(train(events, settings, monitor=monitor, progress=template._progress, **options))
+        if not trainings[-1].complete:  # Ctrl-C; a model for some folds only is of no use
+            raise KeyboardInterrupt
+    return CrossTrainedModel(tuple(trainings), rule)

@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from qbdt.arrays import Floats
-from qbdt.data.columns import as_columns, require_unmasked
-from qbdt.errors import ConfigError, DataError, ModelFileError, has_half_character
+from qbdt.data.columns import as_columns, is_plain, require_unmasked
+from qbdt.errors import ConfigError, DataError, ModelFileError
 from qbdt.training import Model
 
 PROCESS = "process of the label"
@@ -56,11 +56,22 @@ def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], ND
     values = column_or_1d(require_unmasked(y, "y"), warn=True)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError("Input y contains NaN or infinity: every row needs a label")
-    if (two := _read_two_numbers(values)) is not None:
-        return two
+    classes, signal = _read_two_numbers(values) or _find_classes(values, several)
+    if not _are_plain(classes.tolist()):
+        raise DataError(
+            f"y has the labels {', '.join(map(ascii, classes.tolist()))}: labels are all texts, all numbers, or True "
+            "and False, which a model file can hold"
+        )
+    return classes, signal
+
+
+def _find_classes(values: NDArray[Any], several: bool) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     if not values.size:
         raise DataError("y is empty: events of signal and background are both needed")
-    check_classification_targets(values)
+    try:
+        check_classification_targets(values)
+    except TypeError as error:  # bytes
+        raise DataError(f"y: {error}") from None
     classes = np.unique(values)
     if len(classes) > 2 and not several:
         raise DataError(
@@ -69,8 +80,6 @@ def read_labels(y: ArrayLike | None, *, several: bool) -> tuple[NDArray[Any], ND
         )
     if len(classes) < 2:
         raise DataError(f"y has one class only, {classes[0]}: signal and background are both needed")
-    if odd := [label for label in classes.tolist() if isinstance(label, str) and has_half_character(label)]:
-        raise DataError(f"y has the label {odd[0]!a}: half of a character")
     return classes, np.asarray(values != classes[0])
 
 
@@ -83,6 +92,11 @@ def _read_two_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bo
     if not (low < high and low == int(low) and high == int(high)):
         return None
     return (np.array([low, high]), signal) if np.all(signal | (values == low)) else None
+
+
+def _are_plain(classes: list[Any]) -> bool:
+    """Whether a model file holds labels, and gives them back as they are."""
+    return all(map(is_plain, classes)) and np.array(classes).tolist() == classes
 
 
 def find_signal(y: ArrayLike, classes: NDArray[Any], what: str) -> NDArray[np.bool_]:
@@ -104,10 +118,14 @@ def name_strengths(strengths: Mapping[str, Any] | None, classes: NDArray[Any]) -
     """Strengths with the names of processes in place of labels of y."""
     labels = {} if len(classes) == 2 else {label: _name_signal(label) for label in classes.tolist()}
     try:
-        listed = {name: [one] if isinstance(one, str | int) else list(one) for name, one in (strengths or {}).items()}
+        listed = {name: _list_labels(one) for name, one in (strengths or {}).items()}
         return {name: [labels.get(one, one) for one in own] for name, own in listed.items()}
     except (AttributeError, TypeError):
         raise ConfigError(f"strengths={strengths!r}: must say which signals each strength scales") from None
+
+
+def _list_labels(one: Any) -> list[Any]:
+    return [one] if isinstance(one, str | int | np.generic) else list(one)
 
 
 def _name_signal(label: Any) -> str:
@@ -118,7 +136,6 @@ def _name_signal(label: Any) -> str:
 def read_classes(extra: Mapping[str, Any]) -> NDArray[Any]:
     """Labels of background and signal that are kept with a model."""
     classes = extra.get("classes", [0, 1])
-    plain = isinstance(classes, list) and len(classes) >= 2 and all(isinstance(c, str | int | float) for c in classes)
-    if not plain or np.array(classes).dtype.kind == "O":
+    if not (isinstance(classes, list) and len(classes) >= 2 and _are_plain(classes)):
         raise ModelFileError("classes: two labels or more are needed")
     return np.array(classes)

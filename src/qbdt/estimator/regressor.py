@@ -15,7 +15,7 @@ from qbdt.arrays import Floats
 from qbdt.data import FlatSystematic, Systematic, from_target
 from qbdt.data.columns import as_columns, drop_columns, name_columns, number_categories, require_unmasked
 from qbdt.errors import DataError, ModelFileError
-from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator
+from qbdt.estimator.table_estimator import COMMON_PARAMETERS, TableEstimator, replace_fit
 from qbdt.models import read_model, score_events, write_model
 from qbdt.training import Settings
 from qbdt.training.regression import Loss, TrainedRegression, train_regression
@@ -125,20 +125,21 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
             `QBDTClassifier.fit`. Rows of every table may then come in any order.
         """
         loss = Loss(self.loss, self.delta, self.quantile)
-        apart = name_columns(event_id)
-        table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
-        if y is None:
-            raise DataError("requires y to be passed, but the target y is None")
-        target = column_or_1d(require_unmasked(y, "y"), warn=True)
-        weight = None if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
-        settings = self._make_settings()
-        Systematic.require_list(systematics)
-        sources = [source.map_tables(self._number_categories) for source in systematics]
-        columns = {**table, **as_columns(X, apart)} if apart else table
-        dataset = from_target(columns, target, weight, sources, event_id)
-        self.training_ = train_regression(
-            dataset, settings, loss, n_events=self.n_events, n_threads=self.n_threads, progress=self._progress
-        )
+        with replace_fit(self):
+            apart = name_columns(event_id)
+            table = self._check_table(drop_columns(X, apart, "X has "), reset=True)
+            if y is None:
+                raise DataError("requires y to be passed, but the target y is None")
+            target = column_or_1d(require_unmasked(y, "y"), warn=True)
+            weight = None if sample_weight is None else require_unmasked(sample_weight, "sample_weight")
+            settings = self._make_settings()
+            systematics = Systematic.read_list(systematics)
+            sources = [source.map_tables(self._number_categories) for source in systematics]
+            columns = {**table, **as_columns(X, apart)} if apart else table
+            dataset = from_target(columns, target, weight, sources, event_id)
+            self.training_ = train_regression(
+                dataset, settings, loss, n_events=self.n_events, n_threads=self.n_threads, progress=self._progress
+            )
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -176,7 +177,7 @@ class QBDTRegressor(RegressorMixin, TableEstimator):  # type: ignore[misc]  # sc
 
     def _number_categories(self, table: Any, *others: Any) -> Any:
         """Write the categories of a varied table as numbers."""
-        return number_categories(table, self.categories_), *others
+        return number_categories(table, self.categories_, self._names()), *others
 
 
 if QBDTRegressor.__doc__:  # absent under python -OO

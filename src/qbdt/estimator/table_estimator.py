@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from qbdt.arrays import Floats
 from qbdt.data import Events
-from qbdt.data.columns import as_columns, has_names, number_categories, read_categories
+from qbdt.data.columns import as_columns, choose_numbered, has_names, number_categories, read_categories
 from qbdt.errors import DataError
 from qbdt.progress import Progress, silent, visible
 from qbdt.training import Settings, SingleModel, TrainedModel, gain_shares
@@ -39,6 +40,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     categorical_features: Any
     training_: TrainedModel
     categories_: dict[str, list[Any]]
+    """Categories that trees know by their places: those of pandas categoricals that are no whole numbers."""
+
+    _categorical: Sequence[str] = ()  # All pandas categoricals of the fit
 
     @property
     def ensemble_(self) -> SingleModel:
@@ -93,8 +97,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def _check_table(self, X: Any, *, reset: bool) -> NamedColumns:
         """Columns of X by name, without copies; on prediction those of the fit, in its order."""
         if reset:
-            self.categories_ = read_categories(X)
-        X = number_categories(X, self.categories_)
+            found = read_categories(X)
+            self._categorical, self.categories_ = tuple(found), choose_numbered(found)
+        X = number_categories(X, self.categories_, None if reset else self._names())
         if not has_names(X):
             types = [np.float64, np.float32]
             if isinstance(X, np.ma.MaskedArray):
@@ -114,9 +119,9 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def _resolve_settings(self, values: Mapping[str, Any]) -> Settings:
         """Settings of these values, with features by name and pandas categoricals among the categorical ones."""
         features, own = self._names(), dict(values)
-        if self.categories_:
+        if self._categorical:
             given = Settings.for_features(features, categorical_features=self.categorical_features)
-            own["categorical_features"] = [*given.categorical_features, *self.categories_]
+            own["categorical_features"] = [*given.categorical_features, *self._categorical]
         own["random_state"] = 0 if self.random_state is None else self.random_state
         return Settings.for_features(features, **own)
 
@@ -136,6 +141,21 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def _keep_names(self, names: Sequence[str]) -> None:
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(list(names), dtype=object)
+
+
+@contextmanager
+def replace_fit(estimator: BaseEstimator) -> Iterator[None]:
+    """Forget what the estimator was fitted with; if this fit is refused or ends in an error, it is as it was before."""
+    before = dict(vars(estimator))
+    for name in before:
+        if name.endswith("_") and not name.startswith("_"):
+            delattr(estimator, name)
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def describe_features(named: bool, categories: Mapping[str, list[Any]]) -> dict[str, Any]:

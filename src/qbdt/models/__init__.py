@@ -6,7 +6,7 @@ read from one. `qbdt.models.export` writes the formats of other programs.
 
 from qbdt.models.cross_training import cross_train, require_writable, train_into
 from qbdt.models.file_text import is_model_text
-from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, write_model
+from qbdt.models.model_file import read_any_model, read_cross_trained, read_model, require_model_place, write_model
 from qbdt.models.scoring import PlacedModel, classify_events, place_model, score_events
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "read_any_model",
     "read_cross_trained",
     "read_model",
+    "require_model_place",
     "require_writable",
     "score_events",
     "train_into",

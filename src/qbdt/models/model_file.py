@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from qbdt.errors import ModelFileError, QBDTError
-from qbdt.files import write_text
+from qbdt.errors import ModelFileError, OutputError, QBDTError
+from qbdt.files import require_place, write_text
 from qbdt.models.file_text import format_text, get, parse_text
 from qbdt.models.model_content import from_dict, to_dict
 from qbdt.training import AnyTrainedModel, CrossTrainedModel, TrainedModel
@@ -33,11 +34,21 @@ def write_model(
     force
         Whether an existing file may be replaced; it is, at once and as a whole.
     """
-    write_text(Path(path), format_text({"extra": dict(extra or {}), **to_dict(training)}), force=force)
+    write_text(require_model_place(path), format_text({"extra": dict(extra or {}), **to_dict(training)}), force=force)
+
+
+def require_model_place(path: str | PathLike[str]) -> Path:
+    """Refuse a place where no model file can be written, and what is no path."""
+    if not isinstance(path, str | PathLike):
+        raise OutputError(f"{path!r}: the path of a model file is needed")
+    require_place(Path(path))
+    return Path(path)
 
 
 def read_any_model(path: str | Path) -> tuple[AnyTrainedModel, dict[str, Any]]:
     """Read a model file of any kind; returns the training and the extra values that were kept with it."""
+    if not isinstance(path, str | PathLike):
+        raise ModelFileError(f"{path!r}: the path of a model file is needed")
     source = Path(path)
     content = parse_text(source)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Role
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, is_number
 from qbdt.statistics import scan_tanh
 from qbdt.trees import Ensemble, Tree
 
@@ -47,15 +47,18 @@ class Monitor:
 
     validation: Dataset | None = None
     patience: int | None = None
-    callbacks: tuple[Callback, ...] = ()
+    callbacks: Sequence[Callback] = ()
     history: list[float] = field(default_factory=list, init=False)
     _scores: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.patience is not None and not (is_number(self.patience) and self.patience == int(self.patience) >= 1):
+            raise ConfigError(f"early stopping: patience={self.patience!r}: must be a whole number, at least 1")
         if self.patience is not None and self.validation is None:
             raise ConfigError(f"early stopping after {self.patience} trees needs a validation sample")
-        if self.patience is not None and self.patience < 1:
-            raise ConfigError(f"patience={self.patience}: must be at least 1")
+        if not isinstance(self.callbacks, Iterable) or not all(map(callable, self.callbacks)):
+            raise ConfigError(f"callbacks={self.callbacks!r}: a list of functions is needed")
+        self.callbacks = tuple(self.callbacks)
 
     @property
     def best(self) -> int | None:

@@ -46,15 +46,19 @@ class Rule:
         bounds = {"at least": self.at_least, "above": self.above, "at most": self.at_most}
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a value that the setting cannot have."""
+    def read(self, name: str, value: Any) -> Any:
+        """Return a value, a number as a plain one of Python, which files hold; refuse what the setting cannot have."""
         if self.choices and value not in self.choices:
             raise ConfigError(f"{name}={value!r}: must be one of {', '.join(self.choices)}")
         if self.whole and (not is_number(value) or value != int(value)):
             raise ConfigError(f"{name}={value!r}: must be a whole number")
-        if self.bounds and not (is_number(value) and self._is_inside(value)):
+        if not self.bounds:
+            return value
+        plain = (int(value) if self.whole else float(value)) if is_number(value) else None
+        if plain is None or not self._is_inside(plain):
             needed = " and ".join(f"{word} {bound:g}" for word, bound in self.bounds.items())
             raise ConfigError(f"{name}={value!r}: must be {needed}")
+        return plain
 
     def _is_inside(self, value: float) -> bool:
         low = self.above is None or value > self.above
@@ -190,7 +194,7 @@ class Settings:
     def __post_init__(self) -> None:
         rules = self.rules()
         for name in ("method", "growth"):
-            rules[name].check(name, getattr(self, name))
+            rules[name].read(name, getattr(self, name))
         if self.method == "profile" and self.growth != "leaves":
             raise ConfigError(f"growth={self.growth!r} is a rule of the paper's program: method='profile' has 'leaves'")
         for name, size in SIZES[self.method].items():
@@ -198,9 +202,10 @@ class Settings:
                 object.__setattr__(self, name, size)
         for name, rule in rules.items():
             if name != "max_depth" or self.max_depth is not None:
-                rule.check(name, getattr(self, name))
-        if not isinstance(self.mc_stat, bool):
+                object.__setattr__(self, name, rule.read(name, getattr(self, name)))
+        if not isinstance(self.mc_stat, bool | np.bool_):
             raise ConfigError(f"mc_stat={self.mc_stat!r}: must be True or False")
+        object.__setattr__(self, "mc_stat", bool(self.mc_stat))
         object.__setattr__(self, "binning", _plain_bins(self.binning))
         object.__setattr__(
             self, "categorical_features", _sort_names(self.categorical_features, "categorical_features", "features")
@@ -279,14 +284,20 @@ class Settings:
 
 def _plain_bins(binning: Any) -> Any:
     """Return bins as lists of plain numbers, so that they compare equal after a model file."""
-    if isinstance(binning, str):
-        return binning
+    if isinstance(binning, str) and binning == "quantile":
+        return str(binning)
     try:
         if isinstance(binning, Mapping):
-            return {str(name): list(bins) for name, bins in binning.items()}
-        return [list(bins) for bins in binning]
+            return {str(name): _plain_numbers(bins) for name, bins in binning.items()}
+        if not isinstance(binning, str):
+            return [_plain_numbers(bins) for bins in binning]
     except TypeError:
-        raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature") from None
+        pass
+    raise ConfigError(f"binning={binning!r}: must be 'quantile' or one (n_bins, low, high) per feature")
+
+
+def _plain_numbers(values: Iterable[Any]) -> list[Any]:
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def _sort_names(values: Any, setting: str, what: str) -> tuple[str, ...]:

@@ -149,7 +149,9 @@ class Ensemble:
         return scores
 
     def staged_scores(self, events: Events, n_threads: int | None = None) -> Iterator[Floats]:
-        """Scores after the first tree, after the second, and so on."""
+        """Scores after the first tree, after the second, and so on; none where there are no trees."""
+        if not self.trees:
+            return
         codes = self._all_codes(events, n_threads)
         scores = np.zeros(events.n_rows)
         for i in range(len(self.trees)):

@@ -6,7 +6,7 @@ Masked values are missing: NaN in features. Weights, labels and identifiers must
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,15 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     if isinstance(table, Mapping):
         refuse_repeated([str(name) for name in table], context)
         columns = {str(name): fill_masked(values) for name, values in table.items()}
+        if single := [name for name, values in columns.items() if values.ndim == 0]:
+            raise DataError(f"{context}column {single[0]} is a single value: one for each row is needed")
     elif _is_from(table, "awkward"):
         columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
     elif _is_from(table, "pandas"):
         if not hasattr(table, "columns"):
             raise DataError(f"{context}X is a {type(table).__name__}: a table of rows × features is needed")
         refuse_repeated([str(name) for name in table.columns], context)
-        columns = {str(name): table[name].to_numpy() for name in table.columns}
+        columns = {str(name): _pandas_column(table[name]) for name in table.columns}
     elif _is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__"):
         columns = _arrow_columns(table, context)
     else:
@@ -137,6 +139,13 @@ def refuse_repeated(names: Sequence[str], context: str) -> None:
         raise DataError(f"{context}two columns are named {', '.join(twice)}")
 
 
+def _pandas_column(column: Any) -> NDArray[Any]:
+    """Values of a pandas column; missing ones of nullable truths, which numpy holds as objects only, as NaN."""
+    if column.dtype.kind == "b" and column.isna().any():
+        return np.asarray(column.to_numpy(np.float32, na_value=np.nan))
+    return np.asarray(column.to_numpy())
+
+
 def _awkward_column(array: Any, name: str, context: str) -> NDArray[Any]:
     import awkward as ak
 
@@ -182,46 +191,3 @@ def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
         except ValueError:
             return np.asarray(chunk.to_numpy(zero_copy_only=False))
     return np.asarray(column.to_numpy())
-
-
-Categories: TypeAlias = Mapping[str, list[Any]]
-"""Values of each categorical column, in the order of their numbers."""
-
-
-def read_categories(table: Any) -> dict[str, list[Any]]:
-    """Values of each categorical column of a pandas table, in their order; none of other tables.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> read_categories(pd.DataFrame({"pt": [20.0, 30.0], "mode": pd.Categorical(["ee", "mm"])}))
-    {'mode': ['ee', 'mm']}
-    """
-    if not type(table).__module__.startswith("pandas") or not hasattr(table, "columns"):
-        return {}
-    pairs = zip(table.columns, table.dtypes, strict=True)  # two columns may have one name, which is refused later
-    found = {str(name): getattr(dtype, "categories", None) for name, dtype in pairs}
-    return {name: categories.tolist() for name, categories in found.items() if categories is not None}
-
-
-def number_categories(table: Any, categories: Categories) -> Any:
-    """Put numbers in place of pandas categoricals; a value without a number is missing.
-
-    A category's number is its place among the values of the nominal table; the table of a variation may have the same
-    categories in another order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> number_categories(pd.DataFrame({"mode": pd.Categorical(["mm", "ee"])}), {"mode": ["mm"]})["mode"].tolist()
-    [0.0, nan]
-    """
-    mine = [name for name in categories if name in read_categories(table)]
-    if not mine:
-        return table
-
-    def number(name: str) -> NDArray[np.float32]:
-        codes = table[name].cat.set_categories(categories[name]).cat.codes.to_numpy()
-        return np.where(codes < 0, np.nan, codes).astype(np.float32)
-
-    return table.assign(**{name: number(name) for name in mine})

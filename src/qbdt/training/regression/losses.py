@@ -20,6 +20,9 @@ CORE = 0.2
 """Share of events nearest to the quantile, whose density there is the curvature of the quantile loss: enough that its
 error, 1/√(0.2 N), is small, and few enough that the density hardly changes among them."""
 
+SMALLEST_DELTA = 1e-100
+"""Smallest `delta`, and one over the largest: squares of sums over it are numbers."""
+
 STEPS = 50
 """Steps to the constant that is best for the Huber loss: each halves the distance, at least, where most are inside."""
 
@@ -43,13 +46,17 @@ class Loss:
     def __post_init__(self) -> None:
         if self.name not in LOSSES:
             raise ConfigError(f"loss={self.name!r}: must be one of {', '.join(LOSSES)}")
-        if self.name == "huber" and not (self.delta is not None and is_number(self.delta) and self.delta > 0):
+        delta = float(self.delta) if self.delta is not None and is_number(self.delta) else 0.0
+        is_needed = self.name == "huber" or self.delta is not None
+        if is_needed and not SMALLEST_DELTA <= delta <= 1 / SMALLEST_DELTA:
             raise ConfigError(
                 f"delta={self.delta!r}: loss='huber' needs the residual beyond which it is linear, a positive number "
                 "in units of the target"
             )
         if not (is_number(self.quantile) and 0 < self.quantile < 1):
             raise ConfigError(f"quantile={self.quantile!r}: must be above 0 and below 1")
+        object.__setattr__(self, "delta", delta if is_needed else None)
+        object.__setattr__(self, "quantile", float(self.quantile))
 
     def require_weights(self, weight: Floats) -> None:
         """Refuse negative weights where the loss has no minimum with them."""

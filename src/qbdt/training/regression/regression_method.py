@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from qbdt.arrays import NODE, Floats, Nodes
+from qbdt.arrays import LARGEST_YIELD, NODE, Floats, Nodes
 from qbdt.data import TARGET, Dataset
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, is_number
 from qbdt.progress import Progress, silent
 from qbdt.threads import Workers
 from qbdt.training.regression.losses import Loss
@@ -50,9 +50,10 @@ def train_regression(
     nominal = dataset.samples[0].events
     loss.require_weights(nominal.weight)
     if n_events is not None:
-        if not (isinstance(n_events, int | float | np.number) and 0 < n_events < np.inf):
-            raise ConfigError(f"n_events={n_events!r}: must be a positive number")
-        dataset = dataset.scaled(n_events / nominal.total)
+        number = float(n_events) if is_number(n_events) else 0.0
+        if not 1 / LARGEST_YIELD <= number <= LARGEST_YIELD:
+            raise ConfigError(f"n_events={n_events!r}: must be a positive number up to {LARGEST_YIELD:g}")
+        n_events, dataset = number, dataset.scaled(number / nominal.total)
     with Workers(n_threads) as workers:
         events = RegressionEvents(dataset, settings, workers)
         n_sums = events.n_folds * (1 + bool(events.sources))
