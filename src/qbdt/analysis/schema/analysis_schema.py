@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
+from qbdt.analysis.schema.from_data import require_factors, require_made_of_samples
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
@@ -209,17 +210,8 @@ class Analysis(SettingsSection):
 
     @model_validator(mode="after")
     def _made_of_samples(self) -> Analysis:
-        """Backgrounds from data take events of samples in files, and subtract simulated ones."""
-        files = [name for name, sample in self.samples.items() if sample.from_data is None]
-        simulated = [name for name in files if self.samples[name].role != "data"]
-        for name, sample in self.samples.items():
-            rule = sample.from_data
-            for key, named, known in (
-                *([("samples", rule.samples, files), ("subtract", rule.subtract, simulated)] if rule else []),
-            ):
-                if unknown := [one for one in named if one not in known]:
-                    place = f"samples.{name}.from_data.{key}"
-                    raise ValueError(f"{place}: no sample {unknown[0]} in files; there are: {', '.join(known)}")
+        require_made_of_samples(self.samples)
+        require_factors(self.samples, self.systematics)
         return self
 
     @property
