@@ -234,3 +234,22 @@ def test_a_whole_weight_of_a_background_that_subtracts(up):
         parse_analysis(text)
     parse_analysis(text.replace("subtract: ttbar, ", ""))
     parse_analysis(text.replace("processes: fakes, up", "processes: [fakes, ttbar], up"))
+
+
+def test_the_ratio_of_each_era_has_a_statistical_error_of_its_own(folder):
+    """Eras have events of their own, also in C and D: their errors are not one source."""
+    before, after = from_data(ANALYSIS)
+    text = f'eras: {{"16": {{}}, "17": {{}}}}\n{before}{ABCD}\n{after}'
+    weighted = text.replace("weight: w\n", "weight: w * (era_number + 1)\n")
+    data, alone = load(parse_analysis(weighted), folder), load(with_abcd(), folder)
+    fakes, nominal = data.sample("fakes").events, alone.sample("fakes").events
+    first = np.arange(fakes.n_rows) < nominal.n_rows
+    assert "fakes_ratio" not in [source.name for source in data.systematics]
+    sizes = []
+    for era, own in (("16", first), ("17", ~first)):
+        changed = data.varied(f"fakes_ratio#{era}", "up")["fakes"].weight / fakes.weight - 1
+        np.testing.assert_allclose(changed[~own], 0, atol=1e-12)
+        np.testing.assert_allclose(changed[own], changed[own][0], rtol=1e-9)
+        sizes.append(changed[own][0])
+    assert sizes[0] == pytest.approx(alone.varied("fakes_ratio", "up")["fakes"].total / nominal.total - 1, rel=1e-9)
+    assert sizes[1] > sizes[0]  # twice the weight of what is subtracted

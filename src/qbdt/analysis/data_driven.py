@@ -60,10 +60,10 @@ class Transfer:
         ratio = numerator[0] / denominator[0]
         return cls(process, ratio, ratio * float(relative))
 
-    def source(self) -> Systematic:
-        """Return the statistical error as a source of the background."""
-        size = min(self.error / self.ratio, 0.99)
-        return Systematic.norm(f"{self.process}_ratio", size, processes=[self.process])
+    def source(self, era: str = "") -> Systematic:
+        """Return the statistical error as a source of the background; each era has its own, of events of its own."""
+        size, name = min(self.error / self.ratio, 0.99), f"{self.process}_ratio"
+        return Systematic.norm(Systematic.name_component(name, era) if era else name, size, processes=[self.process])
 
 
 def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
