@@ -203,3 +203,53 @@ def test_nothing_left_to_divide_by(folder):
     empty = ABCD.replace("denominator: iso > 0.2 and not os", "denominator: iso > 9")
     with pytest.raises(DataError, match=r"samples.fakes.from_data.ratio.denominator: 0 events are left after subtr"):
         load(parse_analysis(f"{before}{empty}\n{after}"), folder)
+
+
+SUBTRACTED = """\
+  tag_factor: {kind: weight, processes: ttbar, up: nominal * 1.3, down: nominal * 0.8}
+  tag_whole: {kind: weight, processes: ttbar, up: w * 1.3, down: w * 0.8}
+  tag_part: {kind: weight, processes: ttbar, up: nominal + 0.3 * w, down: nominal - 0.2 * w}
+  tag_shape: {kind: shape, processes: ttbar, up: {weight: w * 1.3}, down: {weight: nominal * 0.8}}
+folds:"""
+
+
+def test_whole_weights_of_what_is_subtracted_have_the_factor_of_the_background(folder):
+    """The same variation in four spellings; whole weights lost `from_data: {weight}`."""
+    data = load(parse_analysis(ANALYSIS.replace("folds:", SUBTRACTED)), folder)
+    fakes = data.sample("fakes").events
+    subtracted = fakes.weight < 0
+    for name in ("tag_factor", "tag_whole", "tag_part", "tag_shape"):
+        for direction, factor in (("up", 1.3), ("down", 0.8)):
+            expected = np.where(subtracted, factor * fakes.weight, fakes.weight)
+            varied = data.varied(name, direction)["fakes"].weight
+            np.testing.assert_allclose(varied, expected, rtol=1e-12, err_msg=f"{name} {direction}")
+
+
+@pytest.mark.parametrize("up", ["up: ff * 1.2, down: nominal * 0.8", "up: nominal * 1.2, down: 0.1"])
+def test_a_whole_weight_of_a_background_that_subtracts(up):
+    """Its subtracted events would have lost their own weights; where only recorded events are taken, it is a factor."""
+    text = ANALYSIS.replace("up: nominal * 1.2, down: nominal * 0.8", up)
+    key = "down: 0.1" if "0.1" in up else r"up: ff \* 1.2"
+    with pytest.raises(ConfigError, match=rf"systematics.factor.{key} would take the place of the weights of ttbar"):
+        parse_analysis(text)
+    parse_analysis(text.replace("subtract: ttbar, ", ""))
+    parse_analysis(text.replace("processes: fakes, up", "processes: [fakes, ttbar], up"))
+
+
+def test_the_ratio_of_each_era_has_a_statistical_error_of_its_own(folder):
+    """Eras have events of their own, also in C and D: their errors are not one source."""
+    before, after = from_data(ANALYSIS)
+    text = f'eras: {{"16": {{}}, "17": {{}}}}\n{before}{ABCD}\n{after}'
+    weighted = text.replace("weight: w\n", "weight: w * (era_number + 1)\n")
+    data, alone = load(parse_analysis(weighted), folder), load(with_abcd(), folder)
+    fakes, nominal = data.sample("fakes").events, alone.sample("fakes").events
+    first = np.arange(fakes.n_rows) < nominal.n_rows
+    assert "fakes_ratio" not in [source.name for source in data.systematics]
+    sizes = []
+    for era, own in (("16", first), ("17", ~first)):
+        changed = data.varied(f"fakes_ratio#{era}", "up")["fakes"].weight / fakes.weight - 1
+        np.testing.assert_allclose(changed[~own], 0, atol=1e-12)
+        np.testing.assert_allclose(changed[own], changed[own][0], rtol=1e-9)
+        sizes.append(changed[own][0])
+    assert sizes[0] == pytest.approx(alone.varied("fakes_ratio", "up")["fakes"].total / nominal.total - 1, rel=1e-9)
+    assert sizes[1] > sizes[0]  # twice the weight of what is subtracted

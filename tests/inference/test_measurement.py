@@ -219,6 +219,42 @@ def test_decorrelated_sources_have_names_of_their_own():
         measurement().decorrelate("jes", ["era"])
 
 
+def test_parts_of_sources_with_one_name():
+    """Of two regions and two processes, of two sources in different regions: nothing that is two becomes one."""
+    processes = {"b_c": Role.BACKGROUND, "c": Role.BACKGROUND, "s": Role.SIGNAL}
+
+    def one(**sources):
+        found = [
+            ProcessTemplates(
+                name, role, np.ones(1), np.ones(1), {s: Shift(np.array([1.1]), np.array([0.9])) for s in own}
+            )
+            for name, role in processes.items()
+            for own in [sources.get(name, ())]
+        ]
+        return TemplateSet("x", np.arange(2.0), tuple(found), tuple(dict.fromkeys(sum(sources.values(), ()))))
+
+    both = Measurement({"a": one(b_c=("ts",), c=("ts",)), "a_b": one(b_c=("ts",), c=("ts",))})
+    assert both.decorrelate("ts", ["process"]).sources == ("ts_b_c", "ts_c")
+    assert both.decorrelate("ts", ["region"]).sources == ("ts_a", "ts_a_b")
+    with pytest.raises(FitError, match="decorrelate: ts in a_b, c and ts in a, b_c would both be called ts_a_b_c"):
+        both.decorrelate("ts", ["region", "process"])
+    other = Measurement({"sr": one(c=("ts", "ts_cr")), "cr": one(b_c=("ts",))})
+    with pytest.raises(FitError, match="decorrelate: ts in cr and source ts_cr would both be called ts_cr: rename one"):
+        other.decorrelate("ts", ["region"])
+
+
+def test_factors_with_one_name():
+    """Strengths, free normalisations and factors of tied backgrounds are different parameters."""
+    tied = abcd()
+    more = {name: region.with_process(replace(region.process("W"), name="W+")) for name, region in tied.regions.items()}
+    with pytest.raises(FitError, match="transfer_W is a strength and a factor of abcd, of W: rename one"):
+        replace(tied, strengths={"transfer_W": [*tied.strengths["mu"]]}, of_interest=())
+    with pytest.raises(FitError, match="norm_W is a free normalisation and a factor of abcd, of W: rename one"):
+        replace(tied, regions=more, free={"norm_W": ["W+"]})
+    with pytest.raises(FitError, match="norm_W is a strength and a free normalisation: rename one"):
+        replace(tied, strengths={"norm_W": [*tied.strengths["mu"]]}, of_interest=(), abcd={}, free=["W"])
+
+
 def test_plain_data_and_back():
     one = measurement(groups={"exp": ["jes"]}, bounds={"mu_VBF": (0, 5)})
     assert Measurement.from_dict(one.to_dict()).to_dict() == one.to_dict()

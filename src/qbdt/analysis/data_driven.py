@@ -15,7 +15,8 @@ import numpy as np
 
 from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.schema import Analysis, DataDriven, Source
-from qbdt.data import Dataset, Role, Sample, Systematic
+from qbdt.data import Dataset, Expression, Role, Sample, Systematic
+from qbdt.data.readers import NOMINAL
 from qbdt.errors import DataError
 
 NEVER = "1 < 0"
@@ -59,10 +60,10 @@ class Transfer:
         ratio = numerator[0] / denominator[0]
         return cls(process, ratio, ratio * float(relative))
 
-    def source(self) -> Systematic:
-        """Return the statistical error as a source of the background."""
-        size = min(self.error / self.ratio, 0.99)
-        return Systematic.norm(f"{self.process}_ratio", size, processes=[self.process])
+    def source(self, era: str = "") -> Systematic:
+        """Return the statistical error as a source of the background; each era has its own, of events of its own."""
+        size, name = min(self.error / self.ratio, 0.99), f"{self.process}_ratio"
+        return Systematic.norm(Systematic.name_component(name, era) if era else name, size, processes=[self.process])
 
 
 def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
@@ -92,7 +93,9 @@ def _contributions(
             read = analysis.model_copy(
                 update={
                     "samples": {origin: sample.model_copy(update=changed)},
-                    "systematics": _sources(analysis, acts_on, {origin: origin, name: origin}),
+                    "systematics": _weigh_sources(
+                        _sources(analysis, acts_on, {origin: origin, name: origin}), acts_on, origin, own, rule.weight
+                    ),
                 }
             )
             for places, transferred in _places(analysis, rule):
@@ -142,6 +145,22 @@ def _sources(analysis: Analysis, acts_on: Mapping[str, Sequence[str]], names: Ma
             with name_in_errors(f"systematics.{source}"):
                 found[source] = rule.act_on(acting)
     return found
+
+
+def _weigh_sources(
+    sources: Mapping[str, Source], acts_on: Mapping[str, Sequence[str]], origin: str, own: str, factor: str
+) -> dict[str, Source]:
+    """Multiply the varied weights of a sample with the factor of the background, as its nominal weight is.
+
+    Their `nominal` is the weight of the sample itself. A source of the background alone has the factor in its own.
+    """
+    if factor == "1":
+        return dict(sources)
+
+    def weigh(text: str | None) -> str | None:
+        return None if text is None else f"({Expression(text).substitute(NOMINAL, Expression(own)).text}) * ({factor})"
+
+    return {n: s.with_weights(weigh) if origin in acts_on[n] else s for n, s in sources.items()}
 
 
 def rename_process(dataset: Dataset, old: str, new: str) -> Dataset:

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
-from qbdt.files import choose_words
 
 ERA = "{era}"
 """Stands in paths and names of trees for the name of the era."""
@@ -40,20 +39,19 @@ def separate_models(analysis: Analysis) -> Analysis:
     """
     if not analysis.training.by_era:
         return analysis
+    given = analysis.regions or {analysis.fit.channel: Region()}
+    numbers = {era: number for number, era in enumerate(analysis.eras)}
     regions: dict[str, Region] = {}
-    words = choose_words(f"x{era}" for era in analysis.eras)
-    for name, region in (analysis.regions or {analysis.fit.channel: Region()}).items():
-        if region.is_control:
-            regions[name] = region
-            continue
-        for number, (era, word) in enumerate(zip(analysis.eras, words, strict=True)):
-            chosen = f"{ERA_NUMBER} == {number}"
+    for (region, era), (name, model) in analysis.era_regions.items():
+        own = regions[name] = given[region]
+        if era:
+            chosen = f"{ERA_NUMBER} == {numbers[era]}"
             changed = {
-                "selection": chosen if region.selection is None else f"({region.selection}) and {chosen}",
-                "model": f"{region.model_name or 'era'}_{word[1:]}",
-                "label": f"{region.label or name}, {era}",
+                "selection": chosen if own.selection is None else f"({own.selection}) and {chosen}",
+                "model": model,
+                "label": f"{own.label or region}, {era}",
             }
-            regions[f"{name}_{word[1:]}"] = region.model_copy(update=changed)
+            regions[name] = own.model_copy(update=changed)
     training = analysis.training.model_copy(update={"by_era": False})
     return analysis.model_copy(update={"regions": regions, "training": training})
 

@@ -160,7 +160,7 @@ class EventReader:
             pieces.append(rename_process(piece, one.origin, one.process))
         joined = Dataset.concatenate(pieces)
         free = self._analysis.tied  # their ratio is measured in the fit
-        sources = [transfer.source() for process, transfer in transfers.items() if process not in free]
+        sources = [transfer.source(self._era) for process, transfer in transfers.items() if process not in free]
         return Dataset(joined.samples, [*joined.systematics, *sources], joined.folds)
 
     def transfers(self) -> list[Transfer]:

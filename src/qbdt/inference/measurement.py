@@ -20,6 +20,14 @@ from qbdt.arrays import Floats
 from qbdt.data import Role
 from qbdt.errors import MALFORMED, FitError, find_repeated
 from qbdt.files import choose_words
+from qbdt.inference.parameter_names import (
+    as_lists,
+    name_factors,
+    name_parts,
+    name_tied,
+    require_different_factors,
+    require_different_parts,
+)
 from qbdt.inference.templates.template_set import Note, TemplateSet
 
 RESERVED = frozenset({"lumi", "Lumi"})
@@ -95,10 +103,10 @@ class Measurement:
     def __post_init__(self) -> None:
         if not self.regions:
             raise FitError("regions={}: a measurement needs at least one region")
-        _set(self, "strengths", _as_lists("strengths", self.strengths) or {"mu": self.of_role(Role.SIGNAL)})
-        _set(self, "free", _name_factors(self.free))
-        _set(self, "groups", _as_lists("groups", self.groups))
-        _set(self, "abcd", _as_lists("abcd", self.abcd))
+        _set(self, "strengths", as_lists("strengths", self.strengths) or {"mu": self.of_role(Role.SIGNAL)})
+        _set(self, "free", name_factors(self.free))
+        _set(self, "groups", as_lists("groups", self.groups))
+        _set(self, "abcd", as_lists("abcd", self.abcd))
         _set(self, "fixed", {name: float(value) for name, value in self.fixed.items()})
         _set(self, "bounds", {name: (float(low), float(high)) for name, (low, high) in self.bounds.items()})
         chosen = tuple(self.of_interest) or tuple(name for name in self.strengths if name not in self.fixed)
@@ -110,16 +118,16 @@ class Measurement:
     @property
     def factors(self) -> dict[str, tuple[str, ...]]:
         """All factors without prior and the processes they scale: strengths, free normalisations, those of ABCD."""
-        tied = {name: (process,) for process in self.abcd for name in _name_tied(process)}
-        plain = {**self.strengths, **_name_factors(self.free)}
+        tied = {name: (process,) for process in self.abcd for name in name_tied(process)}
+        plain = {**self.strengths, **name_factors(self.free)}
         return {**{name: tuple(processes) for name, processes in plain.items()}, **tied}
 
     def factors_of(self, region: str, process: str) -> tuple[str, ...]:
         """Names of the factors without prior on a process in a region."""
-        found = [name for name, scaled in {**self.strengths, **_name_factors(self.free)}.items() if process in scaled]
+        found = [name for name, scaled in {**self.strengths, **name_factors(self.free)}.items() if process in scaled]
         if region in self.abcd.get(process, ()):
             a, _, c, d = self.abcd[process]
-            norm, transfer, side = _name_tied(process)
+            norm, transfer, side = name_tied(process)
             found += [norm, *([transfer] if region in (a, c) else []), *([side] if region in (c, d) else [])]
         return tuple(found)
 
@@ -194,6 +202,7 @@ class Measurement:
             raise FitError(f"decorrelate: {source} is of interest: it is one parameter everywhere")
         if not ways or ways - {"region", "process"}:
             raise FitError(f"decorrelate={sorted(ways)}: region, process or both are needed")
+        require_different_parts(self.regions, source, ways, self.sources)
         regions = {name: _split_source(name, region, source, ways) for name, region in self.regions.items()}
         names = {new: None for r in regions.values() for new in r.sources if new not in self.sources}
         groups = {group: _replace_in(members, source, tuple(names)) for group, members in self.groups.items()}
@@ -223,6 +232,13 @@ class Measurement:
             templates[a] = templates[a].with_notes([note])
         return replace(self.map(templates), abcd={**self.abcd, process: tuple(regions)})
 
+    @staticmethod
+    def require_different_factors(
+        strengths: Iterable[str], free: Mapping[str, Sequence[str]] | Sequence[str], abcd: Iterable[str]
+    ) -> None:
+        """Refuse factors that would be one by their names, before there are templates; `abcd` are tied processes."""
+        require_different_factors(strengths, free, abcd)
+
     def rename_reserved(self) -> Measurement:
         """Give sources whose names mean something else in a workspace other ones, and say so in a note.
 
@@ -249,7 +265,7 @@ class Measurement:
             "regions": {name: region.to_dict() for name, region in self.regions.items()},
             "strengths": {name: list(processes) for name, processes in self.strengths.items()},
             "of_interest": list(self.of_interest),
-            "free": {name: list(processes) for name, processes in _name_factors(self.free).items()},
+            "free": {name: list(processes) for name, processes in name_factors(self.free).items()},
             "fixed": dict(self.fixed),
             "bounds": {name: list(ends) for name, ends in self.bounds.items()},
             "groups": {name: list(members) for name, members in self.groups.items()},
@@ -273,8 +289,7 @@ class Measurement:
                     raise FitError(f"{kind} {name!r}: a word of letters, digits and underscores is needed")
                 if kind in ("parameter", "region") and (name in RESERVED or name.startswith("staterror_")):
                     raise FitError(f"the name {name} means something else in HistFactory: choose another")
-        if shared := set(self.strengths) & set(self.free):
-            raise FitError(f"{sorted(shared)[0]} is a strength and a free normalisation: rename one")
+        require_different_factors(self.strengths, self.free, self.abcd)
         for one, two in combinations(self.regions.values(), 2):
             roles = {p.name: p.role for p in one.processes}
             for process in two.processes:
@@ -286,7 +301,7 @@ class Measurement:
         tied = {process: (process,) for process in self.abcd}
         scales = (
             ("strengths", self.strengths, signals),
-            ("free", _name_factors(self.free), backgrounds),
+            ("free", name_factors(self.free), backgrounds),
             ("abcd", tied, backgrounds),
         )
         for what, factors, known in scales:
@@ -333,38 +348,15 @@ def _set(measurement: Measurement, name: str, value: object) -> None:
     object.__setattr__(measurement, name, value)
 
 
-def _as_lists(what: str, given: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    for name, members in given.items():
-        if isinstance(members, str) or not members:
-            raise FitError(f"{what}: {name}={members!r}: a list of names is needed")
-    return {name: tuple(members) for name, members in given.items()}
-
-
-def _name_factors(free: Mapping[str, Sequence[str]] | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    if isinstance(free, str):
-        raise FitError(f"free={free!r}: a list of names is needed")
-    if isinstance(free, Mapping):
-        return _as_lists("free", free)
-    words = choose_words(free)
-    return {f"norm_{word}": (process,) for word, process in zip(words, free, strict=True)}
-
-
-def _name_tied(process: str) -> tuple[str, str, str]:
-    """Names of the three factors of a background whose yields in four regions are tied; see `tie`."""
-    (word,) = choose_words([process])
-    return f"norm_{word}", f"transfer_{word}", f"side_{word}"
-
-
 def _split_source(region_name: str, region: TemplateSet, source: str, by: set[str]) -> TemplateSet:
     if source not in region.sources:
         return region
-    middle = f"{source}_{region_name}" if "region" in by else source
-    names = {p.name: f"{middle}_{p.name}" if "process" in by else middle for p in region.processes}
+    names = name_parts(region_name, region, source, by)
     processes = tuple(
         replace(p, shifts={names[p.name] if name == source else name: s for name, s in p.shifts.items()})
         for p in region.processes
     )
-    acting = tuple(dict.fromkeys(names[p.name] for p in region.processes if source in p.shifts))
+    acting = tuple(dict.fromkeys(names.values()))
     return replace(region, processes=processes, sources=_replace_in(region.sources, source, acting))
 
 

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
+from qbdt.analysis.schema.from_data import require_factors, require_made_of_samples
+from qbdt.analysis.schema.name_checks import (
+    name_era_regions,
+    require_different_factors,
+    require_different_parts,
+    require_different_regions,
+    require_different_sources,
+)
 from qbdt.analysis.schema.region_schema import Region
 from qbdt.analysis.schema.sample_schema import Era, FriendFiles, SampleFiles
 from qbdt.analysis.schema.schema_fields import ExpressionText, Placeholders
@@ -193,9 +201,6 @@ class Analysis(SettingsSection):
         ):
             if unknown := [era for era in named if era not in self.eras]:
                 raise ValueError(f"{key}: no era {', '.join(unknown)}; there are: {', '.join(self.eras) or 'none'}")
-        divided = [n for n, s in self.systematics.items() if isinstance(s, FamilySource) or not s.correlated]
-        if reserved := [name for name in divided if "#" in name]:
-            raise ValueError(f"systematics.{reserved[0]}: # divides a source from its components; choose another name")
         if self.training.by_era and len(self.eras) < 2:
             raise ValueError("training.by_era: two eras are needed at least")
         if self.eras and self.luminosity is not None:
@@ -209,18 +214,14 @@ class Analysis(SettingsSection):
 
     @model_validator(mode="after")
     def _made_of_samples(self) -> Analysis:
-        """Backgrounds from data take events of samples in files, and subtract simulated ones."""
-        files = [name for name, sample in self.samples.items() if sample.from_data is None]
-        simulated = [name for name in files if self.samples[name].role != "data"]
-        for name, sample in self.samples.items():
-            rule = sample.from_data
-            for key, named, known in (
-                *([("samples", rule.samples, files), ("subtract", rule.subtract, simulated)] if rule else []),
-            ):
-                if unknown := [one for one in named if one not in known]:
-                    place = f"samples.{name}.from_data.{key}"
-                    raise ValueError(f"{place}: no sample {unknown[0]} in files; there are: {', '.join(known)}")
+        require_made_of_samples(self.samples)
+        require_factors(self.samples, self.systematics)
         return self
+
+    @property
+    def era_regions(self) -> dict[tuple[str, str], tuple[str, str]]:
+        """Names of regions and models by region and era, where each era has a model of its own: `training.by_era`."""
+        return name_era_regions(self.regions or {self.fit.channel: Region()}, self.eras)
 
     @property
     def tied(self) -> dict[str, tuple[str, str, str, str]]:
@@ -358,9 +359,14 @@ class Analysis(SettingsSection):
         return {name: list(s.decorrelate) for name, s in alone.items() if s.decorrelate}
 
     @model_validator(mode="after")
-    def _regions_are_words(self) -> Analysis:
+    def _names_are_different(self) -> Analysis:
+        """Regions are words, and what is called after regions, processes, sources and eras has a name of its own."""
         for name in self.regions:
             self.fit.require_word("regions:", name)
+        require_different_regions(self)
+        require_different_sources(self)
+        require_different_parts(self)
+        require_different_factors(self)
         return self
 
     def _check_training(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -39,6 +39,9 @@ SizeOrSizes = Annotated[
     BeforeValidator(_read_sizes),
     WithJsonSchema({"anyOf": [*ONE_SIZE["anyOf"], SIZES]}),
 ]
+ChangeWeight: TypeAlias = Callable[[str | None], str | None]
+"""Makes the expression of another varied weight; None where there is none."""
+
 NORM: Any = Field({}, description="processes whose normalisation it changes instead, and by how much: {wjets: 0.1}")
 
 
@@ -91,6 +94,10 @@ class BaseSource(SettingsSection):
     def _with_sizes(self, sizes: Mapping[str, Size]) -> dict[str, Any]:
         """Return the changed fields of a source that has these sizes; without them there are none."""
         return {}
+
+    def with_weights(self, change: ChangeWeight) -> Self:
+        """Return the source with its varied weights changed; one that has none stays."""
+        return self
 
 
 class ShapeVariation(SettingsSection):
@@ -150,6 +157,10 @@ class WeightSource(_JoinedSource):
     down: ExpressionText | None = Field(None, description="the same for down; without it the source is one-sided")
     norm: Sizes = NORM
 
+    def with_weights(self, change: ChangeWeight) -> Self:
+        """Return the source with its varied weights changed."""
+        return self.model_copy(update={"up": change(self.up), "down": change(self.down)})
+
 
 class ShapeSource(_JoinedSource):
     """Another set of events, whose number may differ."""
@@ -161,6 +172,12 @@ class ShapeSource(_JoinedSource):
     up: ShapeVariation = Field(description="events varied up")
     down: ShapeVariation | None = Field(None, description="events varied down; without it the source is one-sided")
     norm: Sizes = NORM
+
+    def with_weights(self, change: ChangeWeight) -> Self:
+        """Return the source with its varied weights, where it has some, changed."""
+        sides = {"up": self.up, "down": self.down}
+        changed = {key: v and v.model_copy(update={"weight": change(v.weight)}) for key, v in sides.items()}
+        return self.model_copy(update=changed)
 
 
 class NormSource(BaseSource):
