@@ -85,6 +85,42 @@ def test_masked_weights_labels_and_identifiers_are_refused(table):
         read_events({"a": X[:, 0], "w": masked}, ["a"], weight="w")
 
 
+def mask_numpy(values, missing):
+    return np.ma.array(values, mask=missing)
+
+
+def mask_awkward(values, missing):
+    awkward = pytest.importorskip("awkward")
+    return awkward.mask(awkward.Array(values.tolist()), ~missing)
+
+
+def mask_arrow(values, missing):
+    return pytest.importorskip("pyarrow").array(values.tolist(), mask=missing)
+
+
+@pytest.mark.parametrize("mask", [mask_numpy, mask_awkward, mask_arrow])
+def test_missing_values_of_rows_are_refused_in_every_kind_of_array(table, mask):
+    X, y = table
+    missing = np.arange(400) == 3
+    masked = {
+        "sample_weight": {"sample_weight": mask(np.ones(400), missing)},
+        "event_id": {"event_id": mask(np.arange(400), missing)},
+        "process": {"process": mask(np.where(y == 1, "s", "b"), missing)},
+        "where": {"systematics": [Systematic.norm("a", 0.1, where=mask(y == 0, missing))]},
+        "a: y": {"systematics": [Systematic.shape("a", (X, mask(y, missing), np.ones(400)))]},
+    }
+    with pytest.raises(DataError, match="y is masked"):
+        classifier().fit(X, mask(y, missing))
+    for what, options in masked.items():
+        with pytest.raises(DataError, match=f"{what} is masked: every row needs a value"):
+            classifier().fit(X, y, **options)
+    there = {name: mask(values, np.zeros(400, bool)) for name, values in (("y", y), ("sample_weight", np.ones(400)))}
+    assert (
+        classifier().fit(X, **there).decision_function(X).tolist()
+        == classifier().fit(X, y).decision_function(X).tolist()
+    )
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-300, 1e300, 1e306])
 def test_weights_beyond_what_squares_can_hold(table, method, weight):

@@ -110,8 +110,14 @@ def fill_masked(values: Any) -> NDArray[Any]:
 
 
 def require_unmasked(values: Any, what: str) -> NDArray[Any]:
-    """Return an array of which no value is masked."""
-    if np.ma.is_masked(values):
+    """Return an array of which no value is masked, or missing in an option type of awkward or Arrow."""
+    if _is_from(values, "awkward"):
+        import awkward as ak
+
+        if values.ndim != 1:
+            raise DataError(f"{what} has several values per row")
+        values = ak.to_numpy(values, allow_missing=True)
+    if np.ma.is_masked(values) or getattr(values, "null_count", 0):
         raise DataError(f"{what} is masked: every row needs a value")
     return np.asarray(values)
 
