@@ -35,6 +35,7 @@ from qbdt.models.export import export_model
 from qbdt.models.file_text import checksum, parse_text
 from tests.faults.cases import ANALYSIS
 from tests.fuzz.damaged_runs import change_file, list_seeds, use_damaged_run
+from tests.fuzz.equivalent_runs import use_equivalent_runs
 from tests.fuzz.mutations import WORDS, change_bytes, change_plain, change_text
 from tests.fuzz.runs import SEEDS, use_analysis
 from tests.inference.models import smooth_templates
@@ -60,11 +61,14 @@ class Target:
         A random change of one.
     use
         Does what a user would do with it, in a folder of its own.
+    times
+        How often it does so: each time within the limit.
     """
 
     seeds: tuple[Any, ...]
     change: Callable[[Any, random.Random], Any]
     use: Callable[[Any, Path], object]
+    times: int = 1
 
 
 def _use_model(content: Any, folder: Path) -> None:
@@ -248,6 +252,7 @@ TARGETS: dict[str, Target] = {
     "export": Target((*CONTENTS, *ODD_COLUMNS), change_plain, _use_export),
     "run": Target(SEEDS, change_plain, use_analysis),
     "damaged run": Target(list_seeds(), change_file(change_bytes), use_damaged_run),
+    "equivalent": Target(SEEDS, change_plain, use_equivalent_runs, times=2),
     "run folder": Target((_run_folder(),), change_plain, _use_run_folder),
     "names": Target((["b", "b__0_up", "../b", "data_obs", "lumi", "B"],), _change_names, _use_names),
 }
