@@ -96,11 +96,9 @@ def divide(operate: Callable[..., Any], left: Any, right: Any) -> Any:
     if not np.any(is_zero):
         return operate(left, right)
     rounded = operate(np.asarray(left, dtype=np.float64), right)
-    return (
-        np.where(is_zero, rounded, operate(left, np.where(is_zero, np.ones_like(right), right)))
-        if is_whole
-        else rounded
-    )
+    if not is_whole:
+        return rounded
+    return np.where(is_zero, rounded, operate(left, np.where(is_zero, np.ones_like(right), right)))
 
 
 def compare(operate: Callable[..., Any], left: Any, right: Any) -> Any:

@@ -329,6 +329,14 @@ class TestFaults:
         with pytest.raises(DataError, match=r"odd\.parquet: column t has type string: numbers are needed"):
             read_events(path, ["x"], weight="t")
 
+    def test_whole_numbers_of_csv_keep_their_bits(self, tmp_path, monkeypatch):
+        ids = 10**17 + np.arange(200)
+        (tmp_path / "ids.csv").write_text("id,n\n" + "".join(f" {one} ,{one % 3}\n" for one in ids) + "7,\n8,-1.5\n")
+        monkeypatch.setattr("qbdt.data.readers.arrow.CHUNK_BYTES", 800)
+        events = read_events(tmp_path / "ids.csv", ["n"], ids=["id"], selection="id % 2 == 0", missing=[np.nan])
+        assert events.identifier("id").tolist() == [*ids[::2].tolist(), 8]
+        assert events.column("n").tolist() == [*(ids[::2] % 3), -1.5]
+
     def test_csv_types_may_change_after_the_first_block(self, tmp_path, monkeypatch):
         monkeypatch.setattr("qbdt.data.readers.table.CHUNK_BYTES", 8 * 100)
         (tmp_path / "late.csv").write_text("a\n" + "1\n" * 100 + "1.5\n")

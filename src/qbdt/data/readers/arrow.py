@@ -168,11 +168,27 @@ def _csv(path: str, share: Share) -> Iterator[TableFile]:
 
     def read(columns: dict[str, list[str]]) -> Iterator[Any]:
         # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
-        numbers = {f.name: pa.float64() for f in schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
-        options = csv.ConvertOptions(include_columns=list(columns), column_types=numbers)
-        return iter(csv.open_csv(path, block, convert_options=options) if share.of(1) else ())
+        whole = [f.name for f in schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)]
+        options = csv.ConvertOptions(
+            include_columns=list(columns), column_types=dict.fromkeys(whole, pa.string()), strings_can_be_null=True
+        )
+        for batch in csv.open_csv(path, block, convert_options=options) if share.of(1) else ():
+            values = zip(batch.schema.names, batch.columns, strict=True)
+            yield pa.table({name: _parse_numbers(one) if name in whole else one for name, one in values})
 
     yield _Batches(path, "CSV", schema, None, read)
+
+
+def _parse_numbers(texts: Any) -> Any:
+    """Numbers of texts: with 64 bits where all are whole, since double precision would round them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(texts)
+    try:
+        return trimmed.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return trimmed.cast(pa.float64())
 
 
 @contextmanager
