@@ -337,6 +337,26 @@ class TestFaults:
         assert events.identifier("id").tolist() == [*ids[::2].tolist(), 8]
         assert events.column("n").tolist() == [*(ids[::2] % 3), -1.5]
 
+    def test_tables_in_memory_may_hold_what_nobody_asks_for(self):
+        times = pa.array([1, 2], pa.timestamp("s"))
+        arrow = pa.table({"x": [1.0, 2.0], "t": times, "s": ["a", "b"]})
+        for table in (arrow, arrow.to_pandas(), {"x": np.array([1.0, 2.0]), "t": times, "s": [b"a", b"b"]}):
+            assert read_events(table, ["x"]).column("x").tolist() == [1.0, 2.0]
+        with pytest.raises(DataError, match=r"column t has type timestamp\[s\]: numbers are needed"):
+            read_events(arrow, ["t"])
+        with pytest.raises(DataError, match="column a is a single value"):
+            read_events({"a": 1.0}, ["a"])
+
+    def test_lists_and_records_of_arrow_tables_in_memory(self, tmp_path):
+        columns = {"pt": [[50.0, 30.0], [], [20.0]], "jet": [{"m": 5}, {"m": 6}, {"m": 7}], "x": [1, 2, 3]}
+        table = pa.table(columns)
+        pa.parquet.write_table(table, tmp_path / "t.parquet")
+        for source in (table, tmp_path / "t.parquet"):
+            events = read_events(
+                source, ["n", "jet.m", "first"], derived={"n": "len(pt)", "first": "sum(pt)"}, selection="x < 3"
+            )
+            assert [events.column(name).tolist() for name in events.features] == [[2, 0], [5, 6], [80, 0]]
+
     def test_csv_types_may_change_after_the_first_block(self, tmp_path, monkeypatch):
         monkeypatch.setattr("qbdt.data.readers.table.CHUNK_BYTES", 8 * 100)
         (tmp_path / "late.csv").write_text("a\n" + "1\n" * 100 + "1.5\n")
