@@ -246,6 +246,13 @@ class TestMissingValues:
         table = {"a": np.array([1.0, -99.9], dtype=np.float32)}
         np.testing.assert_array_equal(np.isnan(read_events(table, ["a"], missing=[-99.9]).column("a")), [False, True])
 
+    def test_a_placeholder_that_is_too_large_for_a_branch_is_not_in_it(self):
+        table = {"a": np.array([1.0, np.inf], dtype=np.float32)}
+        for missing in ([], [1e39]):
+            with pytest.raises(DataError, match="inf"):
+                read_events(table, ["a"], missing=missing)
+        assert np.isnan(read_events({"a": np.array([1e39])}, ["a"], missing=[1e39]).column("a")[0])
+
     def test_selection_and_weights_see_placeholders_as_they_are(self):
         events = read_events(DIRTY, ["a"], selection="b != -999", weight="where(b < 0, -1, 2)", missing=[-999, -1])
         assert (events.n_rows, events.total) == (2, 4.0)
