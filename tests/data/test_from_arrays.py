@@ -166,8 +166,8 @@ def test_processes_from_a_column_of_the_table():
 def test_numbers_and_texts_name_the_same_process():
     labels = np.array([1, "1", 2, "2", 2, 10], dtype=object)
     numbered = {"event": np.arange(6), "m": np.arange(6.0)}
-    for options in ({}, {"event_id": "event"}):
-        data = Dataset.from_arrays(numbered, [1, 1, 0, 0, 0, 0], W, process=labels, **options)
+    for event_id in (None, "event"):
+        data = Dataset.from_arrays(numbered, [1, 1, 0, 0, 0, 0], W, process=labels, event_id=event_id)
         assert {s.name: s.events.total for s in data.samples} == {"1": 3.0, "2": 12.0, "10": 6.0}
 
 

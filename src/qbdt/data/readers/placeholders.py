@@ -33,7 +33,7 @@ def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray
         return numbers
     with np.errstate(over="ignore"):
         stored = numbers.astype(dtype.newbyteorder("="))
-    return stored[np.isinf(stored) == np.isinf(numbers)]
+    return np.asarray(stored[np.isinf(stored) == np.isinf(numbers)])
 
 
 def _mask_jagged_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
