@@ -107,15 +107,15 @@ def test_probabilities_follow_the_score(problem, fitted):
 def test_stages_end_with_the_score_where_a_sum_has_no_trees(problem):
     X, y, w = problem
     model = QBDTClassifier(n_trees=20).fit(X, y, w)
-    assert not model.ensemble_.shift.trees
+    assert any(not one.trees for one in model.ensemble_.components.values())
     *_, last = model.staged_decision_function(X)
     assert np.array_equal(last, model.decision_function(X))
 
 
 def test_numbers_of_numpy_as_parameters_are_saved(problem, tmp_path):
     X, y, w = problem
-    model = QBDTClassifier("paper", np.int64(3), n_leaves=np.int64(4), learning_rate=np.float32(0.5))
-    model.set_params(random_state=np.int64(3), mc_stat=np.True_)
+    model = QBDTClassifier("paper").set_params(n_trees=np.int64(3), n_leaves=np.int64(4))
+    model.set_params(learning_rate=np.float32(0.5), random_state=np.int64(3), mc_stat=np.True_)
     model.fit(X, y, w, checkpoint=tmp_path / "checkpoint.qbdt", checkpoint_every=1).save(tmp_path / "model.qbdt")
     assert QBDTClassifier.load(tmp_path / "checkpoint.qbdt").trees_ == model.trees_
     assert QBDTClassifier.load(tmp_path / "model.qbdt").get_params()["n_leaves"] == 4
@@ -432,6 +432,8 @@ def test_categories_of_another_kind_are_refused(problem):
     model = QBDTClassifier(method="paper", n_trees=3).fit(frame, y, w)
     with pytest.raises(DataError, match=r"column mode has the value 1, .* in the training were 'ee', 'mm'"):
         model.decision_function({"pt": [0.0], "mode": [1]})
+    with pytest.raises(DataError, match="column mode has several values per row"):
+        model.decision_function({"pt": [0.0, 0.0], "mode": np.array([["ee"], ["ee", "mm"]], object)})
     assert (
         model.decision_function({"pt": [0.0, 0.0], "mode": ["tt", None]}).tolist()
         == [model.decision_function({"pt": [0.0], "mode": [np.nan]})[0]] * 2

@@ -1,5 +1,7 @@
 """Arguments of estimators that cannot be: one error that names them, and the estimator is as it was before."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,7 +71,7 @@ def test_none_means_no_sources_and_no_callbacks(table):
     X, y = table
     wanted = classifier().fit(X, y).trees_
     assert classifier(callbacks=None).fit(X, y, systematics=None).trees_ == wanted
-    assert classifier().fit(Dataset.from_arrays(X, y, systematics=None), systematics=[]).trees_ == wanted
+    assert classifier().fit(Dataset.from_arrays(X, y, systematics=()), systematics=[]).trees_ == wanted
     crossed(callbacks=None).fit(X, y, systematics=None)
     regressor().fit(X, y, systematics=None)
 
@@ -114,7 +116,8 @@ def test_parameters_of_cross_training_that_cannot_be(table, parameters, message)
 def test_paths_that_are_none(table):
     with pytest.raises(OutputError, match="3: the path of a model file is needed"):
         classifier().fit(*table).save(3)
-    for kind in (QBDTClassifier, QBDTRegressor, CrossTrainedClassifier):
+    kinds: list[Any] = [QBDTClassifier, QBDTRegressor, CrossTrainedClassifier]
+    for kind in kinds:
         with pytest.raises(ModelFileError, match="3: the path of a model file is needed"):
             kind.load(3)
 

@@ -1,5 +1,7 @@
 """`QBDTRegressor`: predictions, sources, losses, files, and refusals."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -161,15 +163,15 @@ def test_bad_parameters_are_refused(parameters, message):
 @pytest.mark.parametrize("delta", [1e-100, 1e100])
 def test_extreme_parameters_are_no_errors(n_events, delta, tmp_path):
     X, y, weight = make_events(1, 100)
-    parameters = {"n_events": np.float64(n_events), "loss": "huber", "delta": np.float64(delta)}
-    model = QBDTRegressor(n_trees=np.int64(3), **parameters)
+    model = QBDTRegressor(n_events=n_events, loss="huber", delta=delta, n_trees=3)
     model.fit(X, y, weight, make_sources(X, y, weight)).save(tmp_path / "model.qbdt")
     assert np.array_equal(QBDTRegressor.load(tmp_path / "model.qbdt").predict(X), model.predict(X))
 
 
 def test_numbers_of_numpy_are_saved(tmp_path):
     X, y, _ = make_events(1, 100)
-    model = QBDTRegressor("quantile", np.float32(0.5), np.float32(0.25), np.int64(50), np.int64(3))
+    parameters: Any = [np.float32(0.5), np.float32(0.25), np.int64(50), np.int64(3)]
+    model = QBDTRegressor("quantile", *parameters)
     model.fit(X, y).save(tmp_path / "model.qbdt")
     assert QBDTRegressor.load(tmp_path / "model.qbdt").get_params()["n_events"] == 50
 

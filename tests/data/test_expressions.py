@@ -65,6 +65,76 @@ def test_agrees_with_python(values, operator):
     assert Expression(text).evaluate({}) == eval(text)
 
 
+EDGES = [0, 1, 2, 3, 2**31, 2**32 + 1, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]
+WHOLE = st.sampled_from([*EDGES, *(-one for one in EDGES if one <= 2**63)]) | st.integers(-(2**63), 2**64 - 1)
+OPERATORS = ["+", "-", "*", "//", "%", "<", "<=", "==", "!="]
+
+
+def as_whole_column(values):
+    return np.array(values, np.int64 if max(values) < 2**63 else np.uint64)
+
+
+@given(st.lists(WHOLE, min_size=2, max_size=2), st.lists(WHOLE, min_size=2, max_size=2), st.sampled_from(OPERATORS))
+def test_whole_numbers_are_exact_or_refused(left, right, operator):
+    if any(max(one) >= 2**63 and min(one) < 0 for one in (left, right)):
+        return  # no column of whole numbers holds both
+    expression = Expression(f"a {operator} b")
+    columns = {"a": as_whole_column(left), "b": as_whole_column(right)}
+    if operator in ("//", "%") and 0 in right:
+        return
+    expected = [eval(f"{a} {operator} {b}") for a, b in zip(left, right, strict=True)]
+    needs_sign, is_unsigned = min(*left, *right) < 0, max(*left, *right) >= 2**63
+    low, high = (0, 2**64) if is_unsigned else (-(2**63), 2**63)
+    jagged = {name: ak.unflatten(values, [2]) for name, values in columns.items()}
+    if operator[0] in "<=!" or (all(low <= one < high for one in expected) and not (needs_sign and is_unsigned)):
+        assert expression.evaluate(columns).tolist() == expected
+        assert expression.evaluate(jagged).tolist() == [expected]
+    else:
+        with pytest.raises(ExpressionError, match="64 bits"):
+            expression.evaluate(columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("u % 2", [1, 0]),
+        ("u == 18446744073709551615", [True, False]),
+        ("u < 18446744073709551615", [False, True]),
+        ("u == 9223372036854775808", [False, True]),
+        ("u > -1", [True, True]),
+        ("max(u, 5)", [2**64 - 1, 2**63]),
+        ("where(u % 2 == 0, u, n)", [7, 2**63]),
+        ("u - 1", [2**64 - 2, 2**63 - 1]),
+        ("m != -9223372036854775808", [False, True]),
+        ("(m + 1) % 10", [3, 8]),
+        ("n % z", [np.nan, 1]),
+    ],
+)
+def test_large_whole_numbers(text, expected):
+    columns = {
+        "u": np.array([2**64 - 1, 2**63], np.uint64),
+        "m": np.array([-(2**63), 7]),
+        "n": np.array([7, 2**53 + 1]),
+        "z": np.array([0, 2**53]),
+    }
+    np.testing.assert_array_equal(Expression(text).evaluate(columns), expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a * a", "9223372036854775807 * 2", "abs(m)", "-m", "m - 1", "m // -1", "-u", "u + m", "max(u, m)", "sum(l)"],
+)
+def test_results_beyond_64_bits_are_refused(text):
+    columns = {
+        "a": np.array([1, 2**40]),
+        "m": np.array([-(2**63), 1]),
+        "u": np.array([2**63, 1], np.uint64),
+        "l": ak.Array([[2**62, 2**62], [1]]),
+    }
+    with pytest.raises(ExpressionError, match="64 bits"):
+        Expression(text).evaluate(columns)
+
+
 def test_elements_of_array_branches():
     jagged = {"jet_pt": ak.Array([[50.0, 30.0], [], [20.0]])}
     np.testing.assert_array_equal(Expression("jet_pt[1]").evaluate(jagged), [30.0, np.nan, np.nan])

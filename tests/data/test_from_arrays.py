@@ -123,6 +123,23 @@ def test_declarations_that_contradict_themselves():
         Systematic.shape("tes", {"a": X})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: pd.DataFrame({"n": pd.array(values, "Int64")}),
+        lambda values: pd.DataFrame({"n": pd.Series(pa.array(values), dtype=pd.ArrowDtype(pa.int64()))}),
+        lambda values: pa.table({"n": values}),
+        lambda values: ak.Array([{"n": value} for value in values]),
+        lambda values: {"n": np.ma.array([one or 0 for one in values], mask=[one is None for one in values])},
+    ],
+)
+def test_whole_numbers_with_missing_ones_are_exact_or_refused(make):
+    np.testing.assert_array_equal(as_columns(make([2**53 - 1, None]))["n"], [2.0**53 - 1, np.nan])
+    assert as_columns(make([2**53 + 1, 1]))["n"].tolist() == [2**53 + 1, 1]
+    with pytest.raises(DataError, match="column n has missing values, and whole numbers that float64 does not hold"):
+        as_columns(make([2**53 + 1, None]))
+
+
 def test_a_shape_variation_is_a_triple():
     with pytest.raises(DataError, match=r"a tuple \(X, y, weight\)"):
         Systematic.shape("tes", (X, Y))  # type: ignore[arg-type]
@@ -149,8 +166,8 @@ def test_processes_from_a_column_of_the_table():
 def test_numbers_and_texts_name_the_same_process():
     labels = np.array([1, "1", 2, "2", 2, 10], dtype=object)
     numbered = {"event": np.arange(6), "m": np.arange(6.0)}
-    for options in ({}, {"event_id": "event"}):
-        data = Dataset.from_arrays(numbered, [1, 1, 0, 0, 0, 0], W, process=labels, **options)
+    for event_id in (None, "event"):
+        data = Dataset.from_arrays(numbered, [1, 1, 0, 0, 0, 0], W, process=labels, event_id=event_id)
         assert {s.name: s.events.total for s in data.samples} == {"1": 3.0, "2": 12.0, "10": 6.0}
 
 

@@ -24,8 +24,8 @@ from tests.data.test_folds import splitmix64
         np.array([True, False]),
         np.array([-3, 7], np.int8),
         np.array([0, 2**63 - 1], np.uint64),
-        np.array([-(2.0**53), 2.0**53]),
-        np.array([-(2.0**24), 2.0**24], np.float32),
+        np.array([1 - 2.0**53, 2.0**53 - 1]),
+        np.array([1 - 2.0**24, 2.0**24 - 1], np.float32),
     ],
 )
 def test_whole_numbers_are_kept_up_to_the_largest(values):
@@ -43,8 +43,8 @@ def test_integers_are_not_copied():
     ("values", "message"),
     [
         (np.array([1, 2**63], np.uint64), "9223372036854775808 in row 1: a whole number that 64 bits hold with a sign"),
-        (np.array([0.0, 2.0**53 + 2]), "in row 1: a whole number that float64 holds exactly"),
-        (np.array([0.0, 2.0**24 + 2], np.float32), "in row 1: a whole number that float32 holds exactly"),
+        (np.array([0.0, 2.0**53]), "in row 1: a whole number that float64 holds exactly"),
+        (np.array([0.0, 2.0**24], np.float32), "in row 1: a whole number that float32 holds exactly"),
         (np.array([np.inf, 1.0]), "value inf in row 0"),
         (np.array([np.nan, 1.0]), "value nan in row 0"),
         (np.array(["a"]), "has type"),
@@ -56,8 +56,8 @@ def test_no_whole_numbers(values, message):
 
 
 def test_numbers_that_are_not_whole_are_told_apart_by_their_bits():
-    values = np.array([2.0**53, -(2.0**53), 2.0**53 + 2, -0.5, -0.0])
-    expected = [2**53, -(2**53), *values[2:4].view(np.int64).tolist(), 0]
+    values = np.array([2.0**53 - 1, 1 - 2.0**53, 2.0**53, -0.5, -0.0])
+    expected = [2**53 - 1, 1 - 2**53, *values[2:4].view(np.int64).tolist(), 0]
     assert number_identifiers("eta", values).tolist() == expected
     assert number_identifiers("event", np.array([3])).tolist() == [3]
     with pytest.raises(DataError, match="eta has the value nan in row 1: every event needs an identifier"):

@@ -101,3 +101,10 @@ def test_copies_of_an_event_stay_near_each_other():
 def test_a_source_that_is_not_there_is_named():
     with pytest.raises(DataError, match="at: no source scala; did you mean scale"):
         make_dataset().at_working_point({"scala": 1.0})
+
+
+def test_a_process_that_is_scaled_to_nothing_is_refused():
+    events = Events({"x": [1.0, 2.0]}, [1.0, 2.0])
+    dataset = Dataset([Sample("b", Role.BACKGROUND, events)], [Systematic.norm("n", 0.5, processes=["b"])])
+    with pytest.raises(DataError, match="at: n: sample b expects 0 events there: choose a point where all processes"):
+        dataset.at_working_point({"n": -2.0})

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,25 +86,25 @@ def test_a_wrong_setting_is_named_with_its_value(values, message):
 
 
 def test_numbers_of_numpy_become_plain_ones():
-    given = Settings(
-        n_trees=np.int64(4),
-        max_depth=np.int8(3),
-        learning_rate=np.float32(0.5),
-        random_state=np.uint64(7),
-        mc_stat=np.True_,
-        binning={"pt": (np.int64(5), np.float32(0), np.float64(1))},
-        at={"tes": np.float32(0.5)},
-    )
+    values: dict[str, Any] = {
+        "n_trees": np.int64(4),
+        "max_depth": np.int8(3),
+        "learning_rate": np.float32(0.5),
+        "random_state": np.uint64(7),
+        "mc_stat": np.True_,
+        "binning": {"pt": (np.int64(5), np.float32(0), np.float64(1))},
+        "at": {"tes": np.float32(0.5)},
+    }
     plain = Settings(
         n_trees=4,
         max_depth=3,
         learning_rate=0.5,
         random_state=7,
         mc_stat=True,
-        binning={"pt": [5, 0.0, 1.0]},
+        binning={"pt": (5, 0.0, 1.0)},
         at={"tes": 0.5},
     )
-    assert json.dumps(given.to_dict()) == json.dumps(plain.to_dict())
+    assert json.dumps(Settings(**values).to_dict()) == json.dumps(plain.to_dict())
 
 
 @pytest.mark.parametrize("how", Ending)

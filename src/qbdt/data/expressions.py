@@ -4,7 +4,7 @@ The grammar is Python's for numbers, names, arithmetic, comparisons, `and`/`or`/
 `&&` and `||` are read as `and` and `or`. Columns with several values per event are computed with element by element;
 `jet_pt[0]` is an element, missing (NaN) where the event has too few, `jet_pt[jet_pt > 30]` those for which a condition
 holds, and `len`, `sum`, `max`, … make one value per event of a list. Whole numbers are computed with 64 bits,
-conditions count as 0 and 1, powers are floating-point, and nothing wraps around or rounds down to zero without a word.
+conditions count as 0 and 1, powers are floating-point, and a whole number that 64 bits do not hold is refused.
 Flows in: text and a mapping of columns. Flows out: one array per expression.
 """
 
@@ -23,14 +23,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from qbdt.data.exact_integers import (
+    absolute,
+    as_number,
+    choose_exactly,
+    combine,
+    compare,
+    divide,
+    negate,
+    pick_extreme,
+    read_constant,
+    total,
+    widen,
+)
 from qbdt.data.lists import (
     REDUCTIONS,
     as_lists,
-    choose,
     filter_lists,
     has_lists,
     is_condition,
-    map_elements,
     pick_element,
     sort_descending,
 )
@@ -39,9 +50,10 @@ from qbdt.errors import ExpressionError, hint_at
 Columns: TypeAlias = Mapping[str, Any]
 
 
-def _extreme_of(name: str, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _extreme_of(name: str, larger: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """Largest or smallest of several arguments, or of the list of each event where there is one argument."""
-    return lambda *values: functools.reduce(combine, values) if len(values) > 1 else REDUCTIONS[name](*values)
+    pick = functools.partial(pick_extreme, larger)
+    return lambda *values: functools.reduce(pick, values) if len(values) > 1 else REDUCTIONS[name](*values)
 
 
 def _require(values: Any) -> Any:
@@ -55,7 +67,7 @@ def _require(values: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": np.abs,
+    "abs": absolute,
     "all": REDUCTIONS["all"],
     "any": REDUCTIONS["any"],
     "arccos": np.arccos,
@@ -81,10 +93,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,
-    "sum": lambda values: REDUCTIONS["sum"](_as_number(values)),
+    "sum": total,
     "tan": np.tan,
     "tanh": np.tanh,
-    "where": choose,
+    "where": choose_exactly,
 }
 """Functions that an expression may call."""
 
@@ -93,12 +105,12 @@ _ANY_NUMBER = ("max", "min")
 _ONE_OR_TWO = ("descending",)
 _CONSTANTS = {"pi": math.pi, "True": True, "False": False}
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: np.add,
-    ast.Sub: np.subtract,
-    ast.Mult: np.multiply,
+    ast.Add: functools.partial(combine, np.add),
+    ast.Sub: functools.partial(combine, np.subtract),
+    ast.Mult: functools.partial(combine, np.multiply),
     ast.Div: np.true_divide,
-    ast.FloorDiv: lambda left, right: _where_divisible(np.floor_divide, left, right),
-    ast.Mod: lambda left, right: _where_divisible(np.mod, left, right),
+    ast.FloorDiv: functools.partial(divide, np.floor_divide),
+    ast.Mod: functools.partial(divide, np.mod),
     ast.Pow: np.float_power,
     ast.BitAnd: np.logical_and,
     ast.BitOr: np.logical_or,
@@ -112,7 +124,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.NotEq: np.not_equal,
 }
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: np.negative,
+    ast.USub: negate,
     ast.UAdd: np.positive,
     ast.Not: np.logical_not,
 }
@@ -295,8 +307,8 @@ class Expression:
 
     def _value(self, node: ast.AST, columns: Columns) -> Any:
         match node:
-            case ast.Constant(value=int() as value) if abs(value) > np.iinfo(np.int64).max:
-                return float(value)
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                return read_constant(value)
             case ast.Constant():
                 return node.value
             case ast.Name() | ast.Attribute():
@@ -308,7 +320,9 @@ class Expression:
                 return self._binary(node, columns)
             case ast.UnaryOp():
                 operand = self._value(node.operand, columns)
-                return _UNARY[type(node.op)](operand if isinstance(node.op, ast.Not) else _as_number(operand))
+                return self._call(
+                    _UNARY[type(node.op)], [operand if isinstance(node.op, ast.Not) else as_number(operand)]
+                )
             case ast.Compare():
                 return self._compare(node, columns)
             case ast.BoolOp():
@@ -334,7 +348,7 @@ class Expression:
 
     def _column(self, name: str, columns: Columns) -> Any:
         if name in columns:
-            return _widen(columns[name])
+            return widen(columns[name])
         if name in _CONSTANTS:
             return _CONSTANTS[name]
         raise ExpressionError(f"{self.shown}: no column {name}; {hint_at(name, columns)}")
@@ -346,12 +360,12 @@ class Expression:
                 word = "and" if isinstance(node.op, ast.BitAnd) else "or"
                 raise ExpressionError(f"{self.shown}: & and | bind tighter than comparisons; write `{word}`")
             return _BINARY[type(node.op)](left, right)
-        return _BINARY[type(node.op)](_as_number(left), _as_number(right))
+        return self._call(_BINARY[type(node.op)], [as_number(left), as_number(right)])
 
     def _compare(self, node: ast.Compare, columns: Columns) -> Any:
         values = [self._value(side, columns) for side in (node.left, *node.comparators)]
         pairs = zip(node.ops, values[:-1], values[1:], strict=True)
-        return functools.reduce(np.logical_and, (_COMPARE[type(op)](left, right) for op, left, right in pairs))
+        return functools.reduce(np.logical_and, (compare(_COMPARE[type(op)], left, right) for op, left, right in pairs))
 
 
 def _name_column(node: ast.AST) -> str:
@@ -371,28 +385,3 @@ def _index(node: ast.AST) -> int | None:
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as index)) if not isinstance(index, bool):
             return -index
     return None
-
-
-def _widen(values: Any) -> Any:
-    """Whole numbers with 64 bits; unsigned ones that do not fit as floating point."""
-    if has_lists(values):
-        return map_elements(values, _widen)
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-        return values
-    too_large = values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max
-    return values.astype(np.float64 if too_large else np.int64)
-
-
-def _as_number(value: Any) -> Any:
-    """Conditions as 0 and 1, so that they can be added up."""
-    if has_lists(value):
-        return map_elements(value, _as_number)
-    array = np.asarray(value) if isinstance(value, bool | np.bool_ | np.ndarray) else value
-    return array.astype(np.int64) if isinstance(array, np.ndarray) and array.dtype == np.bool_ else value
-
-
-def _where_divisible(divide: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Division of whole numbers that gives NaN or infinity, not 0, where the divisor is zero."""
-    if has_lists(left) or has_lists(right):
-        return divide(left * 1.0, right)
-    return divide(np.asarray(left, dtype=np.float64), right) if np.any(np.equal(right, 0)) else divide(left, right)

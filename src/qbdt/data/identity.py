@@ -32,8 +32,8 @@ def whole_numbers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype.kind == "u":
         usable = values <= np.iinfo(np.int64).max
     elif values.dtype.kind == "f":
-        exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)  # beyond it neighbouring whole numbers become one
-        usable = np.isfinite(values) & (np.abs(values) <= exact) & (np.trunc(values) == values)
+        exact = 2.0 ** (np.finfo(values.dtype).nmant + 1)  # from it on neighbouring whole numbers become one
+        usable = np.isfinite(values) & (np.abs(values) < exact) & (np.trunc(values) == values)
     else:
         raise DataError(f"identifier column {name} has type {values.dtype}: whole numbers are needed")
     bad = np.flatnonzero(~usable)
@@ -60,7 +60,7 @@ def number_identifiers(name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise DataError(f"{name} has the value {values[bad[0]]} in row {bad[0]}: every event needs an identifier")
-    whole = (np.trunc(values) == values) & (np.abs(values) <= 2.0**53)
+    whole = (np.trunc(values) == values) & (np.abs(values) < 2.0**53)
     return np.where(whole, np.where(whole, values, 0).astype(np.int64), take_bits(values))
 
 

@@ -122,6 +122,12 @@ def _move_process(sample: Sample, movers: Sequence[Systematic], at: Mapping[str,
                 weight += c * events.weight
             elif c:
                 brought.append(events.with_weight(c * events.weight))
+    if factor == 0:  # what changes it there has no relative size
+        names = ", ".join(source.name for source in movers if sample.name in source.processes)
+        raise DataError(
+            f"at: {names}: sample {sample.name} expects 0 events there: choose a point where all processes have a "
+            "positive yield"
+        )
     own = nominal.with_weight(weight)
     joined = _interleave([*([own] if np.any(weight) else []), *brought]) if brought else own
     return _Process(nominal, joined.with_weight(factor * joined.weight), factor, not brought)

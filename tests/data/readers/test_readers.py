@@ -246,6 +246,13 @@ class TestMissingValues:
         table = {"a": np.array([1.0, -99.9], dtype=np.float32)}
         np.testing.assert_array_equal(np.isnan(read_events(table, ["a"], missing=[-99.9]).column("a")), [False, True])
 
+    def test_a_placeholder_that_is_too_large_for_a_branch_is_not_in_it(self):
+        table = {"a": np.array([1.0, np.inf], dtype=np.float32)}
+        for missing in ([], [1e39]):
+            with pytest.raises(DataError, match="inf"):
+                read_events(table, ["a"], missing=missing)
+        assert np.isnan(read_events({"a": np.array([1e39])}, ["a"], missing=[1e39]).column("a")[0])
+
     def test_selection_and_weights_see_placeholders_as_they_are(self):
         events = read_events(DIRTY, ["a"], selection="b != -999", weight="where(b < 0, -1, 2)", missing=[-999, -1])
         assert (events.n_rows, events.total) == (2, 4.0)
@@ -328,6 +335,34 @@ class TestFaults:
                 read_events(path, ["x"], **options)
         with pytest.raises(DataError, match=r"odd\.parquet: column t has type string: numbers are needed"):
             read_events(path, ["x"], weight="t")
+
+    def test_whole_numbers_of_csv_keep_their_bits(self, tmp_path, monkeypatch):
+        ids = 10**17 + np.arange(200)
+        (tmp_path / "ids.csv").write_text("id,n\n" + "".join(f" {one} ,{one % 3}\n" for one in ids) + "7,\n8,-1.5\n")
+        monkeypatch.setattr("qbdt.data.readers.arrow.CHUNK_BYTES", 800)
+        events = read_events(tmp_path / "ids.csv", ["n"], ids=["id"], selection="id % 2 == 0", missing=[np.nan])
+        assert events.identifier("id").tolist() == [*ids[::2].tolist(), 8]
+        assert events.column("n").tolist() == [*(ids[::2] % 3), -1.5]
+
+    def test_tables_in_memory_may_hold_what_nobody_asks_for(self):
+        times = pa.array([1, 2], pa.timestamp("s"))
+        arrow = pa.table({"x": [1.0, 2.0], "t": times, "s": ["a", "b"]})
+        for table in (arrow, arrow.to_pandas(), {"x": np.array([1.0, 2.0]), "t": times, "s": [b"a", b"b"]}):
+            assert read_events(table, ["x"]).column("x").tolist() == [1.0, 2.0]
+        with pytest.raises(DataError, match=r"column t has type timestamp\[s\]: numbers are needed"):
+            read_events(arrow, ["t"])
+        with pytest.raises(DataError, match="column a is a single value"):
+            read_events({"a": 1.0}, ["a"])
+
+    def test_lists_and_records_of_arrow_tables_in_memory(self, tmp_path):
+        columns = {"pt": [[50.0, 30.0], [], [20.0]], "jet": [{"m": 5}, {"m": 6}, {"m": 7}], "x": [1, 2, 3]}
+        table = pa.table(columns)
+        pa.parquet.write_table(table, tmp_path / "t.parquet")
+        for source in (table, tmp_path / "t.parquet"):
+            events = read_events(
+                source, ["n", "jet.m", "first"], derived={"n": "len(pt)", "first": "sum(pt)"}, selection="x < 3"
+            )
+            assert [events.column(name).tolist() for name in events.features] == [[2, 0], [5, 6], [80, 0]]
 
     def test_csv_types_may_change_after_the_first_block(self, tmp_path, monkeypatch):
         monkeypatch.setattr("qbdt.data.readers.table.CHUNK_BYTES", 8 * 100)

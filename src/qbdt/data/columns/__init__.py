@@ -14,7 +14,9 @@ from qbdt.data.columns.categorical_columns import (
 )
 from qbdt.data.columns.table_columns import (
     arrow_to_numpy,
+    as_arrow,
     as_columns,
+    column_readers,
     drop_columns,
     fill_masked,
     has_names,
@@ -27,8 +29,10 @@ __all__ = [
     "LARGEST_CATEGORY",
     "Categories",
     "arrow_to_numpy",
+    "as_arrow",
     "as_columns",
     "choose_numbered",
+    "column_readers",
     "drop_columns",
     "fill_masked",
     "has_names",

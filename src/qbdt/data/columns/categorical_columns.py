@@ -8,7 +8,7 @@ tables may hold such a column in any way: as categorical, text, numbers or an Ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,6 +100,8 @@ def _find_places(values: NDArray[Any], known: list[Any], what: str) -> NDArray[A
     """Place of each value among those known; NaN for any other, which must be of their kind, a text or a number."""
     if values.ndim != 1:  # refused where events are made
         return values
+    if values.dtype.kind == "O" and not all(isinstance(value, Hashable) for value in values):
+        raise DataError(f"{what} has several values per row: pick an element first")
     place_of = {value: place for place, value in enumerate(known)}
     given = values.tolist()
     kinds = {isinstance(value, str) for value in known}

@@ -5,7 +5,8 @@ Masked values are missing: NaN in features. Weights, labels and identifiers must
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,28 +27,50 @@ def as_columns(table: Any, names: Sequence[str] | None = None, context: str = ""
     ['x0', 'x1']
     """
     refuse_repeated(names or (), context)
+    if not has_names(table) and not _is_from(table, "pandas"):
+        return _array_columns(np.asanyarray(table), names, context)
+    columns = column_readers(table, context)
+    absent = [name for name in names or () if name not in columns]
+    if absent:
+        raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(columns)}")
+    return {name: columns[name]() for name in (columns if names is None else names)}
+
+
+def column_readers(table: Any, context: str = "") -> dict[str, Callable[[], NDArray[Any]]]:
+    """Columns of a table that knows their names, each as a function that reads it: not all need to be numbers.
+
+    Examples
+    --------
+    >>> column_readers({"m": [91.0, 125.0], "name": [b"Z", b"h"]})["m"]()
+    array([ 91., 125.])
+    """
+    if isinstance(table, np.ndarray):
+        table = {name: table[name] for name in table.dtype.names or ()}
+    pairs: list[tuple[Any, Callable[[], NDArray[Any]]]]
     if isinstance(table, Mapping):
-        refuse_repeated([str(name) for name in table], context)
-        columns = {str(name): fill_masked(values) for name, values in table.items()}
-        if single := [name for name, values in columns.items() if values.ndim == 0]:
-            raise DataError(f"{context}column {single[0]} is a single value: one for each row is needed")
+        pairs = [(name, partial(_plain_column, values, f"{context}column {name}")) for name, values in table.items()]
     elif _is_from(table, "awkward"):
-        columns = {name: _awkward_column(table[name], name, context) for name in table.fields}
+        pairs = [(name, partial(_awkward_column, table[name], f"{context}column {name}")) for name in table.fields]
     elif _is_from(table, "pandas"):
         if not hasattr(table, "columns"):
             raise DataError(f"{context}X is a {type(table).__name__}: a table of rows × features is needed")
         refuse_repeated([str(name) for name in table.columns], context)
-        columns = {str(name): _pandas_column(table[name]) for name in table.columns}
-    elif _is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__"):
-        columns = _arrow_columns(table, context)
+        pairs = [(name, partial(_pandas_column, table[name], f"{context}column {name}")) for name in table.columns]
     else:
-        return _array_columns(np.asanyarray(table), names, context)
-    if names is None:
-        return columns
-    absent = [name for name in names if name not in columns]
-    if absent:
-        raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(columns)}")
-    return {name: columns[name] for name in names}
+        arrow = as_arrow(table)
+        names = arrow.column_names
+        pairs = [(n, partial(_arrow_column, arrow.column(i), f"{context}column {n}")) for i, n in enumerate(names)]
+    refuse_repeated([str(name) for name, _ in pairs], context)
+    return {str(name): read for name, read in pairs}
+
+
+def as_arrow(table: Any) -> Any:
+    """Return a table that is one of Arrow, or speaks Arrow, as one of pyarrow; None for any other."""
+    if _is_from(table, "pandas") or not (_is_from(table, "pyarrow") or hasattr(table, "__arrow_c_stream__")):
+        return None
+    import pyarrow as pa
+
+    return table if isinstance(table, pa.Table) else pa.table(table)
 
 
 def drop_columns(table: Any, names: Sequence[str], context: str = "") -> Any:
@@ -60,7 +83,7 @@ def drop_columns(table: Any, names: Sequence[str], context: str = "") -> Any:
     """
     if not names:
         return table
-    known = list(as_columns(table)) if has_names(table) else []
+    known = list(column_readers(table)) if has_names(table) else []
     if absent := [name for name in names if name not in known]:
         raise DataError(f"{context}no column {', '.join(absent)}; there are: {', '.join(known) or 'none with a name'}")
     if isinstance(table, Mapping):
@@ -69,7 +92,7 @@ def drop_columns(table: Any, names: Sequence[str], context: str = "") -> Any:
         return table.drop(columns=[name for name in table.columns if str(name) in names])
     if _is_from(table, "pyarrow"):
         return table.drop_columns(list(names))
-    return {name: values for name, values in as_columns(table).items() if name not in names}
+    return as_columns(table, [name for name in known if name not in names])
 
 
 def name_columns(given: Any) -> tuple[str, ...]:
@@ -94,7 +117,7 @@ def has_names(table: Any) -> bool:
     return known or _is_from(table, "awkward")
 
 
-def fill_masked(values: Any) -> NDArray[Any]:
+def fill_masked(values: Any, what: str = "a masked column") -> NDArray[Any]:
     """Return an array with NaN where it is masked; the same one where nothing is.
 
     Examples
@@ -105,8 +128,9 @@ def fill_masked(values: Any) -> NDArray[Any]:
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind not in "biuf":
-        raise DataError(f"a masked column has type {values.dtype}: features must be numbers")
-    return np.asarray(values.astype(np.result_type(values.dtype, np.float32)).filled(np.nan))
+        raise DataError(f"{what} is masked and has type {values.dtype}: features must be numbers")
+    filled = np.asarray(values.astype(np.result_type(values.dtype, np.float32)).filled(np.nan))
+    return _require_exact(filled, what) if values.dtype.kind in "iu" else filled
 
 
 def require_unmasked(values: Any, what: str) -> NDArray[Any]:
@@ -145,27 +169,40 @@ def refuse_repeated(names: Sequence[str], context: str) -> None:
         raise DataError(f"{context}two columns are named {', '.join(twice)}")
 
 
-def _pandas_column(column: Any) -> NDArray[Any]:
+def _plain_column(values: Any, what: str) -> NDArray[Any]:
+    column = fill_masked(values, what)
+    if column.ndim == 0:
+        raise DataError(f"{what} is a single value: one for each row is needed")
+    return column
+
+
+def _pandas_column(column: Any, what: str) -> NDArray[Any]:
     """Values of a pandas column; missing ones of nullable truths, which numpy holds as objects only, as NaN."""
     if column.dtype.kind == "b" and column.isna().any():
         return np.asarray(column.to_numpy(np.float32, na_value=np.nan))
-    return np.asarray(column.to_numpy())
+    values = np.asarray(column.to_numpy())
+    return _require_exact(values, what) if column.dtype.kind in "iu" else values
 
 
-def _awkward_column(array: Any, name: str, context: str) -> NDArray[Any]:
+def _awkward_column(array: Any, what: str) -> NDArray[Any]:
     import awkward as ak
 
     if array.ndim != 1:
-        raise DataError(f"{context}column {name} has several values per row: pick an element first")
-    return np.asarray(ak.to_numpy(ak.fill_none(array, np.nan) if "?" in str(array.type) else array))
+        raise DataError(f"{what} has several values per row: pick an element first")
+    if "?" not in str(array.type):
+        return np.asarray(ak.to_numpy(array))
+    values = np.asarray(ak.to_numpy(ak.fill_none(array, np.nan)))
+    return _require_exact(values, what) if "int" in str(array.type) else values
 
 
-def _arrow_columns(table: Any, context: str) -> dict[str, NDArray[Any]]:
-    import pyarrow as pa
-
-    arrow = table if isinstance(table, pa.Table) else pa.table(table)
-    refuse_repeated(arrow.column_names, context)
-    return {name: _arrow_column(arrow.column(name), f"{context}column {name}") for name in arrow.column_names}
+def _require_exact(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Refuse whole numbers that floating point, which missing values among them need, has rounded."""
+    if values.dtype.kind == "f" and np.any(np.abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)):
+        raise DataError(
+            f"{what} has missing values, and whole numbers that {values.dtype} does not hold exactly; fill or drop "
+            "the missing ones"
+        )
+    return values
 
 
 def _arrow_column(column: Any, what: str) -> NDArray[Any]:
@@ -190,7 +227,10 @@ def arrow_to_numpy(column: Any, what: str) -> NDArray[Any]:
         column = column.cast(kind)
     if is_other or (is_truth and column.null_count):
         column = column.cast(pa.int8() if is_truth else pa.float64())
-    if column.num_chunks == 1 and column.null_count == 0:
+    if column.null_count:
+        values = np.asarray(column.to_numpy())
+        return _require_exact(values, what) if pa.types.is_integer(kind) else values
+    if column.num_chunks == 1:
         chunk = column.chunk(0)
         try:
             return np.asarray(chunk.to_numpy(zero_copy_only=True))

@@ -7,10 +7,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qbdt.data.columns import arrow_to_numpy, as_columns, refuse_repeated
+import numpy as np
+
+from qbdt.data.columns import arrow_to_numpy, as_arrow, as_columns, column_readers, has_names, refuse_repeated
 from qbdt.data.lists import has_lists
 from qbdt.data.readers.table import CHUNK_BYTES, Share, TableFile, each_readable, readable
 from qbdt.errors import DataError
@@ -21,34 +24,54 @@ class MemoryTable:
 
     def __init__(self, table: Any, label: str = "table in memory") -> None:
         self.label, self.first_row = label, 0
-        self._columns = _columns_and_lists(table)
-        self.n_rows: int | None = len(next(iter(self._columns.values()), ()))
-        for name, values in self._columns.items():
-            if len(values) != self.n_rows:
-                raise DataError(f"{label}: column {name} has {len(values)} rows, others have {self.n_rows}")
+        self._readers = _list_readers(table)
+        self._columns: dict[str, Any] = {}  # those that were asked for
+        lengths = {name: _count_rows(values, name, label) for name, values in _list_sized(table)}
+        self.n_rows: int | None = next(iter(lengths.values()), 0)
+        for name, n_rows in lengths.items():
+            if n_rows != self.n_rows:
+                raise DataError(f"{label}: column {name} has {n_rows} rows, others have {self.n_rows}")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns."""
-        return tuple(self._columns)
+        return tuple(self._readers)
 
     def chunks(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Views of the columns, piece by piece."""
+        self._columns |= {name: self._readers[name]() for name in columns if name not in self._columns}
         step = max(1, CHUNK_BYTES // (8 * max(len(columns), 1)))
         for start in range(0, self.n_rows or 0, step):
             yield {name: self._columns[name][start : start + step] for name in columns}
 
 
-def _columns_and_lists(table: Any) -> dict[str, Any]:
-    """Columns as numpy arrays; those of a mapping or an awkward table that have several values per row as they are."""
-    fields = getattr(table, "fields", None)
-    names = fields if isinstance(fields, list) else list(table) if isinstance(table, Mapping) else []
+def _list_readers(table: Any) -> dict[str, Callable[[], Any]]:
+    """Functions that read the columns of a table, those with several values per row as lists."""
+    if (arrow := as_arrow(table)) is not None:
+        refuse_repeated(arrow.column_names, "")
+        fields = [(name, *place) for field in arrow.schema for name, place in _list_fields(field)]
+        return {n: partial(_numpy_or_awkward, arrow.column(of), f"column {n}", field) for n, of, field in fields}
+    if not has_names(table):
+        return {name: partial(np.asarray, values) for name, values in as_columns(table).items()}
+    names = list(table) if isinstance(table, Mapping) else getattr(table, "fields", [])
     lists = {str(name): table[name] for name in names if has_lists(table[name])}
-    if not lists:
-        return dict(as_columns(table))
-    flat = [name for name in names if name not in lists]
-    rest: Any = {name: table[name] for name in flat} if isinstance(table, Mapping) or not flat else table[flat]
-    return as_columns(rest) | lists
+    return column_readers(table) | {name: partial(_same, values) for name, values in lists.items()}
+
+
+def _same(values: Any) -> Any:
+    return values
+
+
+def _list_sized(table: Any) -> list[tuple[str, Any]]:
+    """What has a length: the columns of a mapping, any other table as a whole."""
+    return list(table.items()) if isinstance(table, Mapping) else [("", table)]
+
+
+def _count_rows(values: Any, name: str, label: str) -> int:
+    try:
+        return len(values)
+    except TypeError:
+        raise DataError(f"{label}: column {name} is a single value: one for each row is needed") from None
 
 
 class _Batches:
@@ -168,11 +191,27 @@ def _csv(path: str, share: Share) -> Iterator[TableFile]:
 
     def read(columns: dict[str, list[str]]) -> Iterator[Any]:
         # Types are guessed from the first block; a later one may hold 1.5 in a column that began with whole numbers.
-        numbers = {f.name: pa.float64() for f in schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
-        options = csv.ConvertOptions(include_columns=list(columns), column_types=numbers)
-        return iter(csv.open_csv(path, block, convert_options=options) if share.of(1) else ())
+        whole = [f.name for f in schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)]
+        options = csv.ConvertOptions(
+            include_columns=list(columns), column_types=dict.fromkeys(whole, pa.string()), strings_can_be_null=True
+        )
+        for batch in csv.open_csv(path, block, convert_options=options) if share.of(1) else ():
+            values = zip(batch.schema.names, batch.columns, strict=True)
+            yield pa.table({name: _parse_numbers(one) if name in whole else one for name, one in values})
 
     yield _Batches(path, "CSV", schema, None, read)
+
+
+def _parse_numbers(texts: Any) -> Any:
+    """Numbers of texts: with 64 bits where all are whole, since double precision would round them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(texts)
+    try:
+        return trimmed.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return trimmed.cast(pa.float64())
 
 
 @contextmanager

@@ -24,9 +24,16 @@ def mask_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
 
 
 def _as_stored(placeholders: tuple[float, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Placeholders as a branch of this type holds them: −99.9 in single precision is not −99.9 in double."""
+    """Placeholders as a branch of this type holds them: −99.9 in single precision is not −99.9 in double.
+
+    One that is too large for the type does not occur in the branch; infinity, which it would become, may.
+    """
     numbers = np.array([p for p in placeholders if not np.isnan(p)], dtype=np.float64)
-    return numbers.astype(dtype.newbyteorder("=")) if dtype.kind == "f" else numbers
+    if dtype.kind != "f":
+        return numbers
+    with np.errstate(over="ignore"):
+        stored = numbers.astype(dtype.newbyteorder("="))
+    return np.asarray(stored[np.isinf(stored) == np.isinf(numbers)])
 
 
 def _mask_jagged_placeholders(values: Any, placeholders: tuple[float, ...]) -> Any:
