@@ -1,7 +1,7 @@
 """The factor C/D of a background from data: the ratio of the yields of two selections, data less simulation.
 
 In: the events of both selections, for each sample that counts there, with its sources. Out: a `Transfer`, which
-multiplies the events of a third selection. A source that moves what is subtracted moves C and D, too, and so the factor.
+multiplies the events of a third selection. A source that moves what is subtracted moves C and D, and so the factor.
 """
 
 from __future__ import annotations
