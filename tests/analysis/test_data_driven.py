@@ -7,7 +7,7 @@ import pytest
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.fit_folder import fit_scored
-from qbdt.analysis.loader import load, load_partitions, load_regions
+from qbdt.analysis.loader import load, load_eras, load_partitions, load_regions
 from qbdt.analysis.region_fit import fit_regions
 from qbdt.analysis.scored_files import write_scored
 from qbdt.errors import ConfigError, DataError
@@ -49,13 +49,15 @@ def folder(tmp_path_factory):
             "os": random.random(n) < 0.6,
             "event": np.arange(n),
         }
-        pa.parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+        members = np.stack([np.ones(n), 1 + columns["ff"], 1 + 0.02 * columns["x"] * columns["os"]], axis=1)
+        table = pa.table({**columns, "pdf": pa.array(members.tolist())})
+        pa.parquet.write_table(table, folder / f"{name}.parquet")
     return folder
 
 
 def columns_of(folder, name):
     table = pa.parquet.read_table(folder / f"{name}.parquet")
-    return {column: table[column].to_numpy() for column in table.column_names}
+    return {column: table[column].to_numpy() for column in table.column_names if column != "pdf"}
 
 
 def from_data(text):
@@ -110,6 +112,61 @@ def test_abcd(folder):
     assert error == pytest.approx(np.sqrt(c[1] / c[0] ** 2 + d[1] / d[0] ** 2), rel=1e-9)
 
 
+MOVED = """\
+  tag: {kind: weight, processes: ttbar, up: nominal * (1 + ff)}
+  iso: {kind: shape, processes: ttbar, up: {columns: {iso: iso + 0.4 * (x > 6)}}, down: {columns: {iso: iso * 0.99}}}
+folds:"""
+
+
+@pytest.mark.parametrize(
+    ("source", "direction", "weight", "migrates"),
+    [
+        ("ttbar_xs", "up", lambda c: 1.1, False),
+        ("ttbar_xs", "down", lambda c: 0.9, False),
+        ("lumi", "up", lambda c: 1.02, False),
+        ("tag", "up", lambda c: 1 + c["ff"], False),
+        ("iso", "up", lambda c: 1.0, True),
+        ("iso", "down", lambda c: 1.0, False),
+        ("scale", "up", lambda c: 1.0, False),
+    ],
+)
+def test_sources_of_what_is_subtracted_move_all_of_abcd(folder, source, direction, weight, migrates):
+    """Under every source the background is B · C/D of the yields under it; C and D stayed nominal."""
+    before, after = from_data(ANALYSIS.replace("folds:", MOVED))
+    data = load(parse_analysis(f"{before}{ABCD}\n{after}"), folder)
+    recorded, ttbar = columns_of(folder, "data"), columns_of(folder, "ttbar")
+    varied = {**ttbar, "iso": ttbar["iso"] + 0.4 * (ttbar["x"] > 6) * migrates}
+
+    def count(isolated, opposite):
+        chosen, subtracted = (((c["iso"] < 0.2) == isolated) & (c["os"] == opposite) for c in (recorded, varied))
+        return chosen.sum() - 0.2 * np.sum(weight(varied) * subtracted)
+
+    expected = count(False, True) * count(True, False) / count(False, False)
+    assert data.varied(source, direction)["fakes"].total == pytest.approx(expected, rel=1e-12)
+    assert data.systematic(source).two_sided == (source != "tag")
+
+
+def test_families_and_eras_of_what_is_subtracted_move_all_of_abcd(folder):
+    """Against three backgrounds, from B, C and D, in each era; components are those of all events."""
+    before, after = from_data(
+        ANALYSIS.replace("folds:", "  pdf: {kind: hessian, weights: pdf, processes: ttbar}\nfolds:")
+    )
+    cuts = {"b": "iso > 0.2 and os", "c": "iso < 0.2 and not os", "d": "iso > 0.2 and not os"}
+    alone = "".join(
+        f"  {name}: {{role: background, from_data: {{samples: data, subtract: ttbar, selection: {cut}}}}}\n"
+        for name, cut in cuts.items()
+    )
+    text = f'eras: {{"16": {{}}, "17": {{}}}}\n{before}{ABCD}\n{alone}{after}'
+    text = text.replace("weight: w\n", "weight: w * (era_number + 1)\n")
+    for era, data in load_eras(parse_analysis(text.replace("0.1}", "0.1, correlated: false}")), folder).items():
+        for source in (f"ttbar_xs#{era}", "pdf#1", "pdf#2"):
+            for direction in ("up", "down"):
+                b, c, d = (data.varied(source, direction)[name].total for name in "bcd")
+                found = data.varied(source, direction)["fakes"].total
+                assert found == pytest.approx(b * c / d, rel=1e-12), (era, source, direction)
+                assert abs(found / data.sample("fakes").events.total - b / data.sample("b").events.total) > 1e-4
+
+
 def test_sizes_of_a_background_and_of_what_is_subtracted(folder):
     """One-sided sources with a size for what is subtracted; two different sizes for one thing."""
     old = "ttbar_xs: {kind: norm, processes: ttbar, size: 0.1}"
@@ -158,7 +215,9 @@ def test_abcd_as_four_regions_with_one_relation(folder, tmp_path):
     result = fit_regions(scored, analysis)
     assert result.observed is not None
     after = {name: result.observed.region(name).postfit["fakes"].sum() for name in "abcd"}
-    assert after["a"] * after["d"] == pytest.approx(after["b"] * after["c"], rel=0.05)  # sources move it
+    assert after["a"] * after["d"] == pytest.approx(
+        after["b"] * after["c"], rel=0.05
+    )  # sources that act together move it
     assert result.observed.parameter("transfer_fakes").error > 0.02
     written = write_scored(scored, tmp_path / "scored", analysis)
     again = fit_scored(read_analysis(written), written.parent)
@@ -203,6 +262,10 @@ def test_nothing_left_to_divide_by(folder):
     empty = ABCD.replace("denominator: iso > 0.2 and not os", "denominator: iso > 9")
     with pytest.raises(DataError, match=r"samples.fakes.from_data.ratio.denominator: 0 events are left after subtr"):
         load(parse_analysis(f"{before}{empty}\n{after}"), folder)
+    moved = after.replace("size: 0.1", "size: 60.0")
+    message = r"ratio.numerator: -\d+ events are left after subtraction with ttbar_xs up: a positive number is needed"
+    with pytest.raises(DataError, match=message):
+        load(parse_analysis(f"{before}{ABCD}\n{moved}"), folder)
 
 
 SUBTRACTED = """\

@@ -118,3 +118,13 @@ def test_bad_lists_of_weights(nano, tmp_path):
         DataError, match=r"ttbar_2.root:Events: pdf has 101 weights per event, 103 in files read before"
     ):
         load(parse_analysis(NANO), tmp_path)
+
+
+def test_families_whose_names_begin_alike(nano):
+    """One name is the other up to a blank: each keeps its own weights."""
+    text = NANO.replace("  scale: {", '  "pdf x": {').replace("systematics: [pdf]", "method: profile")
+    data, alone = load(parse_analysis(text), nano), load(parse_analysis(NANO), nano)
+    assert [s.name for s in data.systematics] == ["pdf#1", "pdf#2", "pdf#3", "pdf x", "isr"]
+    for name, other in (("pdf#1", "pdf#1"), ("pdf x", "scale")):
+        found, expected = data.varied(name, "up")["ttbar"], alone.varied(other, "up")["ttbar"]
+        np.testing.assert_array_equal(found.weight, expected.weight)

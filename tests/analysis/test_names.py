@@ -49,6 +49,12 @@ def systematics(*lines):
             "systematics.ts: in process qcd, where it is decorrelated, and source ts_qcd would both be called ts_qcd",
         ),
         (
+            systematics("ts: {kind: norm, processes: '*', size: 1, decorrelate: [region, process], correlated: false}")
+            + "regions: {a: {selection: x > 1}, a_b: {selection: x < 1, observable: yield}}",
+            "systematics.ts#2017: in region a_b and process c, where it is decorrelated, and ts#2017 in region a and "
+            "process b_c would both be called ts#2017_a_b_c: rename one",
+        ),
+        (
             systematics(f"a: {{{NORM}, correlated: false}}", f"'a#2017': {{{NORM}}}"),
             "systematics.a#2017: a is divided into components, which are called a#2017 and so on; choose another name",
         ),
@@ -100,6 +106,7 @@ def test_two_things_with_one_name(text, message):
     [
         systematics(f"a: {{{NORM}}}", f"'a#2017': {{{NORM}}}"),  # as in a folder of scored events
         systematics(f"ts: {{{NORM}, decorrelate: process}}", "ts_b_c: {kind: norm, processes: c, size: 0.1}"),
+        systematics(f"ts: {{{NORM}, decorrelate: process, correlated: false}}", f"ts_c: {{{NORM}}}"),
         systematics(f"c_ratio: {{{NORM}}}", f"a: {{{NORM}, correlated: false}}"),
         ANALYSIS + REGIONS + "fit: {abcd: {c: [A, B, C, D]}, parameters: {transfer: [s]}, free: b_c}\n",
         ANALYSIS + "training: {by_era: true}\nregions: {s: {selection: x > 1}, s_2017: {selection: x < 1}}\n",
@@ -124,3 +131,19 @@ def test_models_of_eras(models, expected):
     regions = separate_models(parse_analysis(text)).regions
     assert list(regions) == ["s_2017", "s_2018", "t_2017", "t_2018"]
     assert [region.model for region in regions.values()] == expected
+
+
+def test_sources_that_are_neither_correlated_between_eras_nor_regions():
+    """Each era has its own, and each of these is split; an era in which it does not act has none."""
+    text = systematics(
+        f"both: {{{NORM}, decorrelate: region, correlated: false}}",
+        f"one: {{{NORM}, decorrelate: [region, process], correlated: false, eras: ['2018']}}",
+        f"same: {{{NORM}, decorrelate: process}}",
+        f"whole: {{{NORM}, correlated: false}}",
+    )
+    assert parse_analysis(text).split_sources == {
+        "both#2017": ["region"],
+        "both#2018": ["region"],
+        "one#2018": ["region", "process"],
+        "same": ["process"],
+    }

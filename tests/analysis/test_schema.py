@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 import yaml
+from matplotlib.mathtext import MathTextParser
 
 from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.examples import example_names, example_text
@@ -49,6 +50,59 @@ def test_labels_of_figures():
     assert labels.fill_colours(["new", "ttbar"], ["higgs"])["ttbar"] == alone  # whatever else is there
     assert analysis.describe_training() == parse_analysis(GOOD).describe_training()
     assert analysis.describe_results() != parse_analysis(GOOD).describe_results()
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("{", "}"),
+        (r"\sqrt{", "}"),
+        (r"\sqrt[3]{", "}"),
+        ("a^{", "}"),
+        (r"\left(", r"\right)"),
+        (r"\frac{a}{", "}"),
+        (r"\frac{", "}{a}"),
+        (r"\mathrm{", "}"),
+        (r"\overset{a}{", "}"),
+        (r"\hat ", ""),
+        (r"\bar{\hat\hat\hat ", "}"),
+        (r"\left(a^{\sqrt{", r"}}\right)"),
+    ],
+)
+def test_nested_formulas_of_labels(opening, closing):
+    """What is accepted is drawn with half of Python's stack in use; what is nested deeper is refused at once."""
+
+    def label(times):
+        return f"${opening * times}b{closing * times}$"
+
+    def refuse(text):
+        try:
+            parse_analysis(f"{GOOD}variables: {{pt: {{label: '{text}'}}}}\n")
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    def draw(text, frames):
+        return MathTextParser("path").parse(text) if frames == 0 else draw(text, frames - 1)
+
+    times = next(n for n in range(1, 100) if refuse(label(n)))
+    assert "cannot be drawn: its formula is nested more than 10 deep" in refuse(label(times))
+    assert 3 <= times < 50
+    draw(label(times - 1), 350)
+    with pytest.raises(ConfigError, match=r"my.yaml:12: variables.pt.label: .* nested more than 10 deep"):
+        parse_analysis(f"{GOOD}variables: {{pt: {{label: '{label(1000)}'}}}}\n", "my.yaml")
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        r"$\sqrt{\left(\frac{\hat{p}_{T}^{\mathrm{miss}}}{\sqrt{\sum_{i} E_{T,i}}}\right)^{2}}$",
+        r"$" + r"\alpha\beta\gamma\delta\epsilon\zeta\eta\theta" * 2 + "$",
+        r"\$ and {braces} $m_{\tau\tau}$",
+    ],
+)
+def test_formulas_that_people_write(label):
+    assert parse_analysis(f"{GOOD}variables: {{pt: {{label: '{label}'}}}}\n").variables["pt"].label == label
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from qbdt.analysis.input_files import name_in_errors
-from qbdt.analysis.schema import Analysis, DataDriven, Source
+from qbdt.analysis.schema import Analysis, DataDriven, Region, Source
 from qbdt.data import Dataset, Expression, Role, Sample, Systematic
 from qbdt.data.readers import NOMINAL
-from qbdt.errors import DataError
 
 NEVER = "1 < 0"
 """Selection that no event passes."""
@@ -31,39 +28,13 @@ class Contribution:
     origin: str  # The sample whose events are taken
     analysis: Analysis  # Analysis that reads them, with this sample only
     sign: int  # 1, or −1 where they are subtracted
-    transferred: bool = True  # Whether they are multiplied with the ratio of the background, where it has one
+    transferred: bool  # Whether they are multiplied with the ratio of the background, where it has one
+    sources: Mapping[str, Source]  # Sources of the sample, without those of the background alone
 
-    def with_selection(self, selection: str) -> Analysis:
-        """Return the analysis that counts the events in another selection, without sources and features."""
-        off: dict[str, Any] = {"systematics": {}, "features": [], "folds": None, "regions": {}, "missing": []}
-        return self.analysis.model_copy(update={**off, "selection": selection})
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """Ratio of the yields of two selections, data less simulation, and its statistical error."""
-
-    process: str
-    ratio: float
-    error: float
-
-    @classmethod
-    def of(cls, process: str, numerator: tuple[float, float], denominator: tuple[float, float]) -> Transfer:
-        """Divide two yields, each with its variance."""
-        for what, (total, _) in (("numerator", numerator), ("denominator", denominator)):
-            if total <= 0:
-                raise DataError(
-                    f"samples.{process}.from_data.ratio.{what}: {total:.4g} events are left after subtraction: "
-                    "a positive number is needed"
-                )
-        relative = np.sqrt(sum(variance / total**2 for total, variance in (numerator, denominator)))
-        ratio = numerator[0] / denominator[0]
-        return cls(process, ratio, ratio * float(relative))
-
-    def source(self, era: str = "") -> Systematic:
-        """Return the statistical error as a source of the background; each era has its own, of events of its own."""
-        size, name = min(self.error / self.ratio, 0.99), f"{self.process}_ratio"
-        return Systematic.norm(Systematic.name_component(name, era) if era else name, size, processes=[self.process])
+    def with_regions(self, regions: Mapping[str, Region]) -> Analysis:
+        """Return the analysis that counts the events of other regions, with sources of the sample and no features."""
+        off: dict[str, Any] = {"features": [], "folds": None, "missing": [], "selection": None}
+        return self.analysis.model_copy(update={**off, "systematics": dict(self.sources), "regions": dict(regions)})
 
 
 def split_data_driven(analysis: Analysis, acts_on: Mapping[str, Sequence[str]]) -> tuple[Analysis, list[Contribution]]:
@@ -90,16 +61,14 @@ def _contributions(
             sample = analysis.samples[origin]
             own = sample.weight or ("1" if sample.role == "data" else analysis.weight)
             changed = {"role": "background", "weight": f"({own}) * ({rule.weight})", "scale": sign * sample.scale}
-            read = analysis.model_copy(
-                update={
-                    "samples": {origin: sample.model_copy(update=changed)},
-                    "systematics": _weigh_sources(
-                        _sources(analysis, acts_on, {origin: origin, name: origin}), acts_on, origin, own, rule.weight
-                    ),
-                }
+            alone, both = (
+                _weigh_sources(_sources(analysis, acts_on, names), acts_on, origin, own, rule.weight)
+                for names in ({origin: origin}, {origin: origin, name: origin})
             )
+            taken = {"samples": {origin: sample.model_copy(update=changed)}, "systematics": both}
             for places, transferred in _places(analysis, rule):
-                yield Contribution(name, origin, read.model_copy(update=places), sign, transferred)
+                read = analysis.model_copy(update={**taken, **places})
+                yield Contribution(name, origin, read, sign, transferred, alone)
 
 
 def _places(analysis: Analysis, rule: DataDriven) -> Iterator[tuple[dict[str, Any], bool]]:

@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from qbdt.analysis.data_driven import Contribution, Transfer, find_ratio, rename_process, split_data_driven
+from qbdt.analysis.data_driven import Contribution, find_ratio, rename_process, split_data_driven
 from qbdt.analysis.eras import split_eras
 from qbdt.analysis.input_files import (
     PLACEHOLDERS,
@@ -25,17 +23,19 @@ from qbdt.analysis.input_files import (
     vary_columns,
 )
 from qbdt.analysis.normalisation import Normalisation, count_generated
-from qbdt.analysis.region_events import read_conditions, read_observables
+from qbdt.analysis.region_events import RegionEvents, read_conditions, read_observables
 from qbdt.analysis.schema import (
     Analysis,
     FamilySource,
     Generated,
+    Region,
     SampleFiles,
     ShapeSource,
     ShapeVariation,
     Source,
     WeightSource,
 )
+from qbdt.analysis.transfer_ratio import Transfer, ratio_regions
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, Expression, FoldRule, Role, Sample, Systematic
 from qbdt.data.families import BASIS_ROWS, FamilyBasis, FamilyRows, FamilySampler, find_bases, make_sources
@@ -155,9 +155,9 @@ class EventReader:
         transfers = {one.process: one for one in self.transfers()}
         pieces = [self._with(plain)._read_files()]
         for one in contributions:
-            scale = transfers[one.process].ratio if one.transferred and one.process in transfers else 1.0
-            piece = self._with(one.analysis)._read_files().scaled(scale)
-            pieces.append(rename_process(piece, one.origin, one.process))
+            piece = rename_process(self._with(one.analysis)._read_files(), one.origin, one.process)
+            transfer = transfers.get(one.process) if one.transferred else None
+            pieces.append(piece if transfer is None else transfer.apply(piece))
         joined = Dataset.concatenate(pieces)
         free = self._analysis.tied  # their ratio is measured in the fit
         sources = [transfer.source(self._era) for process, transfer in transfers.items() if process not in free]
@@ -171,18 +171,14 @@ class EventReader:
             ratio = None if sample.from_data is None else find_ratio(self._analysis, sample.from_data)
             if ratio is not None:
                 own = [c for c in contributions if c.process == process and c.transferred]
-                sides = [self._count(own, selection) for selection in ratio]
-                found.append(Transfer.of(process, *sides))
+                found.append(Transfer.of(process, [self._count(one, ratio_regions(*ratio)) for one in own]))
         return found
 
-    def _count(self, contributions: Sequence[Contribution], selection: str) -> tuple[float, float]:
-        """Yield and its variance in a selection, what is subtracted included."""
-        total = variance = 0.0
-        for one in contributions:
-            reader = EventReader(one.with_selection(selection), self._folder, None, self._progress)
-            weight = reader._read_files().sample(one.origin).events.weight
-            total, variance = total + float(weight.sum()), variance + float(np.square(weight).sum())
-        return total, variance
+    def _count(self, contribution: Contribution, regions: Mapping[str, Region]) -> RegionEvents:
+        """Events in the regions of a ratio, of all files, with the sources of the sample."""
+        reader = EventReader(contribution.with_regions(regions), self._folder, None, self._progress)
+        reader._era, reader._bases = self._era, self._bases
+        return RegionEvents(reader._read_files(), regions)
 
     def _with(self, analysis: Analysis) -> EventReader:
         """Return a reader of another analysis in the same era."""
@@ -301,7 +297,7 @@ class EventReader:
         selection = request.selection.names if request.selection else ()
         used = plan.find_needed((*request.features, *request.weight.names, *selection))
         idle = sorted(set(variation.columns) - used)
-        if idle:
+        if idle and self._analysis.features:  # without features yields are counted
             raise DataError(f"{key}.columns: no feature, weight or selection uses {', '.join(idle)}")
 
     def _scale(

@@ -237,3 +237,18 @@ def test_files_on_a_server(server):
     with pytest.raises(DataError, match=r"absent.root"):
         read_events(f"{server}/absent.root", ["x"])
     gc.collect()  # uproot leaves sockets to the garbage collector, which complains about them here and not later
+
+
+def test_repeated_recursion_is_looked_through_once(tmp_path):
+    """A tree that is 24 folders deep: `**/**` of all its levels took for ever."""
+    deep = tmp_path.joinpath(*map(str, range(24)))
+    deep.mkdir(parents=True)
+    files = [deep / "b.csv", tmp_path / "0" / "1" / "a.csv", tmp_path / "c.csv"]
+    for file in files:
+        file.write_text("x\n1\n")
+    expected = sorted(map(str, files))
+    assert expand("**/**/**/**/**/**/**/**/**/**/**/**/*.csv", tmp_path) == expand("**/*.csv", tmp_path) == expected
+    assert expand(f"{tmp_path}/**/**", None) == expand(f"{tmp_path}/**") == expected
+    assert expand("**/?/**/*.csv", tmp_path) == expected[:-1]  # found in many ways, and named once
+    with pytest.raises(DataError, match=r"\*\*/1/\*\*/\*/\*\*/\*/\*\*/b.csv: \*\* stands 4 times in it; at most 3"):
+        expand("**/1/**/*/**/*/**/b.csv", tmp_path)

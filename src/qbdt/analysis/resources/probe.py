@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.data_driven import Transfer
 from qbdt.analysis.event_reader import EventReader, VariedColumns
 from qbdt.analysis.input_files import name_in_errors
 from qbdt.analysis.loader import fold_rule
 from qbdt.analysis.region_events import RegionEvents, list_models, name_training_regions, require_filled
 from qbdt.analysis.schema import Analysis
+from qbdt.analysis.transfer_ratio import Transfer
 from qbdt.data import Events, Tally
 from qbdt.data.readers import Request, Share, expand, read_request
 from qbdt.progress import silent

@@ -11,6 +11,7 @@ from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.schema.from_data import require_factors, require_made_of_samples
 from qbdt.analysis.schema.name_checks import (
     name_era_regions,
+    name_era_sources,
     require_different_factors,
     require_different_parts,
     require_different_regions,
@@ -354,9 +355,9 @@ class Analysis(SettingsSection):
 
     @property
     def split_sources(self) -> dict[str, list[str]]:
-        """Sources whose nuisance parameters are split, and by what; a family has several already."""
-        alone = {name: s for name, s in self.systematics.items() if not isinstance(s, FamilySource)}
-        return {name: list(s.decorrelate) for name, s in alone.items() if s.decorrelate}
+        """Sources whose nuisance parameters are split, era by era if not correlated, and by what; families are not."""
+        alone = {name: s for name, s in self.systematics.items() if not isinstance(s, FamilySource) and s.decorrelate}
+        return {own: list(s.decorrelate) for n, s in alone.items() for own in name_era_sources(n, s, self.eras)}
 
     @model_validator(mode="after")
     def _names_are_different(self) -> Analysis:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from qbdt.analysis.schema.region_schema import Region
-from qbdt.analysis.schema.source_schema import FamilySource
+from qbdt.analysis.schema.source_schema import FamilySource, Source
 from qbdt.data import Systematic
 from qbdt.errors import FitError
 from qbdt.files import choose_words
@@ -20,6 +20,12 @@ from qbdt.inference import Measurement
 
 if TYPE_CHECKING:
     from qbdt.analysis.schema.analysis_schema import Analysis
+
+
+def name_era_sources(name: str, source: Source, eras: Collection[str]) -> list[str]:
+    """Names of a source in the eras in which it acts: one where it is correlated between them."""
+    acting = [era for era in eras if not source.eras or era in source.eras]
+    return [name] if source.correlated or not acting else [Systematic.name_component(name, era) for era in acting]
 
 
 def name_era_regions(regions: Mapping[str, Region], eras: Collection[str]) -> dict[tuple[str, str], tuple[str, str]]:
@@ -85,7 +91,8 @@ def require_different_parts(analysis: Analysis) -> None:
         place = " and ".join([*([f"region {region}"] if region else []), *([f"process {process}"] if process else [])])
         name = "_".join(one for one in (source, region, process) if one)
         first = name.partition("#")[0]
-        other = taken.get(name) or (f"a component of source {first}" if first in divided else None)
+        is_component = first in divided and first != source.partition("#")[0]
+        other = taken.get(name) or (f"a component of source {first}" if is_component else None)
         if other is not None:
             what = f"in {place}, where it is decorrelated, and {other}"
             raise ValueError(f"systematics.{source}: {what} would both be called {name}: rename one")
@@ -97,8 +104,13 @@ def _list_parts(analysis: Analysis) -> Iterator[tuple[str, str, str]]:
     regions: Collection[str] = analysis.regions or [analysis.fit.channel]
     if analysis.training.by_era:
         regions = [name for name, _ in analysis.era_regions.values()]
+    patterns = {
+        own: source.patterns
+        for name, source in analysis.systematics.items()
+        for own in name_era_sources(name, source, analysis.eras)
+    }
     for source, ways in analysis.split_sources.items():
-        processes = _list_processes(analysis, analysis.systematics[source].patterns)
+        processes = _list_processes(analysis, patterns[source])
         yield from product(
             [source], regions if "region" in ways else [""], processes if "process" in ways and processes else [""]
         )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from qbdt.data import Expression
 from qbdt.settings import as_list, one_or_many
+
+DEEPEST = 10
+"""Levels of groups in a formula: Matplotlib's parser takes about 40 frames for each, of 1000 that Python has."""
+
+COMMANDS_OF_LEVEL = 3
+"""Commands in a row, such as accents, that take as many frames as a level."""
+
+FORMULA_TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|\S")
+"""A command, a character after a backslash, a brace or anything else of a formula."""
 
 
 def _parse(text: str) -> str:
@@ -32,11 +42,30 @@ def _drawable(text: str) -> str:
     if "$" in text:
         from matplotlib.mathtext import MathTextParser
 
+        if _is_nested_deeper(text, DEEPEST):
+            raise ValueError(f"{text[:40]!r} cannot be drawn: its formula is nested more than {DEEPEST} deep")
         try:
             MathTextParser("path").parse(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{text!r} cannot be drawn: {str(error).splitlines()[-1]}") from None
     return text
+
+
+def _is_nested_deeper(text: str, deepest: int) -> bool:
+    """Whether groups and commands stand in each other too deeply, however much of Python's stack is left."""
+    commands = [0]  # in a row, by the groups that are open: accents need no braces to stand in each other
+    for token in FORMULA_TOKEN.findall(text):
+        if token in ("{", r"\left"):
+            commands.append(0)
+        elif token in ("}", r"\right"):
+            commands[-2:] = [0]
+        elif token.startswith("\\"):
+            commands[-1] += 1
+        else:
+            commands[-1] = 0
+        if len(commands) - 1 + sum(commands) // COMMANDS_OF_LEVEL > deepest:
+            return True
+    return False
 
 
 def _known_colour(text: str) -> str:

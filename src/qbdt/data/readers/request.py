@@ -146,6 +146,11 @@ def family_column(name: str, number: int) -> str:
     return f"family {name} {number}"
 
 
+def _is_of_family(key: str, name: str) -> bool:
+    """Whether a key is a `family_column` of a family: its number is the last word, names may have blanks."""
+    return key.rpartition(" ")[0] == family_column(name, 0).rpartition(" ")[0]
+
+
 def _n_columns(basis: FamilyBasis | FamilySampler) -> int:
     assert isinstance(basis, FamilyBasis)
     return basis.n_columns
@@ -162,7 +167,7 @@ def read_family_rows(
             for _, piece in _pieces(opened, request):
                 weight = piece[_weight(NOMINAL)][: n_rows - n_found]
                 for name, rows in found.items():
-                    columns = [values for key, values in piece.items() if key.startswith(family_column(name, 0)[:-1])]
+                    columns = [values for key, values in piece.items() if _is_of_family(key, name)]
                     shifts = np.stack([values[: len(weight)] for values in columns], axis=1) if len(weight) else None
                     rows += [] if shifts is None else [FamilyRows(weight.astype(np.float64), shifts)]
                 n_found += len(weight)

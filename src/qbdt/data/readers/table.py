@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import math
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ NamedTables: TypeAlias = Iterable[tuple[str, Mapping[str, NDArray[Any]]]]
 
 PACKED = (".gz", ".bz2", ".zst", ".zip")
 """Endings of packed files."""
+
+MOST_RECURSIONS = 3
+"""Times that `**` may stand in a wildcard: each multiplies the work by the depth of the tree."""
 
 TIMEOUT = 60.0
 """Seconds that a server may take to answer."""
@@ -114,6 +118,7 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
 
     Of remote addresses only `root://` takes wildcards.
     """
+    pattern = _join_repeated(pattern)
     if "://" in pattern:
         return _expand_remote(pattern)
     try:
@@ -122,7 +127,7 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
         if full.is_file():
             return [str(full)]
         is_other, is_folder = full.exists() and not full.is_dir(), full.is_dir() and pattern != ""
-        found = _matches(path, folder) if glob.has_magic(pattern) else []
+        found = list(dict.fromkeys(_matches(path, folder))) if glob.has_magic(pattern) else []  # ** finds some twice
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"{pattern}: {reason}") from error
@@ -135,6 +140,14 @@ def expand(pattern: str, folder: Path | None = None) -> list[str]:
     start = "" if folder is None or path.is_absolute() else f" (relative paths start from {folder})"
     what = f"no file matches {full}" if glob.has_magic(pattern) else f"{full}: no such file"
     raise DataError(f"{what}{start}")
+
+
+def _join_repeated(pattern: str) -> str:
+    """Write `**/**` as `**`, which means the same but is looked through once; refuse patterns that take for ever."""
+    joined = re.sub(r"(?<![^/])\*\*(/+\*\*)+(?![^/])", "**", pattern)
+    if (times := joined.split("/").count("**")) > MOST_RECURSIONS:
+        raise DataError(f"{pattern}: ** stands {times} times in it; at most {MOST_RECURSIONS} are looked through")
+    return joined
 
 
 def _expand_remote(address: str) -> list[str]:
