@@ -37,7 +37,7 @@ def use_equivalent_runs(content: Any, folder: Path) -> None:
     assert models[0] == models[1], "the models differ"
     assert scores[0] == scores[1], "the scores differ"
     _compare(*yields)
-    if len(bins[0]) == len(bins[1]) and np.allclose(*bins, rtol=SAME):
+    if len(bins[0]) == len(bins[1]) and np.allclose(bins[0], bins[1], rtol=SAME):
         _compare(*fits)
 
 
@@ -58,7 +58,8 @@ def _collect(done: Run) -> tuple[Any, ...]:
     models = {path.name: path.read_bytes() for path in done.folder.glob("*.qbdt")}
     scores = {str(path.relative_to(done.folder)): _sort_rows(path) for path in done.folder.rglob("scored/**/*.parquet")}
     measurement = read_run(done.folder).measurement
-    yields, bins = {}, []
+    yields: dict[str, float] = {}
+    bins: list[float] = []
     for name, region in measurement.regions.items():
         for process in region.processes:
             shifts = {f"{k} {side}": getattr(v, side) for k, v in process.shifts.items() for side in ("up", "down")}
@@ -69,7 +70,7 @@ def _collect(done: Run) -> tuple[Any, ...]:
 
 
 def _sort_rows(path: Path) -> list[tuple[Any, ...]]:
-    return sorted(map(repr, map(tuple, map(dict.items, pq.read_table(path).to_pylist()))))
+    return sorted(tuple(map(repr, row.values())) for row in pq.read_table(path).to_pylist())
 
 
 def _compare(first: dict[str, float], second: dict[str, float]) -> None:

@@ -38,6 +38,7 @@ def test_a_source_of_interest_has_its_parabola():
     templates = replace(region([30] * 3, [100, 80, 60], s=mass), data=np.array([124.0, 110, 118]))
     measurement = Measurement({"r": templates}, of_interest=["mu", "mass"])
     fitted = fit_measurement(measurement, FitSettings(scan=False)).observed
+    assert fitted is not None
     found = predict(replace(measurement, regions={"r": replace(templates, data=None)}), fitted)
     # θ = 2: nominal + θ (up − down)/2 + θ² (up + down − 2 nominal)/2
     assert fitted.postfit["s"] == pytest.approx([24, 30, 58], rel=1e-4)

@@ -7,8 +7,8 @@ import pytest
 
 from qbdt.data import Role
 from qbdt.errors import FitError
-from qbdt.inference import FitSettings, fit_measurement
 from qbdt.inference.analytic_likelihood import AnalyticLikelihood, fit_many
+from qbdt.inference.answers import find_limit, find_limit_with_toys, measure_goodness
 from qbdt.inference.answers.pseudo_experiments import draw_experiments, keep_fitted, measure_tilde
 from qbdt.inference.likelihood import Likelihood
 from qbdt.inference.measurement import Measurement
@@ -39,11 +39,9 @@ def test_expected_limits_with_toys_are_those_of_the_nominal_background():
     b = ProcessTemplates("b", Role.BACKGROUND, twenty, np.zeros(1), xs)
     s = ProcessTemplates("s", Role.SIGNAL, np.array([10.0]), np.zeros(1))
     measurement = Measurement({"r": TemplateSet("x", np.arange(2.0), (s, b), ("xs",))})
-    found = {
-        method: fit_measurement(measurement, FitSettings(limits=method, scan=False, toys=2000)).answers.limits[0]
-        for method in ("asymptotic", "toys")
-    }
-    assert found["toys"].expected == pytest.approx(found["asymptotic"].expected, rel=0.12)
+    best = fit_freely(AnalyticLikelihood(describe_measurement(measurement)))
+    toys = find_limit_with_toys(best, 2000, observed=False)
+    assert toys.expected == pytest.approx(find_limit(best, observed=False).expected, rel=0.12)
 
 
 def test_a_strength_that_is_not_negative_is_held_at_zero(best):
@@ -66,7 +64,12 @@ def test_a_strength_that_is_not_negative_is_held_at_zero(best):
 def test_toys_with_empty_bins_need_no_search_by_migrad(thin, best, monkeypatch):
     searched = []
     original = Likelihood.minimise
-    monkeypatch.setattr(Likelihood, "minimise", lambda *given: searched.append(given) or original(*given))
+
+    def search(*given):
+        searched.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(Likelihood, "minimise", search)
     drawn = draw_experiments(best.likelihood, best.minimum.values, 200, np.random.default_rng(1))
     assert (drawn.counts == 0).any(axis=1).sum() > 50
     assert np.isfinite(measure_tilde(best.likelihood, drawn, "mu", 1.0)).all()
@@ -95,7 +98,7 @@ def test_walls_are_found_as_migrad_finds_them(best):
 
 
 def test_no_data_fit_better_than_those_that_fit_exactly(thin):
-    found = fit_measurement(thin, FitSettings(goodness="toys", toys=100, scan=False)).answers.goodness
+    found = measure_goodness(fit_freely(AnalyticLikelihood(describe_measurement(thin))), 100)
     assert found.statistic == pytest.approx(0, abs=1e-9)
     assert found.p_value_toys == 1.0
     assert found.n_toys >= 95

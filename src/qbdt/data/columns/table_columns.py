@@ -141,7 +141,7 @@ def require_unmasked(values: Any, what: str) -> NDArray[Any]:
         if values.ndim != 1:
             raise DataError(f"{what} has several values per row")
         values = ak.to_numpy(values, allow_missing=True)
-    if np.ma.is_masked(values) or getattr(values, "null_count", 0):
+    if np.ma.is_masked(values) or getattr(values, "null_count", 0) > 0:
         raise DataError(f"{what} is masked: every row needs a value")
     return np.asarray(values)
 
