@@ -11,6 +11,7 @@ import numpy as np
 from qbdt.arrays import Floats
 from qbdt.errors import FitError
 from qbdt.files.records import read_float, read_floats
+from qbdt.inference.impacts import Impact, describe_impacts, read_impacts
 from qbdt.statistics import FittedSensitivity
 from qbdt.tables import Table, render_html
 
@@ -31,18 +32,10 @@ class FittedParameter:
     value: float
     error: float
 
-
-@dataclass(frozen=True)
-class Impact:
-    """Change of μ̂ when one source, or a group, is held one standard deviation above or below its best value."""
-
-    source: str  # Name of the nuisance parameter, or of the group
-    # up, down: with the post-fit standard deviation
-    up: float
-    down: float
-    # prefit_up, prefit_down: with the standard deviation of the prior
-    prefit_up: float
-    prefit_down: float
+    @classmethod
+    def from_dict(cls, name: str, plain: Mapping[str, Any]) -> FittedParameter:
+        """Read one from its entry of `FitSummary.to_dict`."""
+        return cls(name, str(plain["kind"]), read_float(plain["value"]), read_float(plain["error"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +105,8 @@ class StrengthSummary:
             "z_stat": self.sensitivity.z_stat,
             "delta_mu": self.sensitivity.delta_mu,
             "variants": {name: {"z": z, "sigma_mu": sigma} for name, (z, sigma) in self.variants.items()},
-            "impacts": _describe_impacts(self.impacts),
-            "group_impacts": _describe_impacts(self.group_impacts),
+            "impacts": describe_impacts(self.impacts),
+            "group_impacts": describe_impacts(self.group_impacts),
             "breakdown": dict(self.breakdown),
         }
         return plain if self.is_strength else {**plain, "is_strength": False}
@@ -127,8 +120,8 @@ class StrengthSummary:
             interval=None if plain["interval"] is None else _read_pair(plain["interval"]),
             sensitivity=_read_variants(plain["variants"], ""),
             without_mc_stat=_read_variants(plain["variants"], NO_MC_STAT),
-            impacts=_read_impacts(plain["impacts"]),
-            group_impacts=_read_impacts(plain.get("group_impacts", {})),
+            impacts=read_impacts(plain["impacts"]),
+            group_impacts=read_impacts(plain.get("group_impacts", {})),
             breakdown=tuple((group, read_float(part)) for group, part in plain["breakdown"].items()),
             is_strength=bool(plain.get("is_strength", True)),
         )
@@ -347,10 +340,7 @@ class FitSummary:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> FitSummary:
         """Inverse of `to_dict`."""
-        parameters = tuple(
-            FittedParameter(name, str(p["kind"]), read_float(p["value"]), read_float(p["error"]))
-            for name, p in plain["parameters"].items()
-        )
+        parameters = tuple(FittedParameter.from_dict(*named) for named in plain["parameters"].items())
         n, bins = len(parameters), len(plain["counts"])
         regions = {name: int(size) for name, size in plain.get("regions", {"": bins}).items()}
         if sum(regions.values()) != bins:
@@ -363,10 +353,8 @@ class FitSummary:
             parameters=parameters,
             correlation=read_floats(plain["correlation"], n, n),
             regions=regions,
-            counts=read_floats(plain["counts"], bins),
             postfit={name: read_floats(values, bins) for name, values in plain["postfit"].items()},
-            postfit_error=read_floats(plain["postfit_error"], bins),
-            prefit_error=read_floats(plain["prefit_error"], bins),
+            **{name: read_floats(plain[name], bins) for name in ("counts", "postfit_error", "prefit_error")},
             twice_nll=read_float(plain["twice_nll"]),
         )
 
@@ -388,14 +376,6 @@ class FitSummary:
             if p.kind == "free" and p.name not in shown
         )
         return Table("Free parameters after the fit", ("parameter", "value"), rows)
-
-
-def _describe_impacts(impacts: tuple[Impact, ...]) -> dict[str, dict[str, float]]:
-    return {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in impacts}
-
-
-def _read_impacts(plain: Mapping[str, Mapping[str, float]]) -> tuple[Impact, ...]:
-    return tuple(Impact(source, **{k: read_float(v) for k, v in values.items()}) for source, values in plain.items())
 
 
 def _read_pair(plain: Any) -> tuple[float, float]:

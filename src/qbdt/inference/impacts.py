@@ -9,15 +9,29 @@ it is the impact of the source.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qbdt.arrays import Floats
-from qbdt.inference.fit_summary import Impact
+from qbdt.files.records import read_float
 
 if TYPE_CHECKING:  # which asks for impacts
     from qbdt.inference.summary import BestFit
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Change of μ̂ when one source, or a group, is held one standard deviation above or below its best value."""
+
+    source: str  # Name of the nuisance parameter, or of the group
+    # up, down: with the post-fit standard deviation
+    up: float
+    down: float
+    # prefit_up, prefit_down: with the standard deviation of the prior
+    prefit_up: float
+    prefit_down: float
 
 
 def measure_impacts(best: BestFit, covariance: Floats, refit: bool) -> tuple[Impact, ...]:
@@ -90,3 +104,13 @@ def _impacts(best: BestFit, covariance: Floats) -> tuple[Impact, ...]:
 
 def _rank(impacts: Sequence[Impact]) -> tuple[Impact, ...]:
     return tuple(sorted(impacts, key=lambda i: max(abs(i.up), abs(i.down)), reverse=True))
+
+
+def describe_impacts(impacts: Sequence[Impact]) -> dict[str, dict[str, float]]:
+    """Impacts as plain data; `read_impacts` reads them back."""
+    return {i.source: {k: v for k, v in vars(i).items() if k != "source"} for i in impacts}
+
+
+def read_impacts(plain: Mapping[str, Mapping[str, float]]) -> tuple[Impact, ...]:
+    """Inverse of `describe_impacts`."""
+    return tuple(Impact(source, **{k: read_float(v) for k, v in values.items()}) for source, values in plain.items())
