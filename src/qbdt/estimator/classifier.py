@@ -160,10 +160,8 @@ class QBDTClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]  # 
             draws rows by position: there another order is another draw.
         validation
             (X, y) or (X, y, weight) for early stopping.
-        checkpoint
-            File to write the model to during training.
-        checkpoint_every
-            Trees between two writings of it.
+        checkpoint, checkpoint_every
+            File to write the model to during training, and trees between two writings of it.
         resume
             A model, or a model file, trained with the same settings on the same events, to be continued.
         """
