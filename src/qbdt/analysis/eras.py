@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
+from qbdt.analysis.schema import Analysis, FriendFiles, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
 
 ERA = "{era}"
@@ -76,6 +76,8 @@ def _in_era(analysis: Analysis, era: str, acts_on: Mapping[str, Sequence[str]]) 
             "luminosity": own.luminosity,
             "weight": own.weight or analysis.weight,
             "selection": own.selection or analysis.selection,
+            "tree": _insert_era(analysis.tree, era),
+            "friends": _friends_in_era(analysis.friends, era),
             "columns": {ERA_NUMBER: str(list(analysis.eras).index(era)), **analysis.columns},
             "samples": samples,
             "systematics": sources,
@@ -88,8 +90,19 @@ def _sample_in_era(sample: SampleFiles, era: str) -> SampleFiles:
     own = {key: getattr(sample.eras[era], key) for key in given}
     merged = sample.model_copy(update={**own, "eras": {}})
     return merged.model_copy(
-        update={"files": [_insert_era(path, era) for path in merged.files], "tree": _insert_era(merged.tree, era)}
+        update={
+            "files": [_insert_era(path, era) for path in merged.files],
+            "tree": _insert_era(merged.tree, era),
+            "friends": None if merged.friends is None else _friends_in_era(merged.friends, era),
+        }
     )
+
+
+def _friends_in_era(friends: Sequence[FriendFiles], era: str) -> list[FriendFiles]:
+    return [
+        one.model_copy(update={"files": _insert_era(one.files, era), "tree": _insert_era(one.tree, era)})
+        for one in friends
+    ]
 
 
 def _variation_in_era(variation: ShapeVariation | None, era: str) -> ShapeVariation | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from qbdt.analysis.analysis_file import read_analysis
+from qbdt.analysis.analysis_file import parse_analysis, read_analysis
 from qbdt.analysis.diagnosis import Diagnosis, read_diagnosis
 from qbdt.analysis.inputs import add_variables, list_drawn
 from qbdt.analysis.loader import load, load_regions, require_trainable
@@ -118,7 +118,7 @@ def read_run(folder: Path, data: Path | None = None, progress: Progress = silent
     plain = _read_json(fits / "fit.json", folder)
     result = _read_json(folder / "result.json", folder) if (folder / "result.json").exists() else {}
     with _damage_named(folder / "result.json"):
-        analysis, tables = _parse(result.get("analysis")), read_tables(result)
+        analysis, tables = _parse(result), read_tables(result)
         settings, known = _flatten(result.get("analysis", {})), result.get("provenance", {}).get("data")
     with _damage_named(fits / "fit.json"):
         summary = FitSummary.from_dict(plain["observed"] or plain["expected"])
@@ -237,12 +237,18 @@ def _damage_named(path: Path) -> Iterator[None]:
         raise ConfigError(f"{path}: damaged: {reason}") from error
 
 
-def _parse(plain: Mapping[str, Any] | None) -> Analysis | None:
-    """Return the analysis that was run; one on a bundled dataset has no samples of its own."""
+def _parse(result: Mapping[str, Any]) -> Analysis | None:
+    """Return the analysis that was run, as far as it was given: of some settings it matters that they were not.
+
+    One on a bundled dataset has no samples of its own. Settings with all defaults are read where there is no text.
+    """
+    plain = result.get("analysis")
     if plain is None:
         return None
     if plain.get("dataset") is not None:
         plain = {key: plain[key] for key in WITH_DATASET}
+    elif text := result.get("yaml"):
+        return parse_analysis(str(text), "the analysis in result.json")
     return Analysis.model_validate({key: value for key, value in plain.items() if value is not None})
 
 

@@ -69,6 +69,10 @@ def test_more_events_are_those_of_training_and_of_templates():
     assert all(one.sigma == pytest.approx(one.in_templates) for one in more)
     limit = compute_template_sensitivity(templates(), mc_stat=False).sigma_full
     assert more[-1].in_templates == pytest.approx(limit)
+    rising = replace(exact, full=(1.4, 1.2, 1.1, 1.05), full_spread=(0.05, 0.04, 0.03, 0.0))
+    for one in expect_more(rising, templates(), 3):
+        ratio, error = extrapolate(rising, 3, one.factor)
+        assert one.error / one.sigma == pytest.approx(error / ratio)
     alone = expect_more(replace(exact, full=(1.4, 1.2, 1.1, 1.05)), templates(), 3, mc_stat=False)
     assert alone[0].in_templates == pytest.approx(limit)
     assert alone[2].sigma < alone[1].sigma < alone[0].sigma < limit

@@ -49,6 +49,14 @@ def test_ranking_is_ordered_by_impact(result):
     assert "points" in above.get_xlabel()
 
 
+def test_ranking_shows_every_pull(result):
+    far = replace(result.expected.parameters[-1], name="norm", kind="source", value=-4.1, error=0.9)
+    others = [p for p in result.expected.parameters if p.name != "norm"]
+    pulled = ranking(replace(result.expected, parameters=(*others, far)))
+    assert pulled.axes[1].get_xlim()[0] < -5.0
+    assert ranking(result.expected).axes[1].get_xlim() == (-2.0, 2.0)
+
+
 def test_ranking_can_be_cut(result):
     assert len(labels(ranking(result.expected, top=1).axes[0].yaxis)) == 1
 
@@ -146,6 +154,15 @@ def test_the_ratio_holds_its_band(templates, result):
     low, high = ratio.get_ylim()
     assert low <= np.min(1 - result.expected.prefit_error / total)
     assert high >= np.max(1 + result.expected.prefit_error / total)
+
+
+def test_a_total_that_is_negative_after_the_fit_has_no_ratio(templates, result):
+    """Of variables that are drawn and not fitted, a pull can take a bin below 0."""
+    first = next(iter(result.expected.postfit))
+    below = {**result.expected.postfit, first: result.expected.postfit[first].copy()}
+    below[first][-1] = -1e6
+    ratio = stacked(templates, replace(result.expected, postfit=below)).axes[1]
+    assert len(ratio.containers[0].lines[0].get_ydata()) == templates.n_bins - 1
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def expect_more(
     for factor in FACTORS:
         ratio, error = extrapolate(curve, repeats, factor)
         in_templates = _sigma(templates, [p.name for p in templates.processes], factor) if mc_stat else now
-        found.append(MoreEvents(factor, in_templates * ratio, now * error, in_templates))
+        found.append(MoreEvents(factor, in_templates * ratio, in_templates * error, in_templates))
     return tuple(found)
 
 

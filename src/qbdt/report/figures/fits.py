@@ -81,7 +81,8 @@ def ranking(summary: FitSummary, top: int = 20, labels: Labels = PLAIN) -> Any:
             above.axvline(
                 at, ymax=(len(impacts) + 0.2) / (len(impacts) + 2.3), color="grey", linewidth=0.7, linestyle=":"
             )
-        above.set_xlim(-2, 2)
+        reach = max([2.0, *(1.05 * (abs(p.value) + p.error) for p in parameters)])
+        above.set_xlim(-reach, reach)
         above.set_xlabel(r"$(\hat{\theta} - \theta_0)\,/\,\Delta\theta$ (points)")
         labels.write_above(axes, lift=ABOVE_AXIS)
     return drawn

@@ -108,12 +108,13 @@ def _draw_processes(axes: Any, templates: TemplateSet, yields: Any, axis: _Axis,
 
 
 def _draw_ratio(axes: Any, edges: Floats, counts: Floats, total: Floats, error: Floats) -> None:
-    """Data over expectation; the range holds the points, their errors and the band."""
+    """Data over expectation, where that is positive; the range holds the points, their errors and the band."""
+    total = np.where(total > 0, total, np.nan)
     draw_band(axes, edges, 1 - error / total, 1 + error / total, None)
     draw_points(axes, edges, counts / total, np.sqrt(counts) / total, None)
     axes.axhline(1, color="black", linewidth=0.8)
     furthest = np.fmax(np.abs(counts / total - 1) + np.sqrt(counts) / total, error / total)
-    reach = min(max(0.1, 1.15 * float(np.max(furthest))), 1.0)
+    reach = min(max(0.1, 1.15 * float(np.nanmax(furthest, initial=0.0))), 1.0)
     axes.set_ylim(1 - reach, 1 + reach)
     axes.set_ylabel("data / exp.", loc="center")
 
