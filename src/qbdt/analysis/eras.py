@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from qbdt.analysis.schema import Analysis, FriendFiles, Region, SampleFiles, ShapeSource, ShapeVariation, Source
+from qbdt.analysis.schema import Analysis, Region, SampleFiles, ShapeSource, ShapeVariation, Source
 from qbdt.data import Systematic
 
 ERA = "{era}"
@@ -98,7 +98,7 @@ def _sample_in_era(sample: SampleFiles, era: str) -> SampleFiles:
     )
 
 
-def _friends_in_era(friends: Sequence[FriendFiles], era: str) -> list[FriendFiles]:
+def _friends_in_era(friends: Sequence[Any], era: str) -> list[Any]:
     return [
         one.model_copy(update={"files": _insert_era(one.files, era), "tree": _insert_era(one.tree, era)})
         for one in friends

@@ -7,7 +7,7 @@ each section; fields that several have are in `schema_fields`.
 from qbdt.analysis.schema.analysis_schema import Analysis, Folds
 from qbdt.analysis.schema.fit_schema import FigureText, Fit, Variable
 from qbdt.analysis.schema.region_schema import Region
-from qbdt.analysis.schema.sample_schema import DataDriven, Era, FriendFiles, Generated, SampleFiles
+from qbdt.analysis.schema.sample_schema import DataDriven, Era, Generated, SampleFiles
 from qbdt.analysis.schema.source_schema import FamilySource, ShapeSource, ShapeVariation, Source, WeightSource
 from qbdt.analysis.schema.training_schema import Training
 
@@ -19,7 +19,6 @@ __all__ = [
     "FigureText",
     "Fit",
     "Folds",
-    "FriendFiles",
     "Generated",
     "Region",
     "SampleFiles",
