@@ -53,5 +53,5 @@ folds: {columns: event}
     (friend,) = eras["b"].friends
     assert (friend.files, friend.tree) == ("b/{file}_friend.root", "f_b")
     assert eras["a"].samples["h"].friends is None
-    (own,) = eras["a"].samples["b"].friends or ()
+    (own,) = list(eras["a"].samples["b"].friends or [])
     assert own.files == "a/other.root"
