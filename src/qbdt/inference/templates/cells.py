@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, FoldRule, Role
+from qbdt.data import Dataset, Events, FoldRule
 from qbdt.errors import FitError, find_repeated
 from qbdt.inference.templates.box_joining import (
     Boxes,
@@ -33,6 +33,7 @@ from qbdt.inference.templates.box_joining import (
     join_to_few,
     move_to_nearest,
 )
+from qbdt.inference.templates.optimised_bins import find_scale
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_grid import (
     MOST_SCORES,
@@ -177,14 +178,12 @@ def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entr
             "cells must be chosen on other events than those fitted; give the dataset a fold rule, or other events to "
             "choose on"
         )
-    grids, total = (
-        FoldedCells(tuple(make_fold_grids(scored, scored.folds)), scored.folds),
-        scored.total(Role.BACKGROUND),
-    )
+    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
+    scales = [find_scale(scored, one, f"the cells of fold {number}") for number, one in enumerate(rest)]
+    grids = FoldedCells(tuple(make_fold_grids(scored, scored.folds)), scored.folds)
     grid = grids.cells[0]
     values = find_values(scored, grid, grids)
-    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
-    filled = [_more_events(fill(one, grids), total / one.total(Role.BACKGROUND)) for one in rest]
+    filled = [_more_events(fill(one, grids), scale) for one, scale in zip(rest, scales, strict=True)]
     counted = fill(scored, grids)
     boxes = [_make_boxes(grid, values, templates, target, counted) for templates in filled]
     chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]

@@ -125,15 +125,35 @@ def optimise_bins(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> Sc
             "give the dataset a fold rule, or other events to choose on"
         )
     while True:
-        total = scored.total(Role.BACKGROUND)
         chosen = []
         for number in range(scored.folds.k):
             rest = scored.without_fold(number)
-            chosen.append(optimise_edges(rest, n_bins, min_entries, total / rest.total(Role.BACKGROUND)))
+            scale = find_scale(scored, rest, f"binning optimised: the bins of fold {number}")
+            chosen.append(optimise_edges(rest, n_bins, min_entries, scale))
         fewest = min(len(edges) for edges in chosen) - 1
         if all(len(edges) - 1 == fewest for edges in chosen):
             return ScoreBins(tuple(tuple(edges.tolist()) for edges in chosen), scored.folds)
         n_bins = fewest
+
+
+def find_scale(scored: Dataset, chosen: Dataset, what: str) -> float:
+    """Events of the fit for each one that `what`, bins or cells, are chosen on; refused where these have no background.
+
+    Examples
+    --------
+    >>> from qbdt import Events, Sample
+    >>> one, two = (Dataset([Sample("b", "background", Events({"x": np.ones(n)}, np.ones(n)))]) for n in (3, 6))
+    >>> find_scale(two, one, "bins")
+    2.0
+    """
+    known = chosen.total(Role.BACKGROUND)
+    if known <= 0:
+        raise FitError(
+            f"{what} are chosen on other events than those fitted, and the background of these has a yield of "
+            f"{known:.3g}: it must be positive. Give more simulated background events, or divide them into other "
+            "folds; of one score, binning: equal_signal or uniform needs no other events"
+        )
+    return scored.total(Role.BACKGROUND) / known
 
 
 def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float) -> list[int]:
