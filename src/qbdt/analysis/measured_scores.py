@@ -11,11 +11,9 @@ from qbdt.data import Events, Role
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
+from qbdt.inference.templates.cells import FLOOR
 from qbdt.models import score_events
 from qbdt.training import Model
-
-FLOOR = 1.5
-"""Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
 
 
 def name_scores(

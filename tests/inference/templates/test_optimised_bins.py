@@ -94,7 +94,7 @@ def test_optimised_edges_beat_equal_signal_on_other_events():
 def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
     started = []
 
-    def merged(templates, n_bins, min_entries):
+    def merged(templates, n_bins, min_entries, others=()):
         started.append(templates.n_bins)
         return [0]
 

@@ -163,11 +163,11 @@ def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entrie
     labels = _fill_poor(boxes, labels, min_entries)
     while (count := int(labels.max()) + 1) > max(n_cells, 1):
         one, other = np.unravel_index(int(np.argmin(boxes.join(labels).joining_costs())), (count, count))
-        labels = _join_two(labels, int(one), int(other))
+        labels = join_two(labels, int(one), int(other))
     return labels
 
 
-def _join_two(labels: NDArray[np.intp], one: int, other: int) -> NDArray[np.intp]:
+def join_two(labels: NDArray[np.intp], one: int, other: int) -> NDArray[np.intp]:
     """Return the cells with two of them joined, without gaps in their numbers."""
     return np.unique(np.where(labels == one, other, labels), return_inverse=True)[1].reshape(-1)
 
@@ -186,7 +186,7 @@ def _fill_poor(boxes: Boxes, labels: NDArray[np.intp], min_entries: float) -> ND
         changed = []
         for cell in np.flatnonzero(poor).tolist():
             other = int(np.argmin(cost[cell]))
-            changed.append((float(cost[cell, other]), _join_two(labels, cell, other)))
+            changed.append((float(cost[cell, other]), join_two(labels, cell, other)))
             if (grown := _grow(boxes, labels, cell, cells, min_entries)) is not None:
                 changed.append((boxes.loss(grown) - before, grown))
         labels = min(changed, key=lambda one: one[0])[1]

@@ -59,6 +59,9 @@ GROUPS = 40
 SPARE = 4
 """Cells more than asked for that are tried: some are lost where they have too few events."""
 
+FLOOR = 1.5
+"""Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
+
 WEAK = 1e-6
 """Information about each parameter that there is at least, so that a matrix can be inverted."""
 
@@ -269,9 +272,20 @@ def _smooth_scores(
     grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget, variance: Floats
 ) -> Floats:
     """Efficient scores of all boxes in units of the figure, smoothed over the values of the scores (box, score)."""
-    rows, places = target.rows(templates), target.places(templates)
+    rows, used = target.rows(templates), variance > 0
     block, _ = make_blocks(grid, INFORMED)
-    coarse = np.stack([np.bincount(block, weights=row) for row in (*rows, variance)])
+    coarse = np.stack([np.bincount(block, weights=row).astype(np.float64) for row in (*rows, variance)])
+    raw = score_boxes(templates, target, coarse, rows, variance)
+    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+
+
+def score_boxes(templates: TemplateSet, target: CellTarget, coarse: Floats, rows: Floats, variance: Floats) -> Floats:
+    """Efficient scores of all boxes with any variance, in units of the figure (parameter, box).
+
+    `rows` are the derivatives of the expected events of the boxes, and `coarse` those and the variance of the few
+    blocks from which the covariance of all parameters is found.
+    """
+    places = target.places(templates)
     coarse = coarse[:, coarse[-1] > 0]
     information = (coarse[:-1] / coarse[-1]) @ coarse[:-1].T + target.prior(templates)
     covariance = np.linalg.inv(information + WEAK * np.eye(len(information)))
@@ -281,7 +295,7 @@ def _smooth_scores(
     if target.figure != "sum":
         inverse = np.linalg.inv(covariance[np.ix_(places, places)])
         raw = np.linalg.cholesky(inverse).T @ raw
-    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+    return np.asarray(raw)
 
 
 def _smooth(values: Floats, used: NDArray[np.bool_], raw: Floats, weight: Floats) -> Floats:
