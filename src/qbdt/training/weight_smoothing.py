@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Fixed, Floats
-from qbdt.data import Dataset, Events, Role, Sample, Systematic, Tally, Variation
+from qbdt.data import Dataset, Events, Kind, Role, Sample, Systematic, Tally, Variation
 from qbdt.threads import Workers
 from qbdt.training.inputs import make_feature_rules
 from qbdt.training.kernels.weights import ALL_ROWS
@@ -152,9 +152,11 @@ def _weight_sets(
     for name, nodes in places.items():
         yield WeightSet(name), dataset.sample(name).events, nodes
     for source in dataset.systematics:
+        if source.kind is Kind.NORM:  # relative: it follows the nominal weights
+            continue
         for direction, effect in source.directions:
             for name, change in effect.items():
-                if name in regions and change.relative_size is None:  # a relative one follows the nominal weights
+                if name in regions and change.relative_size is None:  # nor what others scale as a whole
                     events, other = change.apply(dataset.sample(name).events), change.replacement
                     nodes = places[name] if other is None else regions[name].leaves(other, n_threads)[:, 0]
                     yield WeightSet(name, source.name, direction), events, nodes
