@@ -78,7 +78,7 @@ def test_a_fit_keeps_the_floor_in_all_of_its_bins(binning, rounded):
 
 
 def test_poor_cells_are_joined_and_said_so(monkeypatch):
-    monkeypatch.setattr("qbdt.inference.strengths.cell_fit.FLOOR", 0.2)
+    monkeypatch.setattr(CellTarget, "FLOOR", 0.2)
     settings = FitSettings(bins=40, binning="cells", min_entries=60.0, scan=False)
     (templates,) = fit_strengths(make_scored(), TARGET.strengths, settings).measurement.regions.values()
     assert templates.effective_background.min() >= 60.0

@@ -11,7 +11,6 @@ from qbdt.data import Events, Role
 from qbdt.errors import ConfigError
 from qbdt.files import choose_words
 from qbdt.inference.templates import CellTarget, choose_cells
-from qbdt.inference.templates.cells import FLOOR
 from qbdt.models import score_events
 from qbdt.training import Model
 
@@ -72,5 +71,5 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
     strengths = {name: tuple(own) for name, own in fit.parameters.items()} or {fit.poi: signals}
     target = CellTarget(strengths, tuple(fit.of_interest), free, figure=fit.figure)
     ways = {"by_folds": True, "by_category": fit.binning == "categories"}
-    cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, **ways)
+    cells = choose_cells(chosen, fit.bins, target, CellTarget.FLOOR * fit.min_entries, **ways)
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})

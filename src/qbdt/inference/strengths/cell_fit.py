@@ -11,7 +11,7 @@ from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
 from qbdt.inference.templates.cell_floor import join_poor
-from qbdt.inference.templates.cells import FLOOR, CellTarget, choose_cells
+from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.repair import bound_shifts
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
@@ -75,7 +75,7 @@ def fit_strengths(
     target = CellTarget(named, tuple(of_interest), tuple(free), figure=figure)
     chosen = scored if choose_on is None else choose_on.with_systematics(wanted)
     ways = {"by_folds": choose_on is None, "by_category": settings.binning == "categories"}
-    cells = choose_cells(chosen, settings.bins, target, FLOOR * settings.min_entries, **ways)
+    cells = choose_cells(chosen, settings.bins, target, CellTarget.FLOOR * settings.min_entries, **ways)
     templates = bound_shifts(_fill(scored, cells, target, settings))
     measurement = Measurement({settings.channel: templates}, strengths, of_interest, free)
     return fit_measurement(measurement, settings, progress)

@@ -59,9 +59,6 @@ GROUPS = 40
 SPARE = 4
 """Cells more than asked for that are tried: some are lost where they have too few events."""
 
-FLOOR = 1.5
-"""Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
-
 WEAK = 1e-6
 """Information about each parameter that there is at least, so that a matrix can be inverted."""
 
@@ -93,6 +90,10 @@ class CellTarget:
 
     MOST: ClassVar[int] = MOST_SCORES
     """Scores that cells can be made of."""
+
+    FLOOR: ClassVar[float] = 1.5
+    """Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted.
+    """
 
     def __post_init__(self) -> None:
         if self.figure not in ("determinant", "sum", *self.chosen):
