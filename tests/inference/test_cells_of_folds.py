@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from qbdt import Dataset, Events, ModuloFolds, Sample
 from qbdt.data import Role
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.strengths import fit_strengths
 from qbdt.inference.templates.box_joining import Boxes, join_to_few
+from qbdt.inference.templates.categories import CategoryBins
+from qbdt.inference.templates.cell_floor import JoinedCells, join_poor
 from qbdt.inference.templates.cells import CellTarget, FoldedCells, _match_cells, choose_cells
+from qbdt.inference.templates.score_bins import ScoreBins
 from qbdt.inference.templates.score_grid import make_fold_grids
 from qbdt.inference.templates.score_histograms import fill
+from qbdt.inference.templates.template_set import ProcessTemplates, TemplateSet
 
 TARGET = CellTarget({"a": ("A",), "b": ("B",)})
 
@@ -54,6 +61,55 @@ def test_cells_keep_the_floor_of_all_events():
     model = fill(scored, cells).arrays()
     # Each fold's cells have the floor in all events, the sum of the folds' shares of them about so many
     assert np.all(model.background**2 >= 5.0 * model.mc_variance)
+
+
+@pytest.mark.parametrize("binning", ["cells", "categories"])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_a_fit_keeps_the_floor_in_all_of_its_bins(binning, rounded):
+    scored = make_scored()
+    if rounded:  # few values, so that boxes are large and folds differ
+        scored = scored.transform(lambda events: {key: np.round(events.column(key)) for key in "xy"})
+    settings = FitSettings(bins=40, binning=binning, min_entries=20.0, scan=False)
+    result = fit_strengths(scored, TARGET.strengths, settings)
+    (templates,) = result.measurement.regions.values()
+    assert templates.effective_background.min() >= 20.0
+    assert templates.background.sum() == pytest.approx(900.0)
+    assert templates.n_bins > 4
+
+
+def test_poor_cells_are_joined_and_said_so(monkeypatch):
+    monkeypatch.setattr(CellTarget, "FLOOR", 0.2)
+    settings = FitSettings(bins=40, binning="cells", min_entries=60.0, scan=False)
+    (templates,) = fit_strengths(make_scored(), TARGET.strengths, settings).measurement.regions.values()
+    assert templates.effective_background.min() >= 60.0
+    assert "fewer than 60 effective simulated background events" in str(templates.notes[0])
+
+
+def test_other_signals_do_not_count_towards_the_floor_of_a_category():
+    """Background at low scores alone: where the score of a strength is large, there are only signals."""
+    given = make_scored()
+    rest = given.sample("rest").events
+    low = Sample("rest", Role.BACKGROUND, rest[np.maximum(rest.column("x"), rest.column("y")) < 1.0])
+    scored = Dataset([given.sample("A"), given.sample("B"), low], (), given.folds)
+    for by_folds in (False, True):
+        cells = choose_cells(scored, 20, TARGET, 15.0, by_category=True, by_folds=by_folds)
+        assert fill(scored, cells).effective_background.min() >= 10.0  # chosen on the other fold each
+        assert cells.n_bins > 2
+
+
+def test_poor_bins_of_a_category_are_joined_with_neighbours_in_it():
+    bins = CategoryBins(("x", "y"), (ScoreBins.of([0, 1, 2, 3]), ScoreBins.of([0, 1, 2])))
+    zeros = np.zeros(5)
+    signals = [
+        ProcessTemplates("A", Role.SIGNAL, np.array([1.0, 2.0, 9.0, 9.0, 1.0]), zeros),
+        ProcessTemplates("B", Role.SIGNAL, np.ones(5), zeros),
+    ]
+    rest = ProcessTemplates("rest", Role.BACKGROUND, np.array([90.0, 50.0, 2.0, 3.0, 50.0]), np.ones(5))
+    templates = TemplateSet("cell", np.arange(6.0), (*signals, rest))
+    joined = join_poor(bins, templates, TARGET, 10.0)
+    assert isinstance(joined, JoinedCells)
+    np.testing.assert_array_equal(joined.labels, [0, 1, 1, 2, 2])
+    assert join_poor(bins, templates, TARGET, 4.0) is bins
 
 
 def test_a_poor_cell_grows_where_joining_costs_more():

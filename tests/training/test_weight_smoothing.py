@@ -142,6 +142,22 @@ def test_training_on_smoothed_weights_is_training_on_positive_ones(dataset):
     assert of_signed.ensemble.trees == of_positive.ensemble.trees
 
 
+@pytest.mark.parametrize("kind", ["jes", "tag"])
+def test_what_a_source_scales_follows_the_nominal_weights(dataset, kind):
+    """A source that scales one process with negative weights and changes events of another, as `norm:` in a file."""
+    given = dataset.systematic(kind)
+    other = Systematic(kind, given.kind, {"w": given.up["w"]}, {"w": given.down["w"]} if given.down else None)
+    other_sample = Sample("v", Role.BACKGROUND, events(np.random.default_rng(9), 4000, 0.2, 0.4))
+    joined = Systematic.join([Systematic.norm(kind, 0.05, processes=["v"]), other])
+    both = Dataset([*dataset.samples, other_sample], [joined])
+    after = smoothing_of(both).apply(both)
+    assert after.systematic(kind).relative_shift("v") == pytest.approx(0.05)
+    assert [s.name for s in after.samples if (s.events.weight < 0).any()] == []
+    for at in ({}, {kind: 0.5}):
+        model = train(both, replace(SMALL["profile"], at=at), n_threads=1)
+        assert kind in [source.name for source in model.expectations[0].sources]
+
+
 def test_without_negative_weights_nothing_happens():
     assert smoothing_of(make_dataset(negative=0.0)) is None
     assert smoothing_of(make_dataset(), settings=Settings(method="paper", negative_weights="raw")) is None

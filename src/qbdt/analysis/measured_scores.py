@@ -14,9 +14,6 @@ from qbdt.inference.templates import CellTarget, choose_cells
 from qbdt.models import score_events
 from qbdt.training import Model
 
-FLOOR = 1.5
-"""Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted."""
-
 
 def name_scores(
     model: Model, events: Events, name: str, n_threads: int | None, device: str | None = None
@@ -74,5 +71,5 @@ def join_scores(events: RegionEvents, analysis: Analysis) -> RegionEvents:
     strengths = {name: tuple(own) for name, own in fit.parameters.items()} or {fit.poi: signals}
     target = CellTarget(strengths, tuple(fit.of_interest), free, figure=fit.figure)
     ways = {"by_folds": True, "by_category": fit.binning == "categories"}
-    cells = choose_cells(chosen, fit.bins, target, FLOOR * fit.min_entries, **ways)
+    cells = choose_cells(chosen, fit.bins, target, CellTarget.FLOOR * fit.min_entries, **ways)
     return events.transform(lambda each: {"cell": cells.index(each, "events") + 0.5})

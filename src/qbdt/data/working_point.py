@@ -8,7 +8,8 @@ and its derivative there are sums of simulated events with other weights, and tr
 
 The derivative is that of HistFactory's code 4p, which the fit has. The value is piecewise linear: it differs from code
 4p by at most 7 % of u + d − 2n, and up to |θ₀| = 1 has no negative weights. Sources that scale a process multiply all
-that it consists of; changes by other sources are added up, as in the fit.
+that it consists of; changes by other sources are added up, as in the fit. Scalings have the same value and derivative,
+where the fit has code 4 for them: the values agree at 0 and ±1, the derivatives do not.
 
 The bend, u + d − 2n, is a difference of large numbers, and where it is only MC noise it makes that of the derivative up
 to four times as large. So training measures it first (`bend_dataset`), and names the sources whose response is linear

@@ -10,7 +10,7 @@ import numpy as np
 
 from qbdt.data import Dataset, Role
 from qbdt.inference.settings import FitSettings
-from qbdt.inference.templates.optimised_bins import optimise_bins, optimise_edges
+from qbdt.inference.templates.optimised_bins import find_scale, optimise_bins, optimise_edges
 from qbdt.inference.templates.repair import bound_shifts, merge_unusable_bins, prune_sources
 from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
 from qbdt.inference.templates.score_histograms import fill
@@ -136,5 +136,5 @@ def _choose_bins(scored: Dataset, settings: FitSettings, choose_on: Dataset | No
         case "optimised":
             if choose_on is None:
                 return optimise_bins(scored, settings.bins, settings.min_entries)
-            ratio = scored.total(Role.BACKGROUND) / choose_on.total(Role.BACKGROUND)
-            return ScoreBins.of(optimise_edges(choose_on, settings.bins, settings.min_entries, ratio))
+            scale = find_scale(scored, choose_on, "binning optimised: the bins")
+            return ScoreBins.of(optimise_edges(choose_on, settings.bins, settings.min_entries, scale))

@@ -156,7 +156,7 @@ def _weight_sets(
             continue
         for direction, effect in source.directions:
             for name, change in effect.items():
-                if name in regions:
+                if name in regions and change.relative_size is None:  # nor what others scale as a whole
                     events, other = change.apply(dataset.sample(name).events), change.replacement
                     nodes = places[name] if other is None else regions[name].leaves(other, n_threads)[:, 0]
                     yield WeightSet(name, source.name, direction), events, nodes

@@ -12,6 +12,9 @@ from qbdt.data import Role
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.errors import FitError
 from qbdt.inference.asimov import fit_asimov
+from qbdt.inference.construction import build_templates
+from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.optimised_bins import merge_by_information, optimise_bins, optimise_edges
 from qbdt.inference.templates.score_bins import ScoreBins, equal_yield_edges
 from qbdt.inference.templates.score_histograms import fill
@@ -91,7 +94,7 @@ def test_optimised_edges_beat_equal_signal_on_other_events():
 def test_fine_bins_hold_enough_simulated_events(n_rows, most, monkeypatch):
     started = []
 
-    def merged(templates, n_bins, min_entries):
+    def merged(templates, n_bins, min_entries, others=()):
         started.append(templates.n_bins)
         return [0]
 
@@ -153,6 +156,23 @@ def test_no_signal_to_choose_by_is_said():
     scored = problem(40, 1).select(lambda events: (events.weight > 100) | (events.identifier("event") % 2 == 0))
     with pytest.raises(FitError, match="no signal events: more events"):
         optimise_bins(scored, 4)
+
+
+def test_no_background_to_choose_by_is_said():
+    scored = problem(400, 1)
+    kept = [
+        s.events[s.events.identifier("event") % 2 == 0] if s.role is Role.BACKGROUND else s.events
+        for s in scored.samples
+    ]
+    samples = [Sample(s.name, s.role, own) for s, own in zip(scored.samples, kept, strict=True)]
+    alone = Dataset(samples, (), ModuloFolds(2, "event"))
+    with pytest.raises(FitError, match=r"fold 0 .* yield of 0: it must be positive"):
+        optimise_bins(alone, 4)
+    with pytest.raises(FitError, match=r"fold 0 .* yield of 0: it must be positive"):
+        choose_cells(alone, 4, CellTarget({"mu": ("s",)}), by_folds=True)
+    settings = FitSettings(transform="none", binning="optimised", bins=4)
+    with pytest.raises(FitError, match="yield of 0: it must be positive"):
+        build_templates(alone, settings, alone.without_fold(0))
 
 
 def _with_split(events):

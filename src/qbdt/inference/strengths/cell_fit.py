@@ -10,9 +10,12 @@ from qbdt.inference.fit import fit_measurement
 from qbdt.inference.measurement import Measurement
 from qbdt.inference.result import FitResult
 from qbdt.inference.settings import FitSettings
+from qbdt.inference.templates.cell_floor import join_poor
 from qbdt.inference.templates.cells import CellTarget, choose_cells
 from qbdt.inference.templates.repair import bound_shifts
+from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_histograms import fill
+from qbdt.inference.templates.template_set import Note, TemplateSet
 from qbdt.progress import Progress, silent
 
 
@@ -72,7 +75,19 @@ def fit_strengths(
     target = CellTarget(named, tuple(of_interest), tuple(free), figure=figure)
     chosen = scored if choose_on is None else choose_on.with_systematics(wanted)
     ways = {"by_folds": choose_on is None, "by_category": settings.binning == "categories"}
-    cells = choose_cells(chosen, settings.bins, target, settings.min_entries, **ways)
-    templates = bound_shifts(fill(scored, cells, "cell of the scores").scaled(settings.scale))
+    cells = choose_cells(chosen, settings.bins, target, CellTarget.FLOOR * settings.min_entries, **ways)
+    templates = bound_shifts(_fill(scored, cells, target, settings))
     measurement = Measurement({settings.channel: templates}, strengths, of_interest, free)
     return fit_measurement(measurement, settings, progress)
+
+
+def _fill(scored: Dataset, cells: Bins, target: CellTarget, settings: FitSettings) -> TemplateSet:
+    """Templates of cells that all have the floor in these events: the ones that have not are joined with others."""
+    title = "cell of the scores"
+    templates = fill(scored, cells, title)
+    joined = join_poor(cells, templates, target, settings.min_entries)
+    if joined is not cells:
+        floor = f"fewer than {settings.min_entries:g} effective simulated background events in the others"
+        note = Note("cells", f"{joined.n_bins} of {cells.n_bins} are left: {floor}, which are joined")
+        templates = fill(scored, joined, title).with_notes([note])
+    return templates.scaled(settings.scale)

@@ -80,6 +80,10 @@ def _are_poor(background: Floats, squares: Floats, min_entries: float) -> NDArra
     return (background <= 0) | (np.maximum(background, 0.0) ** 2 < min_entries * squares)
 
 
+def _is_poor(background: float, squares: float, min_entries: float) -> bool:
+    return background <= 0 or background**2 < min_entries * squares
+
+
 def find_neighbours(labels: NDArray[np.intp]) -> NDArray[np.intp]:
     """Pairs of boxes that share a face."""
     found = []
@@ -163,11 +167,11 @@ def join_to_few(boxes: Boxes, labels: NDArray[np.intp], n_cells: int, min_entrie
     labels = _fill_poor(boxes, labels, min_entries)
     while (count := int(labels.max()) + 1) > max(n_cells, 1):
         one, other = np.unravel_index(int(np.argmin(boxes.join(labels).joining_costs())), (count, count))
-        labels = _join_two(labels, int(one), int(other))
+        labels = join_two(labels, int(one), int(other))
     return labels
 
 
-def _join_two(labels: NDArray[np.intp], one: int, other: int) -> NDArray[np.intp]:
+def join_two(labels: NDArray[np.intp], one: int, other: int) -> NDArray[np.intp]:
     """Return the cells with two of them joined, without gaps in their numbers."""
     return np.unique(np.where(labels == one, other, labels), return_inverse=True)[1].reshape(-1)
 
@@ -186,7 +190,7 @@ def _fill_poor(boxes: Boxes, labels: NDArray[np.intp], min_entries: float) -> ND
         changed = []
         for cell in np.flatnonzero(poor).tolist():
             other = int(np.argmin(cost[cell]))
-            changed.append((float(cost[cell, other]), _join_two(labels, cell, other)))
+            changed.append((float(cost[cell, other]), join_two(labels, cell, other)))
             if (grown := _grow(boxes, labels, cell, cells, min_entries)) is not None:
                 changed.append((boxes.loss(grown) - before, grown))
         labels = min(changed, key=lambda one: one[0])[1]
@@ -205,15 +209,20 @@ def _grow(
     apart = np.sum((boxes.scores - cells.scores[:, [cell]]) ** 2, axis=0)
     order = apart - np.sum((boxes.scores - cells.scores[:, labels]) ** 2, axis=0)
     others = np.flatnonzero((labels != cell) & ~poor[labels])
-    left, grown = np.stack([cells.background, cells.squares]), labels.copy()
-    contents = np.stack([boxes.background, boxes.squares])
-    for box in others[np.argsort(order[others], kind="stable")].tolist():
-        rest = left[:, labels[box]] - contents[:, box]
-        if contents[1, box] > 0 and bool(_are_poor(rest[0], rest[1], min_entries)):
+    others = others[np.argsort(order[others], kind="stable")]
+    # Numbers of Python: one by one they are many times as fast as those of NumPy.
+    background, squares, taken = cells.background.tolist(), cells.squares.tolist(), []
+    each = (labels[others], boxes.background[others], boxes.squares[others])
+    for box, giver, b, s in zip(others.tolist(), *(values.tolist() for values in each), strict=True):
+        rest, rest_squares = background[giver] - b, squares[giver] - s
+        if s > 0 and _is_poor(rest, rest_squares, min_entries):
             continue
-        left[:, labels[box]] = rest
-        left[:, cell] += contents[:, box]
-        grown[box] = cell
-        if not _are_poor(left[0, cell], left[1, cell], min_entries):
+        background[giver], squares[giver] = rest, rest_squares
+        background[cell] += b
+        squares[cell] += s
+        taken.append(box)
+        if not _is_poor(background[cell], squares[cell], min_entries):
+            grown = labels.copy()
+            grown[taken] = cell
             return grown
     return None

@@ -2,7 +2,8 @@
 
 The simple alternative to cells of several scores: a histogram per strength, which everybody can read, for some loss
 of information. The bins of a category are those that are best for its own strength, with the other signals
-counted as background; they are chosen as those of a single score are.
+counted as background; they are chosen as those of a single score are. The floor on simulated events is on the
+backgrounds alone.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ def choose_categories(
         if not all(own.total(role) > 0 for role in (Role.SIGNAL, Role.BACKGROUND)):
             raise FitError(f"categories: that of {strength} has no signal, or no background")
         n_own = max(1, n_bins // len(names))
+        others = [sample.name for sample in scored.of_role(Role.SIGNAL) if sample.name not in processes]
         if by_folds:
-            bins.append(optimise_bins(own, n_own, min_entries))
+            bins.append(optimise_bins(own, n_own, min_entries, others))
         else:
-            bins.append(ScoreBins.of(optimise_edges(own, n_own, min_entries)))
+            bins.append(ScoreBins.of(optimise_edges(own, n_own, min_entries, others=others)))
     return CategoryBins(names, tuple(bins))
 
 

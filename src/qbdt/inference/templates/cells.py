@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbdt.arrays import Floats
-from qbdt.data import Dataset, Events, FoldRule, Role
+from qbdt.data import Dataset, Events, FoldRule
 from qbdt.errors import FitError, find_repeated
 from qbdt.inference.templates.box_joining import (
     Boxes,
@@ -33,6 +33,7 @@ from qbdt.inference.templates.box_joining import (
     join_to_few,
     move_to_nearest,
 )
+from qbdt.inference.templates.optimised_bins import find_scale
 from qbdt.inference.templates.score_bins import Bins
 from qbdt.inference.templates.score_grid import (
     MOST_SCORES,
@@ -89,6 +90,10 @@ class CellTarget:
 
     MOST: ClassVar[int] = MOST_SCORES
     """Scores that cells can be made of."""
+
+    FLOOR: ClassVar[float] = 1.5
+    """Cells have that many times the floor of the fit where they are chosen, so that they keep it on the events fitted.
+    """
 
     def __post_init__(self) -> None:
         if self.figure not in ("determinant", "sum", *self.chosen):
@@ -177,14 +182,12 @@ def _choose_by_folds(scored: Dataset, n_cells: int, target: CellTarget, min_entr
             "cells must be chosen on other events than those fitted; give the dataset a fold rule, or other events to "
             "choose on"
         )
-    grids, total = (
-        FoldedCells(tuple(make_fold_grids(scored, scored.folds)), scored.folds),
-        scored.total(Role.BACKGROUND),
-    )
+    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
+    scales = [find_scale(scored, one, f"the cells of fold {number}") for number, one in enumerate(rest)]
+    grids = FoldedCells(tuple(make_fold_grids(scored, scored.folds)), scored.folds)
     grid = grids.cells[0]
     values = find_values(scored, grid, grids)
-    rest = [scored.without_fold(number) for number in range(scored.folds.k)]
-    filled = [_more_events(fill(one, grids), total / one.total(Role.BACKGROUND)) for one in rest]
+    filled = [_more_events(fill(one, grids), scale) for one, scale in zip(rest, scales, strict=True)]
     counted = fill(scored, grids)
     boxes = [_make_boxes(grid, values, templates, target, counted) for templates in filled]
     chosen = [_choose_labels(grid, one, n_cells, min_entries) for one in boxes]
@@ -270,9 +273,20 @@ def _smooth_scores(
     grid: ScoreCells, values: Floats, templates: TemplateSet, target: CellTarget, variance: Floats
 ) -> Floats:
     """Efficient scores of all boxes in units of the figure, smoothed over the values of the scores (box, score)."""
-    rows, places = target.rows(templates), target.places(templates)
+    rows, used = target.rows(templates), variance > 0
     block, _ = make_blocks(grid, INFORMED)
-    coarse = np.stack([np.bincount(block, weights=row) for row in (*rows, variance)])
+    coarse = np.stack([np.bincount(block, weights=row).astype(np.float64) for row in (*rows, variance)])
+    raw = score_boxes(templates, target, coarse, rows, variance)
+    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+
+
+def score_boxes(templates: TemplateSet, target: CellTarget, coarse: Floats, rows: Floats, variance: Floats) -> Floats:
+    """Efficient scores of all boxes with any variance, in units of the figure (parameter, box).
+
+    `rows` are the derivatives of the expected events of the boxes, and `coarse` those and the variance of the few
+    blocks from which the covariance of all parameters is found.
+    """
+    places = target.places(templates)
     coarse = coarse[:, coarse[-1] > 0]
     information = (coarse[:-1] / coarse[-1]) @ coarse[:-1].T + target.prior(templates)
     covariance = np.linalg.inv(information + WEAK * np.eye(len(information)))
@@ -282,7 +296,7 @@ def _smooth_scores(
     if target.figure != "sum":
         inverse = np.linalg.inv(covariance[np.ix_(places, places)])
         raw = np.linalg.cholesky(inverse).T @ raw
-    return np.stack([_smooth(values, used, own, variance[used]) for own in raw])
+    return np.asarray(raw)
 
 
 def _smooth(values: Floats, used: NDArray[np.bool_], raw: Floats, weight: Floats) -> Floats:

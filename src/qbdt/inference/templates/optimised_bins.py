@@ -17,6 +17,7 @@ therefore the mean of those of many bootstrap replicas, which hardly differ betw
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,9 @@ SALT = 0x3C6E_F372_FE94_F82B
 """Of that hash, so that blocks cut across folds, and seed of the draws; fixed, so that edges are the same again."""
 
 
-def optimise_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0) -> Floats:
+def optimise_edges(
+    scored: Dataset, n_bins: int, min_entries: float = 10.0, scale: float = 1.0, others: Collection[str] = ()
+) -> Floats:
     """Choose edges on a scored dataset, to be used on another one.
 
     Parameters
@@ -62,13 +65,16 @@ def optimise_edges(scored: Dataset, n_bins: int, min_entries: float = 10.0, scal
         Largest number of bins, and smallest effective number of simulated background events in a bin of the fit.
     scale
         Events of the fit per event here, so that information and floor are those of the fit.
+    others
+        Backgrounds that do not count towards the floor: signals of other strengths.
     """
     half = _fine_bins(scored, n_bins) // 2
     edges = np.union1d(*(equal_yield_edges(scored, half, role) for role in (Role.SIGNAL, Role.BACKGROUND)))
     if scored.folds is not None:
-        edges = _mean_edges(_in_blocks(scored, scored.folds, edges, scale), edges, n_bins, min_entries)
+        blocks = _in_blocks(scored, scored.folds, edges, scale, others)
+        edges = _mean_edges(blocks, edges, n_bins, min_entries, bool(others))
     templates = _fill_scaled(scored, edges, scale)
-    return templates.merged(merge_by_information(templates, n_bins, min_entries)).edges
+    return templates.merged(merge_by_information(templates, n_bins, min_entries, others)).edges
 
 
 def _fill_scaled(scored: Dataset, edges: Floats, scale: float) -> TemplateSet:
@@ -78,15 +84,15 @@ def _fill_scaled(scored: Dataset, edges: Floats, scale: float) -> TemplateSet:
     return TemplateSet(templates.variable, templates.edges, tuple(grown), templates.sources)
 
 
-def _in_blocks(scored: Dataset, folds: FoldRule, edges: Floats, scale: float) -> Floats:
+def _in_blocks(scored: Dataset, folds: FoldRule, edges: Floats, scale: float, others: Collection[str]) -> Floats:
     """Contents of bins, shape (block, row, bin), in blocks that keep an event and its shifted copies together."""
     rule = HashFolds(BLOCKS, folds.columns, SALT)
     used = sorted({int(number) for sample in scored.samples for number in np.unique(rule.assign(sample.events))})
     blocks = [scored.select(lambda events, b=b: rule.assign(events) == b) for b in used]  # type: ignore[misc]
-    return np.stack([_stack(_fill_scaled(block, edges, scale)) for block in blocks])
+    return np.stack([_stack(_fill_scaled(block, edges, scale), others) for block in blocks])
 
 
-def _mean_edges(blocks: Floats, edges: Floats, n_bins: int, min_entries: float) -> Floats:
+def _mean_edges(blocks: Floats, edges: Floats, n_bins: int, min_entries: float, apart: bool) -> Floats:
     """Mean edges of replicas, each of as many blocks as there are, drawn with replacement.
 
     Replicas without signal have nothing to choose by. The mean is taken of positions among the fine bins, which do not
@@ -99,7 +105,7 @@ def _mean_edges(blocks: Floats, edges: Floats, n_bins: int, min_entries: float) 
     for _ in range(REPLICAS):
         drawn = random.multinomial(n_blocks, np.full(n_blocks, 1.0 / n_blocks))
         if drawn[with_signal].any():
-            starts = _merge(_Contents.of(np.tensordot(drawn, blocks, 1)), n_bins, min_entries)
+            starts = _merge(_Contents.of(np.tensordot(drawn, blocks, 1), apart), n_bins, min_entries)
             chosen.append([*starts, n_fine])
     steps = np.linspace(0.0, 1.0, int(np.median([len(places) for places in chosen])))
     places = np.mean([np.interp(steps, np.linspace(0.0, 1.0, len(own)), own) for own in chosen], axis=0)
@@ -114,8 +120,8 @@ def _fine_bins(scored: Dataset, n_bins: int) -> int:
     return int(min(FINE_BINS, max(2 * n_bins, entries / FINE_ENTRIES)))
 
 
-def optimise_bins(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> ScoreBins:
-    """Edges for each fold of a scored dataset, chosen on the events of all other folds.
+def optimise_bins(scored: Dataset, n_bins: int, min_entries: float = 10.0, others: Collection[str] = ()) -> ScoreBins:
+    """Edges for each fold of a scored dataset, chosen on the events of all other folds; as `optimise_edges`.
 
     The number of bins is that of the fold with the fewest.
     """
@@ -125,19 +131,43 @@ def optimise_bins(scored: Dataset, n_bins: int, min_entries: float = 10.0) -> Sc
             "give the dataset a fold rule, or other events to choose on"
         )
     while True:
-        total = scored.total(Role.BACKGROUND)
         chosen = []
         for number in range(scored.folds.k):
             rest = scored.without_fold(number)
-            chosen.append(optimise_edges(rest, n_bins, min_entries, total / rest.total(Role.BACKGROUND)))
+            scale = find_scale(scored, rest, f"binning optimised: the bins of fold {number}")
+            chosen.append(optimise_edges(rest, n_bins, min_entries, scale, others))
         fewest = min(len(edges) for edges in chosen) - 1
         if all(len(edges) - 1 == fewest for edges in chosen):
             return ScoreBins(tuple(tuple(edges.tolist()) for edges in chosen), scored.folds)
         n_bins = fewest
 
 
-def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float) -> list[int]:
+def find_scale(scored: Dataset, chosen: Dataset, what: str) -> float:
+    """Events of the fit for each one that `what`, bins or cells, are chosen on; refused where these have no background.
+
+    Examples
+    --------
+    >>> from qbdt import Events, Sample
+    >>> one, two = (Dataset([Sample("b", "background", Events({"x": np.ones(n)}, np.ones(n)))]) for n in (3, 6))
+    >>> find_scale(two, one, "bins")
+    2.0
+    """
+    known = chosen.total(Role.BACKGROUND)
+    if known <= 0:
+        raise FitError(
+            f"{what} are chosen on other events than those fitted, and the background of these has a yield of "
+            f"{known:.3g}: it must be positive. Give more simulated background events, or divide them into other "
+            "folds; of one score, binning: equal_signal or uniform needs no other events"
+        )
+    return scored.total(Role.BACKGROUND) / known
+
+
+def merge_by_information(
+    templates: TemplateSet, n_bins: int, min_entries: float, others: Collection[str] = ()
+) -> list[int]:
     """First fine bin of each group, after merging down to at most `n_bins` groups that meet the floor.
+
+    Backgrounds in `others` do not count towards it.
 
     Examples
     --------
@@ -147,45 +177,49 @@ def merge_by_information(templates: TemplateSet, n_bins: int, min_entries: float
     >>> merge_by_information(TemplateSet("score", np.arange(5.0), (s, b)), 2, 10)
     [0, 2]
     """
-    return _merge(_Contents.of(_stack(templates)), n_bins, min_entries)
+    return _merge(_Contents.of(_stack(templates, others), bool(others)), n_bins, min_entries)
 
 
-def _stack(templates: TemplateSet) -> Floats:
+def _stack(templates: TemplateSet, others: Collection[str] = ()) -> Floats:
     """Signal, shift of each source at μ = 1, background and its Σw², shape (row, bin).
 
-    All are sums over events, so merging bins adds columns, and adding blocks of events adds arrays.
+    With others, background and Σw² without these follow, on which the floor is then. All are sums over events, so
+    merging bins adds columns, and adding blocks of events adds arrays.
     """
     model = templates.arrays()
-    return np.vstack([model.signal, model.shifts, model.background, model.mc_variance])
+    rows = [model.signal, *model.shifts, model.background, model.mc_variance]
+    if others:
+        counted = [process for process in templates.of_role(Role.BACKGROUND) if process.name not in others]
+        none = np.zeros(templates.n_bins)
+        rows += [sum((process.nominal for process in counted), none), sum((p.variance for p in counted), none)]
+    return np.vstack(rows)
 
 
 class _Contents(NamedTuple):
-    """Contents of bins: `rows` as from `_stack`, and the variance v = s + b + Σw² of the expected events and of MC."""
+    """Contents of bins: `rows` as from `_stack`, and the variance v = s + b + Σw² of the expected events and of MC.
+
+    `counted` are background and Σw² of what counts towards the floor.
+    """
 
     rows: Floats
     variance: Floats
+    counted: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> _Contents:
-        return cls(rows, rows[0] + rows[-2] + rows[-1])
+    def of(cls, rows: Floats, apart: bool = False) -> _Contents:
+        """Contents of rows, the last two of which may be those that count, apart from the model."""
+        model = rows[:-2] if apart else rows
+        return cls(model, model[0] + model[-2] + model[-1], rows[-2:])
 
     @property
     def signal_and_shifts(self) -> Floats:
         """The vectors a = (s, Δ₁ … Δ_K) of all bins."""
         return self.rows[:-2]
 
-    @property
-    def background(self) -> Floats:
-        return np.asarray(self.rows[-2])
-
-    @property
-    def mc_variance(self) -> Floats:
-        return np.asarray(self.rows[-1])
-
     def unusable(self, min_entries: float) -> NDArray[np.bool_]:
         """Whether a bin has no background, fewer than `min_entries` effective events, (Σw)²/Σw², or no variance."""
-        positive = np.maximum(self.background, 0.0)
-        poor = (self.background <= 0) | (positive**2 < min_entries * self.mc_variance)
+        background, squares = self.counted
+        poor = (background <= 0) | (np.maximum(background, 0.0) ** 2 < min_entries * squares)
         return np.asarray(poor | (self.variance <= 0))
 
     def with_merged(self, pair: int) -> _Contents:
