@@ -141,6 +141,43 @@ def test_another_seed_or_other_events_are_trained_anew(tmp_path):
         assert len(witness.trainings) == 5
 
 
+def renumber(events):
+    numbers = np.random.default_rng(7).permutation(events.identifier("event_number"))
+    return Events({name: events.column(name) for name in events.features}, events.weight, {"event_number": numbers})
+
+
+def test_other_numbers_of_the_same_events_are_trained_anew(tmp_path):
+    """Features and weights are the same, but a fold has other events."""
+    data, cache = imitation(300, 900), Cache(tmp_path)
+    cross_train_tuned(Witness().contestant(), divided(data=data), 1, cache)
+    samples = [Sample(s.name, s.role, renumber(s.events)) for s in data.samples]
+    other = Dataset(samples, [s.map(lambda _, change: change.map_events(renumber)) for s in data.systematics])
+    witness = Witness()
+    found = cross_train_tuned(witness.contestant(), divided(data=other), 1, cache)
+    assert len(witness.trainings) == 5
+    fresh = cross_train_tuned(Witness().contestant(), divided(data=other), 1, Cache(tmp_path / "fresh"))
+    for one, two in zip(found.scored.samples, fresh.scored.samples, strict=True):
+        np.testing.assert_array_equal(one.events.column("score"), two.events.column("score"))
+
+
+def test_names_roles_lengths_and_order_of_samples_are_in_the_key():
+    events = Events({"x": np.zeros(6)}, np.ones(6), {"event_number": np.zeros(6, int)})
+
+    def key(*samples):
+        data = Dataset([Sample(name, role, events[:n]) for name, role, n in samples])
+        return Division(data, ("event_number",), 5, 5, 1).make_key()["events"]
+
+    keys = [
+        key(("a", "signal", 2), ("b", "background", 3)),
+        key(("a", "signal", 3), ("b", "background", 2)),
+        key(("a", "background", 2), ("b", "signal", 3)),
+        key(("a", "signal", 2), ("c", "background", 3)),
+        key(("b", "background", 3), ("a", "signal", 2)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == key(("a", "signal", 2), ("b", "background", 3))
+
+
 def test_training_can_be_told_of_some_sources_only(tmp_path):
     witness = Witness()
     ours = witness.contestant(method="profile")

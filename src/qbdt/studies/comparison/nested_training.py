@@ -144,18 +144,26 @@ class Division:
 
 
 def _digest_events(data: Dataset) -> str:
-    """Digest of all events of a dataset, nominal and varied."""
+    """Digest of all events of a dataset, nominal and varied: what is trained on, and the identifiers that divide it."""
     found = hashlib.sha256()
-    events = [sample.events for sample in data.samples]
+    for sample in data.samples:
+        _add_events(found, (sample.name, str(sample.role)), sample.events)
     for source in data.systematics:
         found.update(repr(source).encode())
         for direction, _ in source.directions:
-            events += data.varied(source.name, direction).values()
-    for each in events:
-        for name in each.features:
-            found.update(np.ascontiguousarray(each.column(name)).tobytes())
-        found.update(each.weight.tobytes())
+            for process, events in data.varied(source.name, direction).items():
+                _add_events(found, (process, direction), events)
     return found.hexdigest()[:20]
+
+
+def _add_events(found: Any, title: tuple[str, str], events: Events) -> None:
+    """Add events to a digest, so that neither a row nor a column can count as one of its neighbour's."""
+    features = {name: events.column(name) for name in events.features}
+    identifiers = {name: events.identifier(name) for name in events.id_names}
+    for kind, columns in (("features", features), ("identifiers", identifiers), ("weight", {"": events.weight})):
+        for name, values in columns.items():
+            found.update(repr((*title, kind, name, str(values.dtype), len(values))).encode())
+            found.update(repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
 
 
 @dataclass(frozen=True)
