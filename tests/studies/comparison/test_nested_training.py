@@ -11,7 +11,17 @@ from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
-from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, cross_train_tuned, rescale_scores
+from qbdt.errors import FitError
+from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.nested_training import (
+    Cache,
+    Division,
+    choose_settings,
+    cross_train_tuned,
+    judge_settings,
+    rescale_scores,
+)
+from qbdt.studies.trainers import Trained
 from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
@@ -83,6 +93,49 @@ def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):
         own, other = ([judged[i][feature][fold] for i in (0, 1)] for fold in (2, 1))
         assert own[0] == own[1]
         assert other[0] != other[1]
+
+
+def refuse_settings(refuse):
+    """Return a contestant of two settings; those for which `refuse` says so end in an error, or in scores of 0."""
+
+    def fit(data, settings, seed):
+        if not refuse(data, settings):
+            return Witness().fit(data, settings, seed)
+        if settings["feature"] == 0:
+            raise ValueError("too few events in a leaf")
+        return Trained(lambda events: np.zeros(events.n_rows))
+
+    return Contestant("peer", fit, ({"feature": 0}, {"feature": 1}))
+
+
+@pytest.mark.parametrize("poor", [0, 1])
+def test_settings_that_give_no_fit_are_not_chosen(tmp_path, poor):
+    contestant = refuse_settings(lambda data, settings: settings["feature"] == poor)
+    division, cache = divided(), Cache(tmp_path)
+    for _ in range(2):  # the second time from its files
+        assert choose_settings(contestant, division, division.make_key(), 2, cache) == [{"feature": 1 - poor}] * 5
+
+
+def test_a_method_without_settings_that_give_a_fit_is_named(tmp_path):
+    contestant, division = refuse_settings(lambda data, settings: True), divided()
+    with pytest.raises(FitError) as found:
+        choose_settings(contestant, division, division.make_key(), 2, Cache(tmp_path))
+    assert str(found.value) == (
+        "peer: none of 2 settings gives scores that can be fitted "
+        "(peer cannot be trained on these events: too few events in a leaf); compare without it"
+    )
+
+
+def test_a_fold_is_judged_where_others_give_no_fit(tmp_path):
+    """Whether settings can be fitted must not be learned from the events of the fold either."""
+    division = divided()
+    number = division.data.samples[0].events.identifier("event_number")[:1]
+    own = int(division.rule.assign(division.data.samples[0].events)[0])
+    contestant = refuse_settings(
+        lambda data, settings: any(np.isin(number, s.events.identifier("event_number")).any() for s in data.samples)
+    )
+    found = judge_settings(contestant, division, division.make_key(), {"feature": 0}, Cache(tmp_path))
+    assert ["z_full" in fold for fold in found["folds"]] == [fold == own for fold in range(5)]
 
 
 def judgements(cache):
