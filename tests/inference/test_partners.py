@@ -34,6 +34,13 @@ def test_it_has_the_uncertainty_of_the_fit(templates):
     assert np.sqrt(np.linalg.inv(known)[0, 0]) == pytest.approx(fit_asimov(templates.arrays()).sigma_mu, rel=0.01)
 
 
+def test_mc_statistics_may_be_left_out(templates):
+    known = read_partner(templates, mc_stat=False).about(["mu", "tilt", "xs"]) + np.diag([0.0, 1.0, 1.0])
+    exact = fit_asimov(templates.arrays().without_mc_stat()).sigma_mu
+    assert np.sqrt(np.linalg.inv(known)[0, 0]) == pytest.approx(exact, rel=0.01)
+    assert exact < 0.95 * fit_asimov(templates.arrays()).sigma_mu
+
+
 def test_a_control_region_measures_its_source():
     assert read_partner(control_workspace(), poi=None).about(["mu", "r"]) == pytest.approx(np.diag([0.0, 15.0]))
 

@@ -85,7 +85,7 @@ def read_control_regions(events: RegionEvents, analysis: Analysis) -> Partner:
     templates = {name: replace(_drop_absent(one.templates), data=None) for name, one in built.items()}
     measurement = _measurement(templates, _restrict(analysis, templates))
     poi, words = _training_names(measurement, analysis)
-    partner = read_partner(measurement, poi)
+    partner = read_partner(measurement, poi, mc_stat=analysis.fit.mc_stat)
     return replace(partner, names=[words.get(name, name) for name in partner.names])
 
 

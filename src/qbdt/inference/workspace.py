@@ -103,7 +103,7 @@ def describe_measurement(
     return write_constraints(spec, measurement.regions) if mc_stat and mc_model == "bin_poisson" else spec
 
 
-def describe_expectation(measurement: Measurement) -> dict[str, Any]:
+def describe_expectation(measurement: Measurement, mc_stat: bool = True) -> dict[str, Any]:
     """Write what regions expect as a pyhf workspace that is not for fits: its parameters have no bounds.
 
     So they need not be measurable by these regions alone, and signal need not be there.
@@ -114,7 +114,7 @@ def describe_expectation(measurement: Measurement) -> dict[str, Any]:
     measurements = [
         {"name": f"expectation {poi}".strip(), "config": {"poi": poi, "parameters": fixed}} for poi in ("", *pois)
     ]
-    return _describe(measurement, True, "bin", measurements, measurement.asimov)
+    return _describe(measurement, mc_stat, "bin", measurements, measurement.asimov)
 
 
 def expect_counts(measurement: Measurement, spec: Mapping[str, Any]) -> dict[str, Floats]:

@@ -93,6 +93,17 @@ def test_control_regions_of_the_analysis_are_partners_of_its_training(folder):
     assert trained.settings.partner == partner
 
 
+def test_control_regions_have_mc_statistics_as_the_fit_says(folder):
+    (folder / "exact.yaml").write_text(REGIONS.replace("bins: 12", "bins: 12, mc_stat: false"))
+    analysis = read_analysis(folder / "exact.yaml")
+    partner = read_control_regions(load_regions(analysis, folder), analysis)
+    tables = {name: pq.read_table(folder / f"{name}.parquet") for name in ("ttbar", "ggH", "VBF")}
+    yields = {name: t["w"].to_numpy()[t["x"].to_numpy() <= -0.5].sum() for name, t in tables.items()}
+    expected = (0.1 * yields["ttbar"]) ** 2 / sum(yields.values())
+    assert partner.about(["mu", "xs", "tilt"])[1, 1] == pytest.approx(expected, rel=0.01)
+    assert not any(name.startswith("staterror") for name in partner.names)
+
+
 def test_control_regions_need_not_measure_what_the_fit_measures(folder):
     """One bin cannot tell two strengths apart, and may have no signal at all; sources have names of the user's."""
     text = SEVERAL.replace("bins: 12", "bins: 12, free: {k_tt: ttbar}, groups: {energy: [tilt]}").replace(

@@ -17,7 +17,7 @@ from qbdt.cli.app import app
 from qbdt.data import Dataset, Role, Sample
 from qbdt.data.folds import HashFolds, ModuloFolds, SplitFolds
 from qbdt.data.samples import inferno
-from qbdt.errors import ClusterError, ConfigError, OutputError
+from qbdt.errors import ClusterError, ConfigError, FitError, OutputError
 from qbdt.files import FolderLock
 from qbdt.studies.comparison import (
     Comparison,
@@ -209,6 +209,15 @@ def test_no_method_is_chosen_by_recorded_data_and_none_is_shown(tmp_path, monkey
     assert [sample.name for sample in found.scored.samples] == ["signal", "background"]
     assert "recorded data" not in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["observed"] is None
+
+
+def test_a_method_whose_scores_cannot_be_fitted_is_named(tmp_path, monkeypatch):
+    def refuse(scored, settings):
+        raise FitError("all scores are 0: nothing can be binned")
+
+    monkeypatch.setattr("qbdt.studies.comparison.comparison.measure_fit", refuse)
+    with pytest.raises(FitError, match=r"GaussianNB: its scores cannot be fitted \(all scores are 0.*compare without"):
+        compare_methods(make_plan(contestants=(BAYES,)), tmp_path, n_jobs=1)
 
 
 def test_what_the_fit_of_the_score_leaves_out_is_said():

@@ -11,7 +11,17 @@ from qbdt.data import Dataset, Role, Sample
 from qbdt.data.events import Events
 from qbdt.data.folds import HashFolds
 from qbdt.data.systematic import Systematic
-from qbdt.studies.comparison.nested_training import Cache, Division, choose_settings, cross_train_tuned, rescale_scores
+from qbdt.errors import FitError
+from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.nested_training import (
+    Cache,
+    Division,
+    choose_settings,
+    cross_train_tuned,
+    judge_settings,
+    rescale_scores,
+)
+from qbdt.studies.trainers import Trained
 from tests.studies.comparison.contestants import Witness
 from tests.studies.paper.events import imitation
 
@@ -85,6 +95,49 @@ def test_events_of_a_fold_do_not_choose_its_settings(tmp_path):
         assert other[0] != other[1]
 
 
+def refuse_settings(refuse):
+    """Return a contestant of two settings; those for which `refuse` says so end in an error, or in scores of 0."""
+
+    def fit(data, settings, seed):
+        if not refuse(data, settings):
+            return Witness().fit(data, settings, seed)
+        if settings["feature"] == 0:
+            raise ValueError("too few events in a leaf")
+        return Trained(lambda events: np.zeros(events.n_rows))
+
+    return Contestant("peer", fit, ({"feature": 0}, {"feature": 1}))
+
+
+@pytest.mark.parametrize("poor", [0, 1])
+def test_settings_that_give_no_fit_are_not_chosen(tmp_path, poor):
+    contestant = refuse_settings(lambda data, settings: settings["feature"] == poor)
+    division, cache = divided(), Cache(tmp_path)
+    for _ in range(2):  # the second time from its files
+        assert choose_settings(contestant, division, division.make_key(), 2, cache) == [{"feature": 1 - poor}] * 5
+
+
+def test_a_method_without_settings_that_give_a_fit_is_named(tmp_path):
+    contestant, division = refuse_settings(lambda data, settings: True), divided()
+    with pytest.raises(FitError) as found:
+        choose_settings(contestant, division, division.make_key(), 2, Cache(tmp_path))
+    assert str(found.value) == (
+        "peer: none of 2 settings gives scores that can be fitted "
+        "(peer cannot be trained on these events: too few events in a leaf); compare without it"
+    )
+
+
+def test_a_fold_is_judged_where_others_give_no_fit(tmp_path):
+    """Whether settings can be fitted must not be learned from the events of the fold either."""
+    division = divided()
+    number = division.data.samples[0].events.identifier("event_number")[:1]
+    own = int(division.rule.assign(division.data.samples[0].events)[0])
+    contestant = refuse_settings(
+        lambda data, settings: any(np.isin(number, s.events.identifier("event_number")).any() for s in data.samples)
+    )
+    found = judge_settings(contestant, division, division.make_key(), {"feature": 0}, Cache(tmp_path))
+    assert ["z_full" in fold for fold in found["folds"]] == [fold == own for fold in range(5)]
+
+
 def judgements(cache):
     """What tuning saw for each setting: one result per outer fold."""
     files = [json.loads(path.read_text())["values"] for path in cache.path.glob("*.json")]
@@ -139,6 +192,43 @@ def test_another_seed_or_other_events_are_trained_anew(tmp_path):
         witness = Witness()
         cross_train_tuned(witness.contestant(), division, 1, cache)
         assert len(witness.trainings) == 5
+
+
+def renumber(events):
+    numbers = np.random.default_rng(7).permutation(events.identifier("event_number"))
+    return Events({name: events.column(name) for name in events.features}, events.weight, {"event_number": numbers})
+
+
+def test_other_numbers_of_the_same_events_are_trained_anew(tmp_path):
+    """Features and weights are the same, but a fold has other events."""
+    data, cache = imitation(300, 900), Cache(tmp_path)
+    cross_train_tuned(Witness().contestant(), divided(data=data), 1, cache)
+    samples = [Sample(s.name, s.role, renumber(s.events)) for s in data.samples]
+    other = Dataset(samples, [s.map(lambda _, change: change.map_events(renumber)) for s in data.systematics])
+    witness = Witness()
+    found = cross_train_tuned(witness.contestant(), divided(data=other), 1, cache)
+    assert len(witness.trainings) == 5
+    fresh = cross_train_tuned(Witness().contestant(), divided(data=other), 1, Cache(tmp_path / "fresh"))
+    for one, two in zip(found.scored.samples, fresh.scored.samples, strict=True):
+        np.testing.assert_array_equal(one.events.column("score"), two.events.column("score"))
+
+
+def test_names_roles_lengths_and_order_of_samples_are_in_the_key():
+    events = Events({"x": np.zeros(6)}, np.ones(6), {"event_number": np.zeros(6, int)})
+
+    def key(*samples):
+        data = Dataset([Sample(name, role, events[:n]) for name, role, n in samples])
+        return Division(data, ("event_number",), 5, 5, 1).make_key()["events"]
+
+    keys = [
+        key(("a", "signal", 2), ("b", "background", 3)),
+        key(("a", "signal", 3), ("b", "background", 2)),
+        key(("a", "background", 2), ("b", "signal", 3)),
+        key(("a", "signal", 2), ("c", "background", 3)),
+        key(("b", "background", 3), ("a", "signal", 2)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == key(("a", "signal", 2), ("b", "background", 3))
 
 
 def test_training_can_be_told_of_some_sources_only(tmp_path):

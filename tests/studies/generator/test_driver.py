@@ -1,6 +1,5 @@
 """The generator as a user runs it: determinism, resuming, cuts, yields, messages."""
 
-import json
 import sys
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ from qbdt.data.samples.bundled import tautaugamma
 from qbdt.data.samples.objects import PROCESSES, read_folder
 from qbdt.data.samples.objects.reconstruction import SELECTION
 from qbdt.errors import ConfigError, DataError, MissingDependencyError
+from qbdt.files.records import read_record
 from qbdt.studies.generator.driver import BATCHES, GenerateSettings, generate_tautaugamma
 
 SMALL = GenerateSettings(seed=3, tau_decays=150, points={"signal": 5_000, "background": 20_000}, pilot_points=50_000)
@@ -132,5 +132,5 @@ def test_root_files_hold_what_the_dataset_holds(sample):
 
 
 def test_settings_are_written_for_people(sample):
-    settings = json.loads((sample[0] / "settings.json").read_text())
+    settings = read_record(sample[0] / "settings.json")
     assert settings == SMALL.to_dict()

@@ -24,7 +24,10 @@ from qbdt.training import STRENGTH, Partner
 
 
 def read_partner(
-    source: Path | str | Mapping[str, Any] | Measurement | TemplateSet, poi: str | None = STRENGTH
+    source: Path | str | Mapping[str, Any] | Measurement | TemplateSet,
+    poi: str | None = STRENGTH,
+    *,
+    mc_stat: bool = True,
 ) -> Partner:
     """Read what is fitted beside the trained region.
 
@@ -36,6 +39,9 @@ def read_partner(
         Name that the trained signal strength has there. None where the trained signal is not part of it: a control
         region, or a channel with a strength of its own. Strengths of other names are found by these, where training
         has several.
+    mc_stat
+        Whether the statistical uncertainty of the simulation counts, for measurements and templates; a workspace says
+        so itself.
 
     Examples
     --------
@@ -52,9 +58,9 @@ def read_partner(
     own: Mapping[str, str] = {}
     if isinstance(source, TemplateSet):
         signals = [process.name for process in source.of_role(Role.SIGNAL)]
-        spec, own, what = *_describe(Measurement({"region": source}, {STRENGTH: signals})), "templates"
+        spec, own, what = *_describe(Measurement({"region": source}, {STRENGTH: signals}), mc_stat), "templates"
     elif isinstance(source, Measurement):
-        spec, own, what = *_describe(source), "measurement"
+        spec, own, what = *_describe(source, mc_stat), "measurement"
     elif isinstance(source, Mapping):
         spec, what = dict(source), "workspace"
     else:
@@ -67,10 +73,10 @@ def read_partner(
     return _collect(model, free, renamed if poi is None else {**renamed, poi: STRENGTH}, what)
 
 
-def _describe(measurement: Measurement) -> tuple[dict[str, Any], dict[str, str]]:
+def _describe(measurement: Measurement, mc_stat: bool) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a workspace of a measurement, and for sources that have another name there their own, such as "lumi"."""
     spelled = measurement.rename_reserved()
-    return describe_expectation(spelled), dict(zip(spelled.sources, measurement.sources, strict=True))
+    return describe_expectation(spelled, mc_stat), dict(zip(spelled.sources, measurement.sources, strict=True))
 
 
 def _require_strength(model: PyhfModel, poi: str | None, what: str) -> None:

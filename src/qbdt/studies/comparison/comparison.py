@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qbdt.data import Dataset
-from qbdt.errors import ConfigError
+from qbdt.errors import ConfigError, FitError
 from qbdt.progress import Progress, silent
 from qbdt.statistics import FittedSensitivity
-from qbdt.studies.comparison.contestants import get_contestant
+from qbdt.studies.comparison.contestants import LEAVE_OUT, get_contestant
 from qbdt.studies.comparison.nested_training import (
     Cache,
     CrossTraining,
@@ -182,7 +182,11 @@ def _collect(plan: Plan, events: PlannedEvents, cache: Cache) -> Comparison:
 def _measure(plan: Plan, events: PlannedEvents, cache: Cache, name: str, number: int) -> Entry:
     outcome = _gather_scores(plan, events, cache, name, number)
     chosen = tuple(dict(settings) for settings in outcome.settings)
-    return Entry(name, number, measure_fit(outcome.scored, plan.fit), outcome.seconds, chosen)
+    try:
+        result = measure_fit(outcome.scored, plan.fit)
+    except FitError as error:
+        raise FitError(f"{name}: its scores cannot be fitted ({error}); {LEAVE_OUT}") from error
+    return Entry(name, number, result, outcome.seconds, chosen)
 
 
 def _gather_scores(plan: Plan, events: PlannedEvents, cache: Cache, name: str, number: int) -> CrossTraining:

@@ -37,6 +37,9 @@ from qbdt.studies.trainers import (
 
 Ranges: TypeAlias = Mapping[str, Sequence[Any]]
 
+LEAVE_OUT = "compare without it"
+"""What to do about a method that these events do not suit, at the end of messages."""
+
 
 @dataclass(frozen=True)
 class Contestant(Method):
@@ -88,7 +91,7 @@ class Contestant(Method):
             if self.ours:
                 raise
             reason = str(error).strip().split("\n", 1)[0]
-            raise DataError(f"{self.name} cannot be trained on these events: {reason}; compare without it") from error
+            raise DataError(f"{self.name} cannot be trained on these events: {reason}; {LEAVE_OUT}") from error
 
     def on_device(self, device: str | None) -> Contestant:
         """Return the same contestant where it works: ours and XGBoost on a device, all others on the CPU.

@@ -23,8 +23,9 @@ import numpy as np
 from qbdt.analysis.tuning import Cells, NestedFolds
 from qbdt.arrays import Floats
 from qbdt.data import Dataset, Events, FoldRule, HashFolds, Role, SplitFolds
+from qbdt.errors import DataError, FitError
 from qbdt.files import StepFolder, digest, replace_file
-from qbdt.studies.comparison.contestants import Contestant
+from qbdt.studies.comparison.contestants import LEAVE_OUT, Contestant
 from qbdt.studies.comparison.score_sensitivity import measure_scores
 from qbdt.studies.trainers import Parameters, Scorer, Trained
 
@@ -35,6 +36,9 @@ LEAST_INNER = 3
 
 JUDGE = ("equal_signal", 20)
 """Binning and number of bins of the fits that tuning looks at."""
+
+REFUSED = "refused"
+"""Key, in the place of the numbers of a fit, of why there is none."""
 
 
 class Cache(StepFolder):
@@ -144,18 +148,26 @@ class Division:
 
 
 def _digest_events(data: Dataset) -> str:
-    """Digest of all events of a dataset, nominal and varied."""
+    """Digest of all events of a dataset, nominal and varied: what is trained on, and the identifiers that divide it."""
     found = hashlib.sha256()
-    events = [sample.events for sample in data.samples]
+    for sample in data.samples:
+        _add_events(found, (sample.name, str(sample.role)), sample.events)
     for source in data.systematics:
         found.update(repr(source).encode())
         for direction, _ in source.directions:
-            events += data.varied(source.name, direction).values()
-    for each in events:
-        for name in each.features:
-            found.update(np.ascontiguousarray(each.column(name)).tobytes())
-        found.update(each.weight.tobytes())
+            for process, events in data.varied(source.name, direction).items():
+                _add_events(found, (process, direction), events)
     return found.hexdigest()[:20]
+
+
+def _add_events(found: Any, title: tuple[str, str], events: Events) -> None:
+    """Add events to a digest, so that neither a row nor a column can count as one of its neighbour's."""
+    features = {name: events.column(name) for name in events.features}
+    identifiers = {name: events.identifier(name) for name in events.id_names}
+    for kind, columns in (("features", features), ("identifiers", identifiers), ("weight", {"": events.weight})):
+        for name, values in columns.items():
+            found.update(repr((*title, kind, name, str(values.dtype), len(values))).encode())
+            found.update(repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
 
 
 @dataclass(frozen=True)
@@ -183,17 +195,21 @@ def choose_settings(
 ) -> list[Parameters]:
     """Choose settings for each outer fold: those with the largest `by` ("z_full", or "z_stat" without sources).
 
-    `key` is that of `judge_settings`; `budget` is the number of settings to try.
+    `key` is that of `judge_settings`; `budget` is the number of settings to try. Settings that give nothing that can
+    be fitted are never chosen; where all of them do, that is an error.
     """
     candidates = contestant.candidates(budget)
     if len(candidates) == 1:
         return candidates * division.outer
-    judged = []
-    for settings in candidates:
-        found = judge_settings(contestant, division, key, settings, cache)
-        judged.append([fold[by] for fold in found["folds"]])
-    best = np.argmax(np.array(judged), axis=0)
-    return [candidates[int(i)] for i in best]
+    judged = [judge_settings(contestant, division, key, settings, cache)["folds"] for settings in candidates]
+    values = np.array([[-math.inf if REFUSED in fold else fold[by] for fold in folds] for folds in judged])
+    if np.any(lost := np.all(values == -math.inf, axis=0)):
+        reason = judged[0][int(np.argmax(lost))][REFUSED].removesuffix(f"; {LEAVE_OUT}")
+        raise FitError(
+            f"{contestant.name}: none of {len(candidates)} settings gives scores that can be fitted ({reason}); "
+            f"{LEAVE_OUT}"
+        )
+    return [candidates[int(i)] for i in np.argmax(values, axis=0)]
 
 
 def score_fold(
@@ -291,15 +307,25 @@ def _share_below(fold: Dataset) -> tuple[Floats, Floats]:
 
 
 def _judge(contestant: Contestant, division: Division, settings: Parameters) -> dict[str, Any]:
-    """Sensitivity of out-of-fold scores among the training events of each outer fold, scaled to all events."""
+    """Sensitivity of out-of-fold scores among the training events of each outer fold, scaled to all events.
+
+    Where these settings give nothing that can be fitted, the reason: other folds, and other settings, may still do.
+    """
     models: dict[Cells, Scorer] = {}
-    found = []
-    for fold in range(division.outer):
+
+    def measure(fold: int) -> dict[str, Any]:
         scored = division.nested.score_inside(
             fold, lambda events: contestant.train(events, settings, division.seed).score, models
         )
         share = scored.total(Role.BACKGROUND) / division.data.total(Role.BACKGROUND)
-        found.append(asdict(measure_scores(scored, *JUDGE, scale=1 / share)))
+        return asdict(measure_scores(scored, *JUDGE, scale=1 / share))
+
+    found: list[dict[str, Any]] = []
+    for fold in range(division.outer):
+        try:
+            found.append(measure(fold))
+        except (FitError, DataError) as error:
+            found.append({REFUSED: str(error)})
     return {"settings": dict(settings), "folds": found}
 
 

@@ -33,5 +33,6 @@ def measure_scores(scored: Dataset, binning: str, bins: int, scale: float = 1.0)
 
 
 def measure_fit(scored: Dataset, settings: FitSettings) -> FittedSensitivity:
-    """Sensitivity of a scored dataset on Asimov data, in bins as the settings of a fit say."""
-    return measure_sensitivity(build_templates(scored, settings).templates.arrays())
+    """Sensitivity of a scored dataset on Asimov data, in bins and with MC statistics as the settings of a fit say."""
+    model = build_templates(scored, settings).templates.arrays()
+    return measure_sensitivity(model if settings.mc_stat else model.without_mc_stat())
