@@ -29,6 +29,9 @@ FAR = 1.0
 """−2 Δln L beyond which asymmetric shapes may have another minimum than the one predicted from the best fit, so that a
 second search starts from the nominal values: one standard deviation. `make fits` draws models with another at two."""
 
+NEAR = 0.1
+"""−2 Δln L beyond which asymmetric sources are turned, from where the first search ended, for a lower minimum."""
+
 TURN = 0.5
 """Where, at least, searches on the other side of an asymmetric source start, in standard deviations."""
 
@@ -99,10 +102,11 @@ class BestFit:
         """Fit all parameters that are not held, at a signal strength."""
         hold, start = {self.poi: mu, **held}, self.predict(self.poi, mu, held)
         found = self.likelihood.follow(hold, start)
-        if found.twice_nll - self.minimum.twice_nll <= FAR:
-            return found
-        again = self.likelihood.follow(hold, self.likelihood.start)
-        return _turn_sources(self.likelihood, again if again.twice_nll < found.twice_nll - 1e-6 else found, hold)
+        rise = found.twice_nll - self.minimum.twice_nll
+        if rise > FAR:
+            again = self.likelihood.follow(hold, self.likelihood.start)
+            found = again if again.twice_nll < found.twice_nll - 1e-6 else found
+        return _turn_sources(self.likelihood, found, hold) if rise > NEAR else found
 
     def predict(self, name: str, value: float, held: Collection[str] = ()) -> Floats:
         """Best values of all other parameters when one is moved, in the quadratic approximation: where to start a fit.
