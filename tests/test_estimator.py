@@ -472,3 +472,32 @@ def test_missing_values_of_nullable_columns(problem, dtype):
     assert model.decision_function({"m": X[:, 0], "b": column}).tolist() == (
         model.decision_function(pd.DataFrame({"m": X[:, 0], "b": nullable})).tolist()
     )
+
+
+def test_attributes_of_subclasses_stay_where_they_fit_before(problem):
+    X, y, _ = problem
+
+    class Scaled(QBDTClassifier):
+        def __init__(self, lambda_=1.0, n_trees=3):
+            super().__init__(method="paper", n_trees=n_trees, n_threads=1)
+            self.lambda_ = lambda_
+
+        def fit(self, X, *others, **more):
+            self.scale_ = 2.0
+            return super().fit(self.scale_ * X, *others, **more)
+
+    model = Scaled(2.0).fit(X, y).fit(X, y)
+    assert (model.scale_, model.lambda_, clone(model).lambda_) == (2.0, 2.0, 2.0)
+
+
+def test_categories_of_pandas_that_are_objects_or_missing(problem):
+    X, y, _ = problem
+    year = np.where(X[:, 0] > 0, 2018, 2016)
+    objects = pd.Categorical(year.astype(object), categories=pd.Index([2016, 2018], dtype=object))
+    text = pd.Series(year.astype(str)).astype("string").mask(np.arange(len(year)) == 3)
+    frames = [pd.DataFrame({"x": X[:, 1], "year": one}) for one in (pd.Categorical(year), objects)]
+    plain, found = (QBDTClassifier(n_trees=3, n_threads=1).fit(frame, y).decision_function(frame) for frame in frames)
+    assert found.tolist() == plain.tolist()
+    frame = pd.DataFrame({"x": X[:, 1], "year": text.astype("category")})
+    model = QBDTClassifier(n_trees=3, n_threads=1).fit(frame, y)
+    assert model.decision_function(frame.assign(year=text)).tolist() == model.decision_function(frame).tolist()

@@ -143,13 +143,16 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         self.feature_names_in_ = np.array(list(names), dtype=object)
 
 
+OF_A_FIT = {"training_", "classes_", "categories_", "feature_names_in_", "n_features_in_"}
+"""Attributes that a fit sets; those of subclasses are theirs."""
+
+
 @contextmanager
 def replace_fit(estimator: BaseEstimator) -> Iterator[None]:
     """Forget what the estimator was fitted with; if this fit is refused or ends in an error, it is as it was before."""
     before = dict(vars(estimator))
-    for name in before:
-        if name.endswith("_") and not name.startswith("_"):
-            delattr(estimator, name)
+    for name in OF_A_FIT & before.keys():
+        delattr(estimator, name)
     try:
         yield
     except BaseException:

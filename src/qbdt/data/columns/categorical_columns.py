@@ -106,7 +106,7 @@ def _find_places(values: NDArray[Any], known: list[Any], what: str) -> NDArray[A
     given = values.tolist()
     kinds = {isinstance(value, str) for value in known}
     for value in set(given) - place_of.keys():
-        is_missing = value is None or value != value or not isinstance(value, str | int | float)
+        is_missing = not isinstance(value, str | int | float) or value != value
         if not is_missing and isinstance(value, str) not in kinds:
             shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
             raise DataError(f"{what} has the value {value!r}, and its categories in the training were {shown}")

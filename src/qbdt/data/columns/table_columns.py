@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from qbdt.errors import DataError, find_repeated
 
+NUMBERS = ("integer", "floating", "mixed-integer-float")
+"""Types that pandas infers of categories that are objects, and all numbers."""
+
 
 def as_columns(table: Any, names: Sequence[str] | None = None, context: str = "") -> dict[str, NDArray[Any]]:
     """Columns of a numpy array, mapping, pandas or Arrow table, awkward record array, or anything that speaks Arrow.
@@ -181,6 +184,10 @@ def _pandas_column(column: Any, what: str) -> NDArray[Any]:
     if column.dtype.kind == "b" and column.isna().any():
         return np.asarray(column.to_numpy(np.float32, na_value=np.nan))
     values = np.asarray(column.to_numpy())
+    categories = getattr(column.dtype, "categories", None)
+    if values.dtype == object and getattr(categories, "inferred_type", "") in NUMBERS:
+        known = np.append(np.asarray(categories, np.float64), np.nan)
+        return np.asarray(known[column.cat.codes])  # missing is −1, the last
     return _require_exact(values, what) if column.dtype.kind in "iu" else values
 
 
