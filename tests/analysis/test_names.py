@@ -1,6 +1,7 @@
 """Names that are made of others: no two regions, sources, factors or models become one."""
 
 import pytest
+import yaml
 
 from qbdt.analysis.analysis_file import parse_analysis
 from qbdt.analysis.eras import separate_models
@@ -113,7 +114,7 @@ def test_two_things_with_one_name(text, message):
     ],
 )
 def test_names_that_are_different(text):
-    parse_analysis(text)
+    assert list(parse_analysis(text).systematics) == list(yaml.safe_load(text).get("systematics", {}))
 
 
 @pytest.mark.parametrize(
